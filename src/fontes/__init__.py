@@ -1,0 +1,1 @@
+"""Fontes: document retrieval."""

@@ -1,0 +1,99 @@
+"""Relevance judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .errors import InputError
+from .values import column
+
+NO_GROUP = ("0", "Q0", "")
+
+
+class Qrels(Mapping[str, Mapping[str, int]]):
+    """Judgments: a mapping from topic id to document id to grade. Immutable.
+
+    The second column of TREC qrels is kept as a group. Documents of one topic with the same group are an evidence *set*:
+    only together are they evidence. The groups "0" and "Q0", which the column holds when nobody uses it, mean none; each
+    such document stands alone. A document may be in several groups of a topic, with one grade.
+    """
+
+    __slots__ = ("_grades", "_groups")
+
+    def __init__(self, rows: Iterable[tuple[str, str, str, int]] = ()) -> None:
+        """Rows of (topic id, group, document id, grade).
+
+        Raises InputError for a document that has two different grades for one topic.
+        """
+        self._grades: dict[str, dict[str, int]] = {}
+        self._groups: dict[str, dict[str, set[str]]] = {}
+        for topic_id, group, doc_id, grade in rows:
+            grades = self._grades.setdefault(topic_id, {})
+            if grades.setdefault(doc_id, grade) != grade:
+                raise InputError(
+                    f"topic '{topic_id}', document '{doc_id}' is judged twice, with the grades {grades[doc_id]} and {grade}"
+                )
+            if group not in NO_GROUP:
+                self._groups.setdefault(topic_id, {}).setdefault(group, set()).add(doc_id)
+
+    @classmethod
+    def of(cls, given: object) -> Qrels:
+        """Qrels from whatever a caller has at hand.
+
+        Accepts Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns query_id
+        or qid, doc_id or docno, relevance or label), or an iterable of (topic id, document id, grade).
+        """
+        if isinstance(given, Qrels):
+            return given
+        rows: Iterable[tuple[Any, Any, Any]]
+        if isinstance(given, Mapping):
+            rows = ((t, d, g) for t, grades in given.items() for d, g in grades.items())
+        elif hasattr(given, "columns"):
+            rows = zip(
+                column(given, ("query_id", "qid")),
+                column(given, ("doc_id", "docno")),
+                column(given, ("relevance", "label")),
+                strict=True,
+            )
+        elif isinstance(given, Iterable):
+            rows = given
+        else:
+            raise InputError(f"qrels cannot be made from {type(given).__name__}; give a mapping, a DataFrame or triples")
+        return cls((str(t), "0", str(d), int(g)) for t, d, g in rows)
+
+    def groups(self, topic_id: str, rel: int = 1) -> list[frozenset[str]]:
+        """The evidence sets of a topic: each group, and each relevant document (grade >= rel) in no group, alone.
+
+        A group counts when all its documents have at least the grade `rel`.
+        """
+        grades = self._grades.get(topic_id, {})
+        named = list(self._groups.get(topic_id, {}).values())
+        grouped = set().union(*named) if named else set()
+        sets = [frozenset(g) for g in named if all(grades[d] >= rel for d in g)]
+        return sets + [frozenset((d,)) for d, grade in grades.items() if grade >= rel and d not in grouped]
+
+    def rows(self) -> Iterator[tuple[str, str, str, int]]:
+        """(topic id, group, document id, grade), group "0" for a document in none."""
+        for topic_id, grades in self._grades.items():
+            named = self._groups.get(topic_id, {})
+            for doc_id, grade in grades.items():
+                inside = [name for name, members in named.items() if doc_id in members]
+                for group in inside or ["0"]:
+                    yield topic_id, group, doc_id, grade
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """Topic id to document id to grade."""
+        return {t: dict(g) for t, g in self._grades.items()}
+
+    def __getitem__(self, topic_id: str) -> Mapping[str, int]:
+        return self._grades[topic_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._grades)
+
+    def __len__(self) -> int:
+        return len(self._grades)
+
+    def __repr__(self) -> str:
+        return f"Qrels({len(self)} topics, {sum(map(len, self._grades.values()))} judgments)"

@@ -1,0 +1,330 @@
+"""Runs: for each topic a ranking of documents, in columns of numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .strings import Strings
+from .values import Doc, Documents, Hit, Topic, Topics, column
+
+
+class Run(Mapping[str, "Ranking"]):
+    """What a system returned: a mapping from topic id to a `Ranking`. Immutable.
+
+    A ranking is ordered by score, descending, then by document id, descending as strings: the order of trec_eval. A topic
+    without results has an empty ranking.
+
+    Inside there are columns: `bounds` (int64, one more than topics; topic i has the rows bounds[i]:bounds[i+1]), `codes`
+    (int32, positions in `ids`), `scores` (float32) and `ids`, the table of document ids. A row takes 8 bytes.
+
+    `documents` is the way to the documents' text, where there is one. `provenance` says what was run.
+    """
+
+    __slots__ = ("_bounds", "_codes", "_ids", "_position", "_scores", "documents", "provenance", "topics")
+
+    def __init__(
+        self,
+        topics: Topics,
+        ids: Strings,
+        bounds: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        scores: NDArray[np.float32],
+        *,
+        documents: Documents | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Columns that are in the one order already; `Run.of` and `Run.from_columns` put others into it."""
+        for name, array in (("bounds", bounds), ("codes", codes), ("scores", scores)):
+            array.setflags(write=False)
+            object.__setattr__(self, f"_{name}", array)
+        object.__setattr__(self, "topics", topics)
+        object.__setattr__(self, "_ids", ids)
+        object.__setattr__(self, "_position", {t: i for i, t in enumerate(topics)})
+        object.__setattr__(self, "documents", documents)
+        object.__setattr__(self, "provenance", dict(provenance or {}))
+
+    _bounds: NDArray[np.int64]
+    _codes: NDArray[np.int32]
+    _scores: NDArray[np.float32]
+    _ids: Strings
+    _position: dict[str, int]
+    topics: Topics
+    documents: Documents | None
+    provenance: dict[str, Any]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Run does not change; run.with_({name}=…) makes a new one")
+
+    @classmethod
+    def of(cls, given: object, topics: Topics | None = None) -> Run:
+        """A run from whatever a caller has at hand.
+
+        Accepts a Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
+        pandas DataFrame (columns query_id or qid, doc_id or docno, score), or an iterable of (topic id, document id, score).
+        Raises InputError for NaN scores and for a document listed twice for one topic.
+        """
+        if isinstance(given, Run):
+            return given
+        if isinstance(given, Mapping):
+            rows: Iterable[tuple[Any, Any, Any]] = (
+                (str(t), d, s)
+                for t, ranking in given.items()
+                for d, s in (ranking.items() if isinstance(ranking, Mapping) else ranking)
+            )
+            topics = topics or Topics(Topic(str(t), "") for t in given)
+        elif hasattr(given, "columns"):
+            rows = zip(
+                map(str, column(given, ("query_id", "qid"))),
+                column(given, ("doc_id", "docno")),
+                column(given, ("score",)),
+                strict=True,
+            )
+        elif isinstance(given, Iterable):
+            rows = given
+        else:
+            raise InputError(f"a run cannot be made from {type(given).__name__}; give a mapping, a DataFrame or triples")
+        topic_ids: dict[str, int] = {t: i for i, t in enumerate(topics or ())}
+        doc_ids: dict[str, int] = {}
+        numbers, codes, scores = [], [], []
+        for topic_id, doc_id, score in rows:
+            numbers.append(topic_ids.setdefault(str(topic_id), len(topic_ids)))
+            codes.append(doc_ids.setdefault(str(doc_id), len(doc_ids)))
+            scores.append(score)
+        if topics is None or len(topic_ids) > len(topics):
+            known = topics or Topics()
+            topics = Topics(known[t] if t in known else Topic(t, "") for t in topic_ids)
+        return cls.from_columns(
+            topics,
+            Strings.of(doc_ids),
+            np.array(numbers, dtype=np.int64),
+            np.array(codes, dtype=np.int32),
+            np.array(scores, dtype=np.float32),
+        )
+
+    @classmethod
+    def from_columns(
+        cls,
+        topics: Topics,
+        ids: Strings,
+        numbers: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        scores: NDArray[np.float32],
+        *,
+        documents: Documents | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """A run from rows in any order: topic number (position in `topics`), document code (position in `ids`), score.
+
+        Raises InputError for NaN scores and for a document listed twice for one topic.
+        """
+        counts = np.bincount(numbers, minlength=len(topics)) if len(numbers) else np.zeros(len(topics), dtype=np.int64)
+        bounds = np.zeros(len(topics) + 1, dtype=np.int64)
+        np.cumsum(counts, out=bounds[1:])
+        if np.any(np.diff(numbers) < 0):
+            by_topic = np.argsort(numbers, kind="stable")
+            codes, scores = codes[by_topic], scores[by_topic]
+        keys = order_keys(scores, ids.rank[codes])
+        sorted_codes, sorted_scores = np.empty_like(codes), np.empty_like(scores)
+        seen = np.full(len(ids), -1, dtype=np.int32)
+        names = list(topics)
+        for i, (a, b) in enumerate(zip(bounds.tolist(), bounds[1:].tolist(), strict=False)):
+            if a == b:
+                continue
+            if np.isnan(scores[a:b]).any():
+                bad = codes[a + int(np.argmax(np.isnan(scores[a:b])))]
+                raise InputError(f"topic '{names[i]}', document '{ids[int(bad)]}': the score is not a number (NaN)")
+            here = codes[a:b]
+            seen[here] = -1
+            seen[here] = np.arange(b - a, dtype=np.int32)
+            twice = seen[here] != np.arange(b - a)
+            if twice.any():
+                doc_id = ids[int(here[int(np.argmax(twice))])]
+                raise InputError(f"topic '{names[i]}', document '{doc_id}': the document is listed twice for this topic")
+            place = np.argsort(keys[a:b])[::-1]
+            sorted_codes[a:b] = here[place]
+            sorted_scores[a:b] = scores[a:b][place]
+        return cls(topics, ids, bounds, sorted_codes, sorted_scores, documents=documents, provenance=provenance)
+
+    @property
+    def ids(self) -> Strings:
+        """The table of document ids that `codes` points into. It may hold ids that are not in the run."""
+        return self._ids
+
+    @property
+    def bounds(self) -> NDArray[np.int64]:
+        """Where the rows of each topic start, in the order of `topics`, and where the last ones end."""
+        return self._bounds
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """For each row the document, as a position in `ids`."""
+        return self._codes
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """For each row the score."""
+        return self._scores
+
+    @property
+    def rows(self) -> int:
+        """How many (topic, document) pairs there are."""
+        return len(self._codes)
+
+    def with_(self, **changes: Any) -> Run:
+        """A copy with other `topics` (the same ids in the same order), `documents` or `provenance`."""
+        unknown = set(changes) - {"topics", "documents", "provenance"}
+        if unknown:
+            raise InputError(f"a run has no {', '.join(sorted(unknown))} to change; it has topics, documents, provenance")
+        topics = changes.get("topics", self.topics)
+        if list(topics) != list(self.topics):
+            raise InputError("the new topics must have the ids of the run, in the same order")
+        return Run(
+            topics,
+            self._ids,
+            self._bounds,
+            self._codes,
+            self._scores,
+            documents=changes.get("documents", self.documents),
+            provenance=changes.get("provenance", self.provenance),
+        )
+
+    def top(self, k: int) -> Run:
+        """The best `k` documents of each topic."""
+        sizes = np.minimum(np.diff(self._bounds), k)
+        bounds = np.zeros(len(self._bounds), dtype=np.int64)
+        np.cumsum(sizes, out=bounds[1:])
+        keep = np.arange(bounds[-1]) + np.repeat(self._bounds[:-1] - bounds[:-1], sizes)
+        return Run(
+            self.topics,
+            self._ids,
+            bounds,
+            self._codes[keep],
+            self._scores[keep],
+            documents=self.documents,
+            provenance=self.provenance,
+        )
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """Topic id to document id to score, each ranking in its order."""
+        names = self._ids.take(self._codes)
+        values = self._scores.tolist()
+        bounds = self._bounds.tolist()
+        return {
+            t: dict(zip(names[a:b], values[a:b], strict=True)) for t, a, b in zip(self.topics, bounds, bounds[1:], strict=False)
+        }
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with the columns query_id, doc_id, score, rank (counted from 1)."""
+        import pandas as pd
+
+        sizes = np.diff(self._bounds)
+        return pd.DataFrame(
+            {
+                "query_id": np.repeat(np.array(list(self.topics), dtype=object), sizes),
+                "doc_id": self._ids.take(self._codes),
+                "score": self._scores,
+                "rank": np.arange(self.rows) - np.repeat(self._bounds[:-1], sizes) + 1,
+            }
+        )
+
+    def __getitem__(self, topic_id: str) -> Ranking:
+        i = self._position[topic_id]
+        rows = slice(int(self._bounds[i]), int(self._bounds[i + 1]))
+        return Ranking(self.topics[topic_id], self._ids, self._codes[rows], self._scores[rows], self.documents)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._position)
+
+    def __len__(self) -> int:
+        return len(self._position)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal runs have the same topic ids, and for each the same documents with the same scores."""
+        if not isinstance(other, Run):
+            return NotImplemented
+        return (
+            list(self.topics) == list(other.topics)
+            and np.array_equal(self._bounds, other._bounds)
+            and np.array_equal(self._scores, other._scores)
+            and self._ids.take(self._codes) == other._ids.take(other._codes)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Run({len(self)} topics, {self.rows} documents)"
+
+
+class Ranking(Sequence[Hit]):
+    """The documents of one topic, best first."""
+
+    __slots__ = ("_codes", "_documents", "_ids", "_scores", "topic")
+
+    def __init__(
+        self,
+        topic: Topic,
+        ids: Strings,
+        codes: NDArray[np.int32],
+        scores: NDArray[np.float32],
+        documents: Documents | None = None,
+    ) -> None:
+        self.topic = topic
+        self._ids = ids
+        self._codes = codes
+        self._scores = scores
+        self._documents = documents
+
+    @property
+    def ids(self) -> list[str]:
+        """The document ids, best first."""
+        return self._ids.take(self._codes)
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """The scores, best first."""
+        return self._scores
+
+    def docs(self) -> list[Doc]:
+        """The documents, best first. Raises InputError where the run does not know its collection."""
+        if self._documents is None:
+            raise InputError("this run does not know its documents; run.with_(documents=index) tells it")
+        return self._documents.docs(self.ids)
+
+    @overload
+    def __getitem__(self, rank: int) -> Hit: ...
+    @overload
+    def __getitem__(self, rank: slice) -> list[Hit]: ...
+    def __getitem__(self, rank: int | slice) -> Hit | list[Hit]:
+        if isinstance(rank, slice):
+            return list(self)[rank]
+        if not -len(self) <= rank < len(self):
+            raise IndexError(rank)
+        rank %= len(self)
+        return Hit(self._ids[int(self._codes[rank])], float(self._scores[rank]), rank + 1)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return map(Hit, self.ids, self._scores.tolist(), range(1, len(self) + 1))
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{hit.rank:>4}  {hit.score:>10.4f}  {hit.id}" for hit in self)
+
+    def __repr__(self) -> str:
+        return f"Ranking({len(self)} documents for topic '{self.topic.id}')"
+
+
+def order_keys(scores: NDArray[np.float32], ranks: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """One uint64 a row that sorts as the one order does: descending keys are descending scores, then descending ids.
+
+    `ranks` are the places of the ids in ascending order. -0.0 counts as 0.0.
+    """
+    bits = (scores.astype(np.float32) + np.float32(0)).view(np.uint32)
+    ordered = np.where(bits >> 31, ~bits, bits | np.uint32(0x80000000))
+    return (ordered.astype(np.uint64) << np.uint64(32)) | ranks.astype(np.uint64)

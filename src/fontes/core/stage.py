@@ -1,0 +1,284 @@
+"""Stages and how they join: `>>`, `%`, `*`, `+`."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from .errors import ParameterError, PipelineError
+from .run import Ranking, Run
+from .strings import Strings
+from .values import Explanation, Topic, Topics
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+
+
+class Stage(ABC, Generic[A, B]):
+    """A step from `Topics` or `Run` to `Topics` or `Run`.
+
+    A subclass is a frozen dataclass: its fields are its parameters, and its constructor does nothing but store them. It
+    names what it takes and gives in `takes` and `gives` and does its work in `apply`.
+    """
+
+    takes: ClassVar[type[Any]]
+    gives: ClassVar[type[Any]]
+
+    @abstractmethod
+    def apply(self, given: A) -> B:
+        """The work of the stage; callers use the stage itself as a function."""
+
+    def __call__(self, given: object) -> B:
+        """Run the stage. `given` is what the stage takes, or anything that `Topics.of` or `Run.of` accepts."""
+        taken: Any = (Topics if takes(self) is Topics else Run).of(given)
+        start = time.perf_counter()
+        result: Any = self.apply(taken)
+        if isinstance(result, Run):
+            seconds = time.perf_counter() - start
+            result = result.with_(provenance={**result.provenance, "system": repr(self), "seconds": seconds})
+        return result  # type: ignore[no-any-return]
+
+    def search(self, query: str | Topic, k: int = 10) -> Ranking:
+        """The best `k` documents for one query."""
+        require(self, Topics, Run, "search")
+        topic = query if isinstance(query, Topic) else Topic("1", query)
+        run: Any = (self % k)(topic)
+        ranking: Ranking = run[topic.id]
+        return ranking
+
+    def explain(self, query: str | Topic, doc_id: str) -> Explanation:
+        """How the score of the document comes about. Raises PipelineError where the stage cannot tell."""
+        raise PipelineError(f"{name(self)} cannot explain its scores")
+
+    def params(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with other parameters. Raises ParameterError for a name that is none."""
+        known = self.params()
+        for key in changes:
+            if key not in known:
+                raise ParameterError(f"{name(self)} has no parameter '{key}'; it has {', '.join(known) or 'none'}")
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def cut(self, k: int) -> Stage[A, B] | None:
+        """This stage, giving `k` documents a topic by itself, or None if it cannot; `stage % k` asks for it."""
+        return None
+
+    def __rshift__(self, after: Stage[B, C]) -> Stage[A, C]:
+        if not isinstance(after, Stage):
+            return NotImplemented
+        if gives(self) is not takes(after):
+            raise PipelineError(
+                f"{name(self)} gives {gives(self).__name__}, but {name(after)} takes {takes(after).__name__}; "
+                f"{name(self)} >> {name(after)} does not fit"
+            )
+        if isinstance(after, Cut):
+            return self % after.k  # type: ignore[return-value]
+        return Pipeline(_steps(self) + _steps(after))
+
+    def __mod__(self, k: int) -> Stage[A, B]:
+        if not isinstance(k, int) or k < 1:
+            raise ParameterError(f"% keeps the best k documents: k must be a whole number from 1 up, not {k!r}")
+        if gives(self) is not Run:
+            raise PipelineError(f"{name(self)} gives Topics; % k cuts a Run")
+        return self.cut(k) or Pipeline((*_steps(self), Cut(k)))
+
+    def __mul__(self: Stage[A, Run], weight: float) -> Stage[A, Run]:
+        if not isinstance(weight, (int, float)) or isinstance(weight, bool):
+            return NotImplemented
+        if gives(self) is not Run:
+            raise PipelineError(f"{name(self)} gives Topics; * weights the scores of a Run")
+        return Scaled(self, float(weight))
+
+    __rmul__ = __mul__
+
+    def __add__(self: Stage[A, Run], other: Stage[A, Run]) -> Stage[A, Run]:
+        if not isinstance(other, Stage):
+            return NotImplemented
+        if gives(self) is not Run or gives(other) is not Run or takes(self) is not takes(other):
+            raise PipelineError(
+                f"+ sums the scores of two stages that take the same and give Run; {name(self)} goes from "
+                f"{takes(self).__name__} to {gives(self).__name__}, "
+                f"{name(other)} from {takes(other).__name__} to {gives(other).__name__}"
+            )
+        return Sum((*_terms(self), *_terms(other)))
+
+
+@dataclass(frozen=True)
+class Cut(Stage[Run, Run]):
+    """Keeps the best `k` documents of each topic."""
+
+    takes = Run
+    gives = Run
+    k: int
+
+    def apply(self, given: Run) -> Run:
+        return given.top(self.k)
+
+    def cut(self, k: int) -> Cut:
+        return Cut(min(k, self.k))
+
+
+@dataclass(frozen=True, repr=False)
+class Pipeline(Stage[Any, Any]):
+    """Stages one after the other: what `a >> b` makes."""
+
+    stages: tuple[Stage[Any, Any], ...]
+
+    def apply(self, given: Any) -> Any:
+        for stage in self.stages:
+            given = stage(given)
+        return given
+
+    def cut(self, k: int) -> Stage[Any, Any] | None:
+        last = self.stages[-1].cut(k)
+        return None if last is None else Pipeline((*self.stages[:-1], *_steps(last)))
+
+    def __repr__(self) -> str:
+        return " >> ".join(map(repr, self.stages))
+
+
+@dataclass(frozen=True, repr=False)
+class Scaled(Stage[Any, Run]):
+    """A stage whose scores are multiplied by a weight: what `weight * stage` makes."""
+
+    gives = Run
+    stage: Stage[Any, Run]
+    weight: float
+
+    def apply(self, given: Any) -> Run:
+        return _summed([self.stage(given)], [self.weight])
+
+    def cut(self, k: int) -> Stage[Any, Run] | None:
+        return Scaled(self.stage % k, self.weight) if self.weight > 0 else None
+
+    def explain(self, query: str | Topic, doc_id: str) -> Explanation:
+        part = self.stage.explain(query, doc_id)
+        return Explanation(self.weight * part.value, f"{self.weight:g} times", (part,))
+
+    def __repr__(self) -> str:
+        return f"{self.weight:g} * {_inside(self.stage)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(Stage[Any, Run]):
+    """The sum of the scores of several stages: what `a + b` makes.
+
+    A document that a stage does not return gets 0 from it.
+    """
+
+    gives = Run
+    stages: tuple[Stage[Any, Run], ...]
+
+    def apply(self, given: Any) -> Run:
+        runs, weights = [], []
+        for stage in self.stages:
+            scaled = isinstance(stage, Scaled)
+            runs.append(stage.stage(given) if isinstance(stage, Scaled) else stage(given))
+            weights.append(stage.weight if scaled else 1.0)  # type: ignore[attr-defined]
+        return _summed(runs, weights)
+
+    def explain(self, query: str | Topic, doc_id: str) -> Explanation:
+        parts = tuple(stage.explain(query, doc_id) for stage in self.stages)
+        return Explanation(sum(p.value for p in parts), "sum of the stages", parts)
+
+    def __repr__(self) -> str:
+        return " + ".join(map(_inside, self.stages))
+
+
+def takes(stage: Stage[Any, Any]) -> type[Any]:
+    """What a stage takes: Topics or Run."""
+    match stage:
+        case Pipeline():
+            return takes(stage.stages[0])
+        case Sum():
+            return takes(stage.stages[0])
+        case Scaled():
+            return takes(stage.stage)
+    return stage.takes
+
+
+def gives(stage: Stage[Any, Any]) -> type[Any]:
+    """What a stage gives: Topics or Run."""
+    return gives(stage.stages[-1]) if isinstance(stage, Pipeline) else stage.gives
+
+
+def name(stage: Stage[Any, Any]) -> str:
+    """The name of a stage in messages."""
+    return repr(stage) if isinstance(stage, (Pipeline, Scaled, Sum)) else type(stage).__name__
+
+
+def require(stage: Stage[Any, Any], taken: type[Any], given: type[Any], doing: str) -> None:
+    """Raises PipelineError unless `stage` goes from `taken` to `given`."""
+    if takes(stage) is not taken or gives(stage) is not given:
+        raise PipelineError(
+            f"{name(stage)} takes {takes(stage).__name__} and gives {gives(stage).__name__}; "
+            f"{doing} needs a stage from {taken.__name__} to {given.__name__}"
+        )
+
+
+def _steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:
+    return stage.stages if isinstance(stage, Pipeline) else (stage,)
+
+
+def _terms(stage: Stage[Any, Run]) -> tuple[Stage[Any, Run], ...]:
+    return stage.stages if isinstance(stage, Sum) else (stage,)
+
+
+def _inside(stage: Stage[Any, Any]) -> str:
+    return f"({stage!r})" if isinstance(stage, (Pipeline, Sum)) else repr(stage)
+
+
+def _summed(runs: list[Run], weights: list[float]) -> Run:
+    """The weighted sum of runs over the same topics, in float64 in the order of the runs."""
+    tables = [run.ids for run in runs]
+    if all(table is tables[0] for table in tables):
+        ids, maps = tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(runs)
+    else:
+        ids, maps = _joined(runs)
+    total = np.zeros(len(ids), dtype=np.float64)
+    seen = np.zeros(len(ids), dtype=bool)
+    numbers, codes, scores = [], [], []
+    for i in range(len(runs[0].topics)):
+        touched = []
+        for run, weight, to in zip(runs, weights, maps, strict=True):
+            rows = slice(int(run.bounds[i]), int(run.bounds[i + 1]))
+            here = to[run.codes[rows]]
+            total[here] += weight * run.scores[rows].astype(np.float64)
+            touched.append(here[~seen[here]])
+            seen[here] = True
+        found = np.concatenate(touched)
+        numbers.append(np.full(len(found), i, dtype=np.int64))
+        codes.append(found)
+        scores.append(total[found].astype(np.float32))
+        total[found] = 0.0
+        seen[found] = False
+    return Run.from_columns(
+        runs[0].topics,
+        ids,
+        np.concatenate(numbers) if numbers else np.zeros(0, dtype=np.int64),
+        np.concatenate(codes) if codes else np.zeros(0, dtype=np.int32),
+        np.concatenate(scores) if scores else np.zeros(0, dtype=np.float32),
+        documents=next((r.documents for r in runs if r.documents is not None), None),
+        provenance={"parts": [r.provenance for r in runs]},
+    )
+
+
+def _joined(runs: list[Run]) -> tuple[Strings, list[Any]]:
+    """One table of the ids in use, and for each run the place in it of each of its codes."""
+    places: dict[str, int] = {}
+    maps = []
+    for run in runs:
+        used = np.unique(run.codes)
+        to = np.full(len(run.ids), -1, dtype=np.int32)
+        to[used] = [places.setdefault(doc_id, len(places)) for doc_id in run.ids.take(used)]
+        maps.append(to)
+    return Strings.of(places), maps

@@ -1,0 +1,131 @@
+"""A table of many strings in two arrays: document ids, terms."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Strings(Sequence[str]):
+    """An immutable sequence of strings: UTF-8 bytes end to end, and where each one starts.
+
+    `blob` is uint8, `offsets` an integer array with one entry more than there are strings. `order`, where it is known
+    already, lists the positions in ascending order of the bytes, which is also the order of the code points.
+    """
+
+    __slots__ = ("_blob", "_offsets", "_order", "_rank")
+
+    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[Any], order: NDArray[np.uint32] | None = None) -> None:
+        self._blob = blob
+        self._offsets = offsets
+        self._order = order
+        self._rank: NDArray[np.uint32] | None = None
+
+    @classmethod
+    def of(cls, strings: Iterable[str]) -> Strings:
+        """A table of `strings`, in their order. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+        encoded = [utf8(s) for s in strings]
+        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+    @property
+    def blob(self) -> NDArray[np.uint8]:
+        """The bytes of all strings, end to end."""
+        return self._blob
+
+    @property
+    def offsets(self) -> NDArray[Any]:
+        """Where each string starts in `blob`, and where the last one ends."""
+        return self._offsets
+
+    @property
+    def order(self) -> NDArray[np.uint32]:
+        """The positions of the strings in ascending order."""
+        if self._order is None:
+            encoded = self._encoded()
+            self._order = np.array(sorted(range(len(encoded)), key=encoded.__getitem__), dtype=np.uint32)
+        return self._order
+
+    @property
+    def rank(self) -> NDArray[np.uint32]:
+        """For each string the number of its place in `order`."""
+        if self._rank is None:
+            rank = np.empty(len(self), dtype=np.uint32)
+            rank[self.order] = np.arange(len(self), dtype=np.uint32)
+            self._rank = rank
+        return self._rank
+
+    def find(self, string: str) -> int:
+        """The position of `string`, or -1."""
+        wanted = utf8(string)
+        order = self.order
+        low, high = 0, len(order)
+        while low < high:
+            middle = (low + high) // 2
+            if self._bytes(int(order[middle])) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if low < len(order) and self._bytes(int(order[low])) == wanted:
+            return int(order[low])
+        return -1
+
+    def take(self, positions: NDArray[Any]) -> list[str]:
+        """The strings at `positions`."""
+        if len(positions) * 2 > len(self):
+            table = self.tolist()
+            return [table[p] for p in positions.tolist()]
+        return [self._bytes(p).decode() for p in positions.tolist()]
+
+    def tolist(self) -> list[str]:
+        """All strings as a list."""
+        text = self._blob.tobytes()
+        bounds = self._offsets.tolist()
+        if text.isascii():
+            ascii_text = text.decode("ascii")
+            return [ascii_text[a:b] for a, b in itertools.pairwise(bounds)]
+        return [text[a:b].decode() for a, b in itertools.pairwise(bounds)]
+
+    def _encoded(self) -> list[bytes]:
+        text = self._blob.tobytes()
+        bounds = self._offsets.tolist()
+        return [text[a:b] for a, b in itertools.pairwise(bounds)]
+
+    def _bytes(self, position: int) -> bytes:
+        return self._blob[int(self._offsets[position]) : int(self._offsets[position + 1])].tobytes()
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[str]: ...
+    def __getitem__(self, position: int | slice) -> str | list[str]:
+        if isinstance(position, slice):
+            return self.take(np.arange(*position.indices(len(self))))
+        if not -len(self) <= position < len(self):
+            raise IndexError(position)
+        return self._bytes(position % len(self)).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
+
+    def __contains__(self, string: object) -> bool:
+        return isinstance(string, str) and self.find(string) >= 0
+
+    def __repr__(self) -> str:
+        return f"Strings({len(self)})"
+
+
+def utf8(string: str) -> bytes:
+    """`string` as UTF-8, each lone surrogate as U+FFFD."""
+    try:
+        return string.encode()
+    except UnicodeEncodeError:
+        return string.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
