@@ -1,0 +1,219 @@
+"""Analyzers: declared pipelines from text to index terms, stored in the index that they made."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+from ..core.errors import ParameterError
+from . import external
+from .vocabulary import Vocabulary
+
+TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
+NORMALIZATIONS = ("", "width", "nfkc", "ascii")
+Tokenize = Callable[[str], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Analyzer:
+    """A pipeline from text to terms: tokenizer, normalisation, stop words, stemmer or lemmatizer, n-grams.
+
+    tokenizer   "standard" (words as UAX 29 and Lucene have them), "cjk" (the same, Chinese, Japanese and Korean as pairs of
+                characters), "letters", "whitespace", "nltk" (word_tokenize), "spacy:MODEL" (lemmas of words and numbers), or
+                any callable from text to tokens
+    possessive  strip a final 's
+    normalize   "", "width" (full-width and half-width forms replaced), "nfkc" (all compatibility forms replaced), or "ascii"
+                (the same, and accents taken off)
+    lowercase   each character to its simple lower-case form
+    stopwords   words to drop, as they are at this point; "english" and "czech" name Lucene's lists
+    stemmer     "", "porter" (as Lucene runs it), a Snowball language such as "german", or "simplemma:LANG" (lemmas)
+    words       sizes of word n-grams: (1, 2) keeps words and adds pairs of neighbours, joined by a space
+    chars       None, or sizes of character n-grams, cut from each term and put in its place; a shorter term stays whole
+
+    Everything but the tokenizer and the word n-grams is a function of one token and runs once for each distinct token.
+    `Analyzer.of` makes the presets. Raises ParameterError for an unknown name.
+    """
+
+    tokenizer: str | Tokenize = "standard"
+    possessive: bool = False
+    normalize: str = ""
+    lowercase: bool = True
+    stopwords: tuple[str, ...] | str = ()
+    stemmer: str = ""
+    words: tuple[int, int] = (1, 1)
+    chars: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stopwords, str):
+            object.__setattr__(self, "stopwords", stopwords(self.stopwords))
+        object.__setattr__(self, "stopwords", tuple(sorted(self.stopwords)))
+        if isinstance(self.tokenizer, str) and self.tokenizer not in TOKENIZERS and not self.tokenizer.startswith("spacy:"):
+            raise ParameterError(f"unknown tokenizer '{self.tokenizer}'; there are {', '.join(TOKENIZERS)} and spacy:MODEL")
+        if self.normalize not in NORMALIZATIONS:
+            raise ParameterError(f"unknown normalisation '{self.normalize}'; there are width, nfkc and ascii")
+        if self.stemmer and self.stemmer not in stemmers() and not self.stemmer.startswith("simplemma:"):
+            raise ParameterError(f"unknown stemmer '{self.stemmer}'; there are {', '.join(stemmers())} and simplemma:LANG")
+        for sizes in (self.words, self.chars):
+            if sizes is not None and not 1 <= sizes[0] <= sizes[1]:
+                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give 1 <= least <= most")
+
+    @classmethod
+    def of(cls, given: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
+        """An analyzer from a name, a callable from text to tokens, or what `to_dict` gave.
+
+        Names: "english" (Anserini's default: standard tokens without 's, lower case, 33 stop words, Porter), a Snowball
+        language such as "czech" or "german" (standard tokens, lower case, Snowball's stemmer; "czech" with Lucene's stop
+        words), "porter" for Snowball's English is "snowball:english", "standard" (no stop words, no stems), "simple" (runs
+        of letters in lower case), "whitespace", "cjk", "nltk", "spacy:MODEL", "simplemma:LANG". Any may be followed by
+        "+words:1-2" and "+chars:3-5" for n-grams.
+        """
+        if isinstance(given, Analyzer):
+            return given
+        if isinstance(given, Mapping):
+            return cls.from_dict(given)
+        if callable(given):
+            return cls(tokenizer=given, lowercase=False)
+        name, *additions = given.split("+")
+        analyzer = _preset(name)
+        for addition in additions:
+            match = re.fullmatch(r"(words|chars):(\d+)-(\d+)", addition)
+            if not match:
+                raise ParameterError(f"analyzer '{given}': '+{addition}' is not of the form +words:1-2 or +chars:3-5")
+            sizes = int(match[2]), int(match[3])
+            analyzer = replace(analyzer, words=sizes) if match[1] == "words" else replace(analyzer, chars=sizes)
+        return analyzer
+
+    def __call__(self, text: str) -> list[str]:
+        """The terms of `text`, in order (word n-grams after the words)."""
+        return self.many([text])[0]
+
+    def many(self, texts: Sequence[str]) -> list[list[str]]:
+        """The terms of each text."""
+        numbers, bounds = self._vocabulary.encode(texts)
+        terms = [self._vocabulary.terms[n] for n in numbers.tolist()]
+        edges = bounds.tolist()
+        return [terms[a:b] for a, b in pairwise(edges)]
+
+    def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
+        """Each token of `text` as (first character, end, its terms), without word n-grams: for marking matches."""
+        return Vocabulary(replace(self, words=(1, 1))).spans(text)
+
+    def vocabulary(self) -> Vocabulary:
+        """A new table of terms that this analyzer fills."""
+        return Vocabulary(self)
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return self.vocabulary()
+
+    def terms(self, tokens: list[str]) -> list[str]:
+        """For each token its term before n-grams, "" where it is dropped."""
+        if self.possessive:
+            tokens = [t[:-2] if len(t) > 1 and t[-1] in "sS" and t[-2] in "'’＇" else t for t in tokens]
+        if self.normalize:
+            tokens = [t if t.isascii() else _normalized(t, self.normalize) for t in tokens]
+        if self.lowercase:
+            tokens = [external.lower(t) for t in tokens]
+        if self.stopwords:
+            dropped = frozenset(self.stopwords)
+            tokens = ["" if t in dropped else t for t in tokens]
+        if self.stemmer:
+            stem = external.stemmer(self.stemmer)
+            kept = [t for t in tokens if t]
+            stems = iter(stem(kept))
+            tokens = [next(stems) if t else "" for t in tokens]
+        return tokens
+
+    def to_dict(self) -> dict[str, Any]:
+        """The pipeline as JSON values, with the versions of the libraries that it runs. A callable becomes its name."""
+        pipeline = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if callable(self.tokenizer):
+            pipeline["tokenizer"] = {"callable": external.name_of(self.tokenizer)}
+        pipeline["stopwords"] = list(self.stopwords)
+        pipeline["words"] = list(self.words)
+        pipeline["chars"] = list(self.chars) if self.chars else None
+        return {**pipeline, "libraries": {name: version(name) for name in self._libraries()}}
+
+    @classmethod
+    def from_dict(cls, pipeline: Mapping[str, Any]) -> Analyzer:
+        """The analyzer that `to_dict` described. A callable tokenizer is imported by its name.
+
+        Raises ParameterError where that fails: the callable must then be given again.
+        """
+        values = {key: value for key, value in pipeline.items() if key != "libraries"}
+        for key in ("stopwords", "words", "chars"):
+            values[key] = tuple(values[key]) if values[key] is not None else None
+        if isinstance(values["tokenizer"], Mapping):
+            values["tokenizer"] = external.imported(values["tokenizer"]["callable"])
+        return cls(**values)
+
+    def _libraries(self) -> list[str]:
+        names = []
+        tokenizer = self.tokenizer if isinstance(self.tokenizer, str) else ""
+        if tokenizer == "nltk" or tokenizer.startswith("spacy:"):
+            names.append(tokenizer.partition(":")[0])
+        if self.stemmer.startswith("simplemma:"):
+            names.append("simplemma")
+        elif self.stemmer not in ("", "porter"):
+            names.append("PyStemmer")
+        return names
+
+
+def stopwords(name: str) -> tuple[str, ...]:
+    """A stop word list of Lucene's: "english" (33 words) or "czech" (171)."""
+    path = files(__package__) / "stopwords" / f"{name}.txt"
+    if not path.is_file():
+        raise ParameterError(f"there is no stop word list '{name}'; there are english and czech, or give the words")
+    return tuple(path.read_text(encoding="utf-8").split())
+
+
+def stemmers() -> list[str]:
+    """The names of the stemmers: porter as Lucene runs it, and Snowball's."""
+    return external.stemmers()
+
+
+def _preset(name: str) -> Analyzer:
+    kind, _, detail = name.partition(":")
+    match kind:
+        case "english":
+            return Analyzer(possessive=True, stopwords="english", stemmer="porter")
+        case "czech":
+            return Analyzer(stopwords="czech", stemmer="czech")
+        case "standard":
+            return Analyzer()
+        case "simple":
+            return Analyzer(tokenizer="letters")
+        case "whitespace":
+            return Analyzer(tokenizer="whitespace", lowercase=False)
+        case "cjk":
+            return Analyzer(tokenizer="cjk", normalize="width")
+        case "nltk":
+            return Analyzer(tokenizer="nltk")
+        case "spacy" if detail:
+            return Analyzer(tokenizer=name)
+        case "simplemma" if detail:
+            return Analyzer(stemmer=name)
+        case "snowball" if detail in stemmers():
+            return Analyzer(stemmer=detail)
+    if name in stemmers() and name != "porter":
+        return Analyzer(stemmer=name)
+    raise ParameterError(
+        f"unknown analyzer '{name}'; there are english, standard, simple, whitespace, cjk, nltk, spacy:MODEL, simplemma:LANG "
+        f"and the Snowball languages {', '.join(s for s in stemmers() if s != 'porter')}"
+    )
+
+
+def _normalized(token: str, form: str) -> str:
+    if form == "width":
+        return re.sub("[\uff00-\uffef]+", lambda wide: unicodedata.normalize("NFKC", wide[0]), token)
+    if form == "nfkc":
+        return unicodedata.normalize("NFKC", token)
+    return "".join(c for c in unicodedata.normalize("NFKD", token) if not unicodedata.combining(c))

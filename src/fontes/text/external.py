@@ -1,0 +1,103 @@
+"""The libraries behind some analyzers, loaded where they are used: PyStemmer, simplemma, NLTK, spaCy, and callables by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from ..core.errors import MissingExtraError, ParameterError
+from .characters import lowercase
+
+
+def lower(token: str) -> str:
+    """`token` with each character in its simple lower-case form, as Lucene has it (no final sigma, İ is i)."""
+    return token.lower() if token.isascii() else token.translate(lowercase())
+
+
+def stemmers() -> list[str]:
+    """The names of the stemmers: porter as Lucene runs it, and Snowball's."""
+    import Stemmer
+
+    return sorted(Stemmer.algorithms())
+
+
+@cache
+def stemmer(name: str) -> Callable[[list[str]], Sequence[str]]:
+    """A function from words to stems."""
+    if name == "porter":
+        from .porter import porter
+
+        return porter
+    if name.startswith("simplemma:"):
+        return _simplemma(name.partition(":")[2])
+    import Stemmer
+
+    stem: Callable[[list[str]], Sequence[str]] = Stemmer.Stemmer(name, 0).stemWords
+    return stem
+
+
+@cache
+def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
+    """A function from texts to the tokens of each: "nltk" or "spacy:MODEL"."""
+    if name == "nltk":
+        try:
+            from nltk.tokenize import NLTKWordTokenizer
+        except ImportError as e:
+            raise MissingExtraError.of("nltk", "nltk", "the analyzer 'nltk'") from e
+        words = NLTKWordTokenizer()
+        return lambda texts: (words.tokenize(text) for text in texts)
+    return _spacy(name.partition(":")[2])
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name under which a callable can be imported again: module:qualified.name."""
+    qualified = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', 'builtins')}:{qualified}"
+
+
+def imported(name: str) -> Callable[[str], Sequence[str]]:
+    """The callable of this name. Raises ParameterError where it cannot be imported."""
+    module, _, qualified = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in qualified.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as e:
+        raise ParameterError(
+            f"the tokenizer {name} that made the index cannot be imported here; give it: Index.open(path, analyzer=…)"
+        ) from e
+    tokenize: Callable[[str], Sequence[str]] = found
+    return tokenize
+
+
+def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:
+    try:
+        from simplemma import Lemmatizer
+    except ImportError as e:
+        raise MissingExtraError.of("simplemma", "simplemma", f"the lemmatizer 'simplemma:{language}'") from e
+    lemmatizer = Lemmatizer()
+    try:
+        lemmatizer.lemmatize("a", language)
+    except ValueError as e:
+        raise ParameterError(f"simplemma has no language '{language}'") from e
+    return lambda words: [lower(lemmatizer.lemmatize(word, language)) for word in words]
+
+
+def _spacy(model: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
+    """Lemmas of all tokens that hold a letter or a digit."""
+    try:
+        import spacy
+    except ImportError as e:
+        raise MissingExtraError.of("spacy", "spacy", f"the analyzer 'spacy:{model}'") from e
+    try:
+        pipeline = spacy.load(model, exclude=["parser", "ner"])
+    except OSError as e:
+        raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}") from e
+
+    def lemmas(texts: Iterable[str]) -> Iterable[Sequence[str]]:
+        for doc in pipeline.pipe(texts, batch_size=256):
+            yield [token.lemma_ or token.text for token in doc if any(map(str.isalnum, token.text))]
+
+    return lemmas

@@ -1,0 +1,214 @@
+"""Porter's stemmer as Lucene runs it, compiled.
+
+M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the two departures of the author's own later
+programs ("bli" to "ble", "logi" to "log") and words of one or two letters left alone: the stems of Lucene's
+PorterStemFilter. Snowball's "porter" lacks these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+def porter(words: list[str]) -> list[str]:
+    """The stems of lower-case words. A word that holds a line break is its own stem."""
+    joined = "\n".join(word if "\n" not in word else "" for word in words)
+    units = np.frombuffer(joined.encode("utf-16-le", "surrogatepass"), dtype="<u2").astype(np.int32)
+    length = _stem_lines(units, _STEP2, _STEP3, _STEP4)
+    stems = units[:length].astype("<u2").tobytes().decode("utf-16-le", "surrogatepass").split("\n")
+    return [stem or word for stem, word in zip(stems, words, strict=True)] if words else []
+
+
+Rules = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+
+
+def _rules(text: str) -> Rules:
+    """Suffixes with their bounds, replacements with theirs. No word ends in two of one step's but the longer comes first."""
+    pairs = [rule.partition(">") for rule in text.split()]
+    sides = [[pair[0] for pair in pairs], [pair[2] for pair in pairs]]
+    suffixes, replacements = (np.array([ord(c) for c in "".join(side)], dtype=np.int32) for side in sides)
+    bounds = [np.cumsum([0, *map(len, side)]).astype(np.int32) for side in sides]
+    return suffixes, bounds[0], replacements, bounds[1]
+
+
+_STEP2 = _rules(
+    "ational>ate tional>tion enci>ence anci>ance izer>ize bli>ble alli>al entli>ent eli>e ousli>ous ization>ize ation>ate "
+    "ator>ate alism>al iveness>ive fulness>ful ousness>ous aliti>al iviti>ive biliti>ble logi>log"
+)
+_STEP3 = _rules("icate>ic ative> alize>al iciti>ic ical>ic ful> ness>")
+_STEP4 = _rules("al> ance> ence> er> ic> able> ible> ant> ement> ment> ent> ion> ou> ism> ate> iti> ous> ive> ize>")
+_E, _L, _S, _T, _Y, _Z = (ord(c) for c in "elstyz")
+
+
+@njit(cache=True, nogil=True)
+def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
+    """Stems each line of `b` in place, moving the lines together; returns the new length."""
+    word = np.empty(len(b) + 1, dtype=np.int32)
+    out, start = 0, 0
+    for at in range(len(b) + 1):
+        if at < len(b) and b[at] != 10:
+            continue
+        n = at - start
+        word[:n] = b[start:at]
+        if n > 2:
+            n = _step1(word, n)
+            if n > 1:
+                n = _replace(word, n, step2)
+            n = _replace(word, n, step3)
+            if n > 1:
+                n = _strip(word, n, step4)
+            n = _step5(word, n)
+        b[out : out + n] = word[:n]
+        out += n
+        if at < len(b):
+            b[out] = 10
+            out += 1
+        start = at + 1
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _step1(w: Any, n: int) -> int:
+    """Plurals, -ed and -ing, and y to i."""
+    if w[n - 1] == _S:
+        if _ends(w, n, _SSES) or _ends(w, n, _IES):
+            n -= 2
+        elif w[n - 2] != _S:
+            n -= 1
+    if _ends(w, n, _EED):
+        if _measure(w, n - 3) > 0:
+            n -= 1
+    else:
+        stem = n - 2 if _ends(w, n, _ED) else n - 3 if _ends(w, n, _ING) else n
+        if stem < n and _has_vowel(w, stem):
+            n = stem
+            if _ends(w, n, _AT) or _ends(w, n, _BL) or _ends(w, n, _IZ):
+                w[n] = _E
+                n += 1
+            elif _double(w, n):
+                if w[n - 1] != _L and w[n - 1] != _S and w[n - 1] != _Z:
+                    n -= 1
+            elif _measure(w, n) == 1 and _cvc(w, n):
+                w[n] = _E
+                n += 1
+    if n > 0 and w[n - 1] == _Y and _has_vowel(w, n - 1):
+        w[n - 1] = ord("i")
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _replace(w: Any, n: int, rules: Any) -> int:
+    """Steps 2 and 3: the first suffix that fits is replaced where the measure of what precedes it is above 0."""
+    suffixes, bounds, replacements, replacement_bounds = rules
+    for rule in range(len(bounds) - 1):
+        suffix = suffixes[bounds[rule] : bounds[rule + 1]]
+        if _ends(w, n, suffix):
+            stem = n - len(suffix)
+            if _measure(w, stem) == 0:
+                return n
+            for at in range(replacement_bounds[rule], replacement_bounds[rule + 1]):
+                w[stem] = replacements[at]
+                stem += 1
+            return stem
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _strip(w: Any, n: int, rules: Any) -> int:
+    """Step 4: the first suffix that fits goes where the measure of what precedes it is above 1; -ion only after s or t."""
+    suffixes, bounds, _, _ = rules
+    for rule in range(len(bounds) - 1):
+        suffix = suffixes[bounds[rule] : bounds[rule + 1]]
+        if _ends(w, n, suffix):
+            stem = n - len(suffix)
+            if suffix[0] == ord("i") and suffix[1] == ord("o") and not (stem > 0 and (w[stem - 1] == _S or w[stem - 1] == _T)):
+                continue
+            return stem if _measure(w, stem) > 1 else n
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _step5(w: Any, n: int) -> int:
+    """The final e, and ll to l."""
+    if w[n - 1] == _E:
+        m = _measure(w, n - 1)
+        if m > 1 or (m == 1 and not _cvc(w, n - 1)):
+            n -= 1
+    if n > 0 and w[n - 1] == _L and _double(w, n) and _measure(w, n) > 1:
+        n -= 1
+    return n
+
+
+_SSES, _IES, _EED, _ED, _ING, _AT, _BL, _IZ = (
+    np.array([ord(c) for c in suffix], dtype=np.int32) for suffix in ["sses", "ies", "eed", "ed", "ing", "at", "bl", "iz"]
+)
+
+
+@njit(cache=True, nogil=True)
+def _ends(w: Any, n: int, suffix: Any) -> bool:
+    """Whether the word w[:n] ends in `suffix`. (The author's program lets the suffix be the whole word.)"""
+    if len(suffix) > n:
+        return False
+    for i in range(len(suffix)):
+        if w[n - len(suffix) + i] != suffix[i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _consonant(w: Any, at: int) -> bool:
+    """Whether a letter is a consonant: all but a, e, i, o, u, and y after a consonant."""
+    c = w[at]
+    if c == ord("a") or c == ord("e") or c == ord("i") or c == ord("o") or c == ord("u"):
+        return False
+    if c != _Y:
+        return True
+    ys = 0  # a run of y alternates
+    while at > 0 and w[at] == _Y:
+        ys += 1
+        at -= 1
+    if w[at] == _Y:
+        return ys % 2 == 0
+    return _consonant_letter(w[at]) == (ys % 2 == 0)
+
+
+@njit(cache=True, nogil=True)
+def _consonant_letter(c: int) -> bool:
+    return not (c == ord("a") or c == ord("e") or c == ord("i") or c == ord("o") or c == ord("u"))
+
+
+@njit(cache=True, nogil=True)
+def _measure(w: Any, n: int) -> int:
+    """How often a vowel is followed by a consonant in w[:n]."""
+    m = 0
+    for at in range(1, n):
+        if _consonant(w, at) and not _consonant(w, at - 1):
+            m += 1
+    return m
+
+
+@njit(cache=True, nogil=True)
+def _has_vowel(w: Any, n: int) -> bool:
+    for at in range(n):
+        if not _consonant(w, at):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _double(w: Any, n: int) -> bool:
+    """Whether w[:n] ends in a double consonant."""
+    return n > 1 and w[n - 1] == w[n - 2] and _consonant(w, n - 1)
+
+
+@njit(cache=True, nogil=True)
+def _cvc(w: Any, n: int) -> bool:
+    """Whether w[:n] ends in consonant, vowel, consonant, the last not w, x or y."""
+    if n < 3 or not _consonant(w, n - 1) or _consonant(w, n - 2) or not _consonant(w, n - 3):
+        return False
+    c = w[n - 1]
+    return bool(c != ord("w") and c != ord("x") and c != _Y)

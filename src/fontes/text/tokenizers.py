@@ -1,0 +1,374 @@
+"""The compiled tokenizers: from UTF-8 bytes to the byte spans of tokens.
+
+`standard` finds words as UAX 29 and Lucene's StandardTokenizer do: letters and digits stay together, with the marks that
+follow them and with one dot, comma or apostrophe inside; each Han or Hiragana character is a token; Thai, Lao, Khmer and
+Myanmar runs are one token; an emoji sequence is a token; a longer token than 255 UTF-16 units is cut there.
+`cjk` does the same, but turns each run of Han, Hiragana, Katakana and Hangul into overlapping pairs, as Lucene's
+CJKBigramFilter. `letters` gives runs of letters, `whitespace` what stands between white space.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from . import characters
+from .characters import (
+    ALPHABETIC,
+    CLASS,
+    COMPLEX,
+    DOUBLE_QUOTE,
+    EMOJI,
+    EXTEND,
+    HAN,
+    HANGUL,
+    HEBREW,
+    HIRAGANA,
+    JOINER,
+    KATAKANA,
+    LETTER,
+    MID_BOTH,
+    MID_LETTER,
+    MID_NUMBER,
+    NUMERIC,
+    REGIONAL,
+    SINGLE_QUOTE,
+    SKIN_TONE,
+    SPACE,
+)
+
+TOKENIZERS = ("standard", "cjk", "letters", "whitespace")
+MAX_UNITS = 255
+ZWJ, TEXT_STYLE, EMOJI_STYLE, KEYCAP = 0x200D, 0xFE0E, 0xFE0F, 0x20E3
+
+
+def tokenize(
+    name: str, text: NDArray[np.uint8], bounds: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """The tokens of many texts at once.
+
+    `text` holds the UTF-8 of all texts end to end (less than 2 GiB), text i between bounds[i] and bounds[i+1]. Returns the
+    first byte and the end of each token, and for each text where its tokens start (one entry more than texts).
+    """
+    # Tokens do not overlap, except the pairs of `cjk`, whose characters have at least two bytes.
+    starts = np.empty(len(text), dtype=np.int32)
+    ends = np.empty(len(text), dtype=np.int32)
+    token_bounds = np.zeros(len(bounds), dtype=np.int64)
+    count = _scan(TOKENIZERS.index(name), text, bounds, characters.properties(), starts, ends, token_bounds)
+    return starts[:count], ends[:count], token_bounds
+
+
+@njit(cache=True, nogil=True)
+def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any, token_bounds: Any) -> int:
+    count = 0
+    for i in range(len(bounds) - 1):
+        begin, stop = bounds[i], bounds[i + 1]
+        if mode <= 1:
+            count = _scan_words(mode == 1, text, begin, stop, table, starts, ends, count)
+        else:
+            count = _scan_runs(mode == 2, text, begin, stop, table, starts, ends, count)
+        token_bounds[i + 1] = count
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
+    """Runs of letters, or of what is not white space."""
+    at, start = begin, -1
+    while at < stop:
+        code, size = _decode(text, at)
+        inside = (table[code] & ALPHABETIC) != 0 if letters else (table[code] & SPACE) == 0
+        if inside and start < 0:
+            start = at
+        elif not inside and start >= 0:
+            starts[count], ends[count], start = start, at, -1
+            count += 1
+        at += size
+    if start >= 0:
+        starts[count], ends[count] = start, stop
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
+    at = begin
+    run_end, run_length, last = -1, 0, begin  # the run of CJK characters that `pairs` is in
+    while at < stop:
+        byte = text[at]
+        if byte < 128:
+            bits = table[byte]
+            if bits & CLASS == 0 and not (byte == 35 or byte == 42):  # '#' and '*' may start a keycap
+                at += 1
+                continue
+            end = _ascii_word(text, at, stop, table)
+            cjk = False
+            if end == 0:
+                end, cjk = _token(text, at, stop, table)
+        else:
+            end, cjk = _token(text, at, stop, table)
+        if end == 0:
+            at += _size(byte)
+            continue
+        if pairs and cjk:
+            if run_end != at:
+                run_length = 0
+            while at < end:
+                after = _skip_extend(text, at + _size(text[at]), end, table)
+                if run_length >= 2 or (run_length == 1 and count > 0):
+                    # The lone first character becomes the first pair.
+                    if run_length == 1:
+                        count -= 1
+                    starts[count], ends[count] = last, after
+                else:
+                    starts[count], ends[count] = at, after
+                count += 1
+                run_length += 1
+                last, at = at, after
+            run_end = end
+        else:
+            starts[count], ends[count] = at, end
+            count += 1
+        at = end
+    return count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ascii_word(text: Any, at: int, stop: int, table: Any) -> int:
+    """The end of a word that is plainly a run of ASCII letters and digits, or 0 where the full rules must decide."""
+    end = at
+    while end < stop and text[end] < 128 and end - at <= MAX_UNITS:
+        kind = table[text[end]] & CLASS
+        if kind != LETTER and kind != NUMERIC:
+            break
+        end += 1
+    if end == at or end - at > MAX_UNITS:
+        return 0
+    if end < stop:
+        if text[end] >= 128:
+            return 0
+        if table[text[end]] & CLASS != 0:
+            if table[text[end]] & CLASS == JOINER:
+                return 0
+            if end + 1 < stop and (text[end + 1] >= 128 or table[text[end + 1]] & CLASS != 0):
+                return 0
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
+    """The end of the longest token that starts at `at` (0: none does), and whether it is made of CJK characters."""
+    end, cjk = _longest(text, at, min(stop, at + 4 * MAX_UNITS), table)
+    if end - at > MAX_UNITS:
+        units, cut = 0, at
+        while cut < stop:
+            code, size = _decode(text, cut)
+            units += 2 if code > 0xFFFF else 1
+            if units > MAX_UNITS:
+                break
+            cut += size
+        end, cjk = _longest(text, at, cut, table)
+    return end, cjk
+
+
+@njit(cache=True, nogil=True)
+def _longest(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
+    code, size = _decode(text, at)
+    bits = table[code]
+    kind = bits & CLASS
+    end = 0
+    cjk = False
+    if LETTER <= kind <= JOINER:
+        end = _word(text, at, stop, table)
+        cjk = end > 0 and (kind == KATAKANA or bits & HANGUL != 0) and _only(text, at, end, table, bits & HANGUL, kind)
+    elif bits & COMPLEX:
+        end = _complex(text, at, stop, table)
+    elif bits & (HAN | HIRAGANA):
+        end = _skip_extend(text, at + size, stop, table)
+        cjk = True
+    if bits & (EMOJI | REGIONAL | SKIN_TONE) or code == ZWJ or code == 35 or code == 42:
+        emoji = _emoji(text, at, stop, table)
+        if emoji >= end and emoji > 0:
+            return emoji, False
+    return end, cjk
+
+
+@njit(cache=True, nogil=True)
+def _word(text: Any, at: int, stop: int, table: Any) -> int:
+    """Rules WB4 to WB13b, with Lucene's reading of Hebrew quotes."""
+    state = 0  # the class of the last letter, digit or low line
+    found = False  # whether there was more than low lines
+    joined = False  # whether the last letter came after an inner mark: no Hebrew quote may follow it
+    quoted = False  # after a Hebrew quote only a letter, digit or low line goes on, directly
+    end = 0
+    while at < stop:
+        code, size = _decode(text, at)
+        kind = table[code] & CLASS
+        at += size
+        if kind == EXTEND and state != 0:
+            if found:
+                end = at
+            continue
+        if kind == LETTER or kind == HEBREW or kind == NUMERIC:
+            if state == KATAKANA:
+                break
+        elif kind == KATAKANA:
+            if state == LETTER or state == HEBREW or state == NUMERIC:
+                break
+        elif kind != JOINER:
+            if state == 0 or quoted or kind < MID_LETTER or kind > DOUBLE_QUOTE:
+                break
+            at, following = _next(text, at, stop, table)
+            between_letters = kind == MID_LETTER or kind == MID_BOTH or kind == SINGLE_QUOTE
+            between_numbers = kind == MID_NUMBER or kind == MID_BOTH or kind == SINGLE_QUOTE
+            letters = (state == LETTER or state == HEBREW) and (following == LETTER or following == HEBREW)
+            if (letters and between_letters) or (state == NUMERIC and following == NUMERIC and between_numbers):
+                at += _size(text[at])
+                state, joined, end = following, True, at
+            elif state == HEBREW and not joined and kind == SINGLE_QUOTE:
+                quoted, end = True, at
+            elif state == HEBREW and not joined and kind == DOUBLE_QUOTE and following == HEBREW:
+                at += _size(text[at])
+                quoted, end = True, at
+            else:
+                break
+            continue
+        state = kind
+        joined = quoted = False
+        found = found or kind != JOINER
+        if found:
+            end = at
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _complex(text: Any, at: int, stop: int, table: Any) -> int:
+    """The end of a run of characters with Line_Break=SA."""
+    while at < stop:
+        code, size = _decode(text, at)
+        if not (table[code] & COMPLEX or table[code] & CLASS == EXTEND):
+            break
+        at += size
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
+    """An emoji sequence (UTS 51): a keycap, a flag, or emoji with modifiers and tags, joined by ZWJ. 0 where there is none."""
+    code, size = _decode(text, at)
+    if code == 35 or code == 42:
+        at = _skip_marks(text, at + size, stop, table)
+        if at + 3 <= stop and text[at] == 0xEF and _decode(text, at)[0] == EMOJI_STYLE:
+            at += 3
+            if at + 3 > stop or text[at] != 0xE2 or _decode(text, at)[0] != KEYCAP:
+                return 0
+            return _skip_marks(text, at + 3, stop, table)
+        return at if _has_keycap(text, at - 3, at) else 0
+    if table[code] & REGIONAL:
+        at = _skip_extend(text, at + size, stop, table)
+        if at < stop:
+            code, size = _decode(text, at)
+            if table[code] & REGIONAL:
+                return _skip_extend(text, at + size, stop, table)
+        return 0
+    if table[code] & SKIN_TONE:
+        return _skip_marks(text, at + size, stop, table)
+    end = 0
+    while at < stop:
+        code, size = _decode(text, at)
+        joined = end == 0
+        while code == ZWJ:
+            joined = True
+            at += size
+            if at >= stop:
+                return end
+            code, size = _decode(text, at)
+        if not table[code] & EMOJI or not (joined or _is_zwj(text, at - 3)):
+            return end
+        at = _skip_marks(text, at + size, stop, table)
+        if at + 3 <= stop and text[at] == 0xEF and _decode(text, at)[0] == EMOJI_STYLE:
+            at += 3
+        end = at
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _has_keycap(text: Any, at: int, end: int) -> bool:
+    return text[at] == 0xE2 and at + 3 == end and _decode(text, at)[0] == KEYCAP
+
+
+@njit(cache=True, nogil=True)
+def _is_zwj(text: Any, at: int) -> bool:
+    return bool(text[at] == 0xE2 and text[at + 1] == 0x80 and text[at + 2] == 0x8D)
+
+
+@njit(cache=True, nogil=True)
+def _only(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> bool:
+    """Whether all of text[at:end] is Hangul, or all Katakana, with marks."""
+    while at < end:
+        code, size = _decode(text, at)
+        bits = table[code]
+        if bits & CLASS != EXTEND and (bits & HANGUL != hangul or bits & CLASS != kind):
+            return False
+        at += size
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _next(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
+    """The place and the class of the first character that is no Extend; the class is 0 at the end."""
+    while at < stop:
+        code, size = _decode(text, at)
+        if table[code] & CLASS != EXTEND:
+            return at, table[code] & CLASS
+        at += size
+    return at, 0
+
+
+@njit(cache=True, nogil=True)
+def _skip_extend(text: Any, at: int, stop: int, table: Any) -> int:
+    while at < stop:
+        code, size = _decode(text, at)
+        if table[code] & CLASS != EXTEND:
+            break
+        at += size
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
+    """Like `_skip_extend`, but stops before the selectors of text and emoji style."""
+    while at < stop:
+        code, size = _decode(text, at)
+        if table[code] & CLASS != EXTEND or code == TEXT_STYLE or code == EMOJI_STYLE:
+            break
+        at += size
+    return at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _size(byte: int) -> int:
+    """How many bytes the character has whose first byte is this."""
+    if byte < 0x80:
+        return 1
+    if byte < 0xE0:
+        return 2
+    return 3 if byte < 0xF0 else 4
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _decode(text: Any, at: int) -> Any:
+    """The code point at `at`, and how many bytes it has: a pair of integers."""
+    byte = np.int64(text[at])
+    if byte < 0x80:
+        return byte, 1
+    if byte < 0xE0:
+        return (byte & 0x1F) << 6 | (text[at + 1] & 0x3F), 2
+    if byte < 0xF0:
+        return (byte & 0x0F) << 12 | np.int64(text[at + 1] & 0x3F) << 6 | (text[at + 2] & 0x3F), 3
+    return (
+        (byte & 0x07) << 18 | np.int64(text[at + 1] & 0x3F) << 12 | np.int64(text[at + 2] & 0x3F) << 6 | (text[at + 3] & 0x3F)
+    ), 4

@@ -1,0 +1,173 @@
+"""Texts to term numbers: each distinct token is analysed once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..core.strings import utf8
+from . import external, tokenizers
+from .interning import Interner
+
+if TYPE_CHECKING:
+    from .analyzer import Analyzer
+
+
+class Vocabulary:
+    """The terms that an analyzer has met, numbered from 0 in the order of first sight. Safe to share between threads."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self.terms: list[str] = []
+        self._analyzer = analyzer
+        self._numbers: dict[str, int] = {}
+        self._tokens = Interner()
+        self._term_bounds = np.zeros(1, dtype=np.int64)  # token i stands for the terms _term_numbers[bounds[i]:bounds[i+1]]
+        self._term_numbers = np.zeros(0, dtype=np.int32)
+        self._lock = threading.Lock()
+
+    def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The numbers of the terms of all texts, end to end, and for each text where they start (one entry more)."""
+        return self.encode_bytes([utf8(text) for text in texts])
+
+    def encode_bytes(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Like `encode`, for texts in UTF-8."""
+        with self._lock:
+            text, starts, ends, bounds = self._tokenize(texts)
+            tokens = self._tokens.intern(text, starts, ends)
+            self._analyze_new()
+            numbers, bounds = _expand(tokens, bounds, self._term_bounds, self._term_numbers)
+            if self._analyzer.words != (1, 1):
+                return self._add_ngrams(numbers, bounds)
+            return numbers, bounds
+
+    def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
+        """Each token of `text` as (first character, end, its terms)."""
+        encoded = utf8(text)
+        with self._lock:
+            buffer, starts, ends, _ = self._tokenize([encoded])
+            tokens = self._tokens.intern(buffer, starts, ends).tolist()
+            self._analyze_new()
+        if self._compiled:
+            characters = np.cumsum((np.frombuffer(encoded, dtype=np.uint8) & 0xC0) != 0x80)
+            before = np.concatenate([[0], characters])
+            places = list(zip(before[starts].tolist(), before[ends].tolist(), strict=True))
+        else:
+            places = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
+        return [(a, b, self._terms_of(token)) for (a, b), token in zip(places, tokens, strict=True)]
+
+    @property
+    def _compiled(self) -> bool:
+        return isinstance(self._analyzer.tokenizer, str) and self._analyzer.tokenizer in tokenizers.TOKENIZERS
+
+    def _tokenize(self, texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+        """A buffer, the spans of the tokens in it, and where those of each text start."""
+        tokenizer = self._analyzer.tokenizer
+        if self._compiled:
+            buffer, bounds = _end_to_end(texts)
+            return buffer, *tokenizers.tokenize(str(tokenizer), buffer, bounds)
+        decoded = (text.decode() for text in texts)
+        lists = external.tokenizer(tokenizer)(decoded) if isinstance(tokenizer, str) else map(tokenizer, decoded)
+        tokens: list[bytes] = []
+        bounds = np.zeros(len(texts) + 1, dtype=np.int64)
+        for i, found in enumerate(lists, 1):
+            tokens += [utf8(token) for token in found]
+            bounds[i] = len(tokens)
+        buffer, edges = _end_to_end(tokens)
+        return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
+
+    def _analyze_new(self) -> None:
+        """Terms for the tokens that were met for the first time."""
+        known = len(self._term_bounds) - 1
+        if known == len(self._tokens):
+            return
+        terms = self._analyzer.terms([token.decode() for token in self._tokens.strings(known)])
+        if self._analyzer.chars is None:
+            sizes = np.array([term != "" for term in terms], dtype=np.int64)
+            numbers = self._number([term for term in terms if term])
+        else:
+            grams = [_character_ngrams(term, *self._analyzer.chars) for term in terms]
+            sizes = np.array([len(g) for g in grams], dtype=np.int64)
+            numbers = self._number([gram for g in grams for gram in g])
+        self._term_bounds = np.concatenate([self._term_bounds, self._term_bounds[-1] + np.cumsum(sizes)])
+        self._term_numbers = np.concatenate([self._term_numbers, numbers])
+
+    def _number(self, terms: list[str]) -> NDArray[np.int32]:
+        table = self._numbers
+        known = len(table)
+        numbers = np.array([table.setdefault(term, len(table)) for term in terms], dtype=np.int32)
+        self.terms.extend(islice(reversed(table), len(table) - known))
+        self.terms[known:] = reversed(self.terms[known:])
+        return numbers
+
+    def _terms_of(self, token: int) -> tuple[str, ...]:
+        numbers = self._term_numbers[self._term_bounds[token] : self._term_bounds[token + 1]]
+        return tuple(self.terms[n] for n in numbers.tolist())
+
+    def _add_ngrams(self, numbers: NDArray[np.int32], bounds: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The word n-grams of each text: those of size n are pairs of one of size n - 1 and the word after it."""
+        least, most = self._analyzer.words
+        text_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        shorter = numbers  # the n-gram of the size before that starts at each word
+        parts = [(numbers, text_of)] if least == 1 else []
+        for size in range(2, most + 1):
+            starts = np.flatnonzero(text_of[: max(0, len(text_of) - size + 1)] == text_of[size - 1 :])
+            pairs = shorter[starts].astype(np.int64) << 32 | numbers[starts + size - 1]
+            distinct, inverse = np.unique(pairs, return_inverse=True)
+            named = self._number([f"{self.terms[p >> 32]} {self.terms[p & 0xFFFFFFFF]}" for p in distinct.tolist()])
+            shorter = np.full(len(numbers), -1, dtype=np.int32)
+            shorter[starts] = named[inverse]
+            if size >= least:
+                parts.append((shorter[starts], text_of[starts]))
+        every = np.concatenate([texts for _, texts in parts])
+        place = np.argsort(every, kind="stable")
+        new_bounds = np.zeros_like(bounds)
+        np.cumsum(np.bincount(every, minlength=len(bounds) - 1), out=new_bounds[1:])
+        return np.concatenate([grams for grams, _ in parts])[place], new_bounds
+
+
+def _end_to_end(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    bounds = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=bounds[1:])
+    return np.frombuffer(b"".join(texts), dtype=np.uint8), bounds
+
+
+def _character_ngrams(term: str, least: int, most: int) -> list[str]:
+    if not term:
+        return []
+    if len(term) < least:
+        return [term]
+    return [term[at : at + n] for n in range(least, most + 1) for at in range(len(term) - n + 1)]
+
+
+def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
+    """Where the tokens of an outside tokenizer stand in `text`; one that does not occur in it has no width."""
+    places, at = [], 0
+    for token in tokens:
+        found = text.find(token, at)
+        places.append((found, found + len(token)) if found >= 0 else (at, at))
+        at = places[-1][1]
+    return places
+
+
+@njit(cache=True, nogil=True)
+def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any]:
+    """From token numbers to the numbers of their terms."""
+    count = 0
+    for token in tokens:
+        count += term_bounds[token + 1] - term_bounds[token]
+    numbers = np.empty(count, dtype=np.int32)
+    new_bounds = np.zeros(len(bounds), dtype=np.int64)
+    count = 0
+    for i in range(len(bounds) - 1):
+        for token in tokens[bounds[i] : bounds[i + 1]]:
+            for at in range(term_bounds[token], term_bounds[token + 1]):
+                numbers[count] = term_numbers[at]
+                count += 1
+        new_bounds[i + 1] = count
+    return numbers, new_bounds
