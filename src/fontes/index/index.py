@@ -1,0 +1,233 @@
+"""The index: a directory of documents and statistics, and a factory of retrievers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError, ParameterError
+from ..core.strings import Strings
+from ..core.values import Doc
+from ..data import docs as as_docs
+from ..data import read_corpus
+from ..text import Analyzer
+from .build import Progress, build_segment, memory_size
+from .files import FORMAT, VERSION, check_digests, check_sizes, commit, read_manifest, staging
+from .segment import Segment
+
+if TYPE_CHECKING:
+    from ..lexical import BM25, TFIDF
+
+
+class Index:
+    """A collection, ready to be searched. `Index.build` makes one on disk, `Index.open` opens it.
+
+    It holds the documents and statistics (ids, term frequencies, document lengths), never scores, and the analyzer that made
+    them; so models and parameters are chosen when asking. An index on disk does not change under those who have it open.
+    """
+
+    def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer) -> None:
+        """Use `Index.open`."""
+        self.path = path
+        self.analyzer = analyzer
+        self.fields: tuple[str, ...] = tuple(manifest["fields"])
+        self.fingerprint: str = manifest["fingerprint"]
+        self._manifest = manifest
+        self._segment = Segment(path / manifest["segments"][0]["name"])
+        self.scorers: dict[Any, Any] = {}
+
+    @classmethod
+    def build(
+        cls,
+        docs: str | Path | Iterable[Any],
+        path: str | Path,
+        *,
+        analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
+        fields: Sequence[str] = ("title", "text"),
+        memory: str | int = "2G",
+        threads: int | None = None,
+        overwrite: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Index:
+        """Makes an index of `docs` in the directory `path` and opens it.
+
+        docs       a file or folder that `read_corpus` reads, or an iterable of Doc, of dicts with "_id" (or "id") and "text",
+                   or of (id, text) pairs
+        analyzer   a name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`
+        fields     what is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored
+        memory     how much memory postings may take before they are written to disk and merged at the end
+        threads    with 2 or more (default: the machine's), reading, analysis and compression run side by side
+        overwrite  replace an index that is there; it stays as it is until the new one is complete
+        progress   is called with a `Progress` after each batch of documents
+
+        The same documents give the same bytes. Nothing is left behind by a build that fails. Raises InputError for documents
+        that cannot be used and for ids that occur twice, FontesError where the disk is full.
+        """
+        path = Path(path)
+        chosen = Analyzer.of(analyzer)
+        if isinstance(fields, str) or not fields:
+            raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
+        documents = read_corpus(docs) if isinstance(docs, (str, Path)) else as_docs(docs)
+        with staging(path, overwrite) as stage:
+            folder = stage / "segment"
+            folder.mkdir()
+            counts = build_segment(
+                documents,
+                folder,
+                chosen,
+                fields,
+                memory=memory_size(memory),
+                threads=threads or os.cpu_count() or 1,
+                progress=progress,
+            )
+            manifest = {
+                "format": FORMAT,
+                "version": VERSION,
+                "fontes": version("fontes"),
+                "analyzer": chosen.to_dict(),
+                "fields": list(fields),
+                **counts,
+            }
+            commit(stage, path, folder, manifest)
+        return cls.open(path, analyzer=chosen)
+
+    @classmethod
+    def open(cls, path: str | Path, *, analyzer: str | Analyzer | Callable[[str], Sequence[str]] | None = None) -> Index:
+        """Opens the index in the directory `path`.
+
+        `analyzer` is only needed where the index was made with a callable that cannot be imported by its name. Raises
+        IndexFormatError where there is no index, or a damaged one, or one of another format version.
+        """
+        path = Path(path)
+        manifest = read_manifest(path)
+        check_sizes(path, manifest)
+        if analyzer is None:
+            return cls(path, manifest, Analyzer.of(manifest["analyzer"]))
+        given = Analyzer.of(analyzer)
+        stored = dict(manifest["analyzer"])
+        if {**given.to_dict(), "libraries": None} != {**stored, "libraries": None}:
+            raise ParameterError(f"{path} was made with another analyzer; leave analyzer out, or give the one it was made with")
+        return cls(path, manifest, given)
+
+    def bm25(
+        self,
+        *,
+        variant: str = "lucene",
+        k1: float | None = None,
+        b: float | None = None,
+        k3: float | None = None,
+        delta: float | None = None,
+        epsilon: float = 0.25,
+        lengths: str = "exact",
+        k: int = 1000,
+        threads: int | None = None,
+    ) -> BM25:
+        """A BM25 retriever over this index; see `fontes.BM25` for the parameters."""
+        from ..lexical import BM25
+
+        return BM25(self, variant, k1, b, k3, delta, epsilon, lengths, k, threads)
+
+    def tfidf(
+        self,
+        *,
+        sublinear_tf: bool = False,
+        smooth_idf: bool = False,
+        norm: str | None = "l2",
+        relative_tf: bool = False,
+        k: int = 1000,
+        threads: int | None = None,
+    ) -> TFIDF:
+        """A TF-IDF retriever over this index; see `fontes.TFIDF` for the parameters."""
+        from ..lexical import TFIDF
+
+        return TFIDF(self, sublinear_tf, smooth_idf, norm, relative_tf, k, threads)
+
+    @property
+    def ids(self) -> Strings:
+        """The document ids, in the order in which the documents came."""
+        return self._segment.ids
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """How many terms each document has."""
+        return self._segment.lengths
+
+    @property
+    def terms(self) -> Strings:
+        """The terms, in ascending order."""
+        return self._segment.terms
+
+    @property
+    def df(self) -> NDArray[np.integer[Any]]:
+        """For each term the number of documents that hold it."""
+        return self._segment.df
+
+    @property
+    def cf(self) -> NDArray[np.integer[Any]]:
+        """For each term how often it occurs in the collection."""
+        return self._segment.cf
+
+    @cached_property
+    def tokens(self) -> int:
+        """How many terms all documents have together."""
+        return int(self._manifest["tokens"])
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The postings of the terms at these positions of `terms`, end to end: document positions, and term frequencies."""
+        return self._segment.postings(terms)
+
+    def docs(self, ids: Iterable[str]) -> list[Doc]:
+        """The documents with these ids. Raises InputError for an id that is not in the index."""
+        wanted = list(ids)
+        positions = [self.position(doc_id) for doc_id in wanted]
+        return self._segment.store.read(wanted, positions)
+
+    def doc(self, doc_id: str) -> Doc:
+        """The document with this id. Raises InputError where there is none."""
+        return self.docs([doc_id])[0]
+
+    def position(self, doc_id: str) -> int:
+        """Where the document stands in `ids`. Raises InputError for an id that is not in the index."""
+        position = self.ids.find(doc_id)
+        if position < 0:
+            raise InputError(f"document '{doc_id}' is not in the index {self.path}")
+        return position
+
+    def check(self) -> None:
+        """Reads every file. Raises IndexFormatError where anything is not as it was written or does not fit together."""
+        check_digests(self.path, self._manifest)
+        self._segment.check()
+
+    def info(self) -> dict[str, Any]:
+        """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""
+        files = {name: f["bytes"] for s in self._manifest["segments"] for name, f in s["files"].items()}
+        text = sum(size for name, size in files.items() if name.startswith("text."))
+        counts = {key: self._manifest[key] for key in ("documents", "terms", "postings", "tokens")}
+        return {
+            "path": str(self.path),
+            **counts,
+            "mean_length": self.tokens / len(self) if len(self) else 0.0,
+            "fields": list(self.fields),
+            "analyzer": self._manifest["analyzer"],
+            "bytes": sum(files.values()),
+            "bytes_of_text": text,
+            "format": self._manifest["version"],
+            "fontes": self._manifest["fontes"],
+            "fingerprint": self.fingerprint,
+        }
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __contains__(self, doc_id: object) -> bool:
+        return doc_id in self.ids
+
+    def __repr__(self) -> str:
+        return f"Index('{self.path}', {len(self)} documents)"

@@ -1,0 +1,133 @@
+"""The compiled loops of the index: counting, inverting, and postings to bytes and back.
+
+A posting is two variable-length integers of seven bits a byte, low bits first, the high bit set on all bytes but the last:
+the distance from the document before it (the first one's from -1) times two, plus one if the term occurs once; otherwise the
+term frequency follows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+MOST_BYTES = 10  # of a posting
+
+
+@njit(cache=True, nogil=True)
+def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts: Any) -> Any:
+    """The distinct terms of each document and how often they occur.
+
+    `numbers[bounds[i]:bounds[i+1]]` are the terms of document i. `frequencies` is scratch, one zero a term. Fills `terms`
+    and `counts` (as long as `numbers`) and returns where those of each document start, int64, one entry more.
+    """
+    term_bounds = np.zeros(len(bounds), dtype=np.int64)
+    filled = 0
+    for i in range(len(bounds) - 1):
+        first = filled
+        for at in range(bounds[i], bounds[i + 1]):
+            number = numbers[at]
+            if frequencies[number] == 0:
+                terms[filled] = number
+                filled += 1
+            frequencies[number] += 1
+        for at in range(first, filled):
+            counts[at] = frequencies[terms[at]]
+            frequencies[terms[at]] = 0
+        term_bounds[i + 1] = filled
+    return term_bounds
+
+
+@njit(cache=True, nogil=True)
+def invert(terms: Any, counts: Any, term_bounds: Any, first: int, places: Any, cursor: Any, docs: Any, tfs: Any) -> None:
+    """From the terms of each document to the documents of each term.
+
+    Document i has the number first + i. `places[t]` is the place of term t in the output, `cursor[p]` where the postings of
+    place p go; it is moved past them. Postings come out in ascending order of documents.
+    """
+    for i in range(len(term_bounds) - 1):
+        for at in range(term_bounds[i], term_bounds[i + 1]):
+            place = places[terms[at]]
+            docs[cursor[place]] = first + i
+            tfs[cursor[place]] = counts[at]
+            cursor[place] += 1
+
+
+@njit(cache=True, nogil=True)
+def gather(bounds: Any, docs: Any, tfs: Any, places: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> None:
+    """Appends the postings of one run to those of the runs before it: for term i the ones at places[i] (-1: none)."""
+    for i in range(len(places)):
+        if places[i] < 0:
+            continue
+        for at in range(bounds[places[i]], bounds[places[i] + 1]):
+            all_docs[cursor[i]] = docs[at]
+            all_tfs[cursor[i]] = tfs[at]
+            cursor[i] += 1
+
+
+@njit(cache=True, nogil=True)
+def encode(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any) -> int:
+    """Postings to bytes: term i has those from bounds[i] to bounds[i+1]. Fills `byte_bounds` and `cf`; returns the length."""
+    at = 0
+    for i in range(len(bounds) - 1):
+        before = -1
+        total = 0
+        for posting in range(bounds[i], bounds[i + 1]):
+            tf = tfs[posting]
+            value = np.int64(docs[posting] - before) << 1 | (tf == 1)
+            before = docs[posting]
+            total += tf
+            while value >= 128:
+                out[at] = value & 127 | 128
+                at += 1
+                value >>= 7
+            out[at] = value
+            at += 1
+            if tf > 1:
+                value = np.int64(tf)
+                while value >= 128:
+                    out[at] = value & 127 | 128
+                    at += 1
+                    value >>= 7
+                out[at] = value
+                at += 1
+        byte_bounds[i + 1] = at
+        cf[i] = total
+    return at
+
+
+@njit(cache=True, nogil=True)
+def decode(postings: Any, byte_bounds: Any, df: Any, terms: Any, docs: Any, tfs: Any) -> bool:
+    """The postings of `terms`, end to end, into `docs` and `tfs`. False where the bytes do not hold as many as `df` says."""
+    filled = 0
+    for term in terms:
+        at = np.int64(byte_bounds[term])
+        end = np.int64(byte_bounds[term + 1])
+        doc = np.int64(-1)
+        for _ in range(df[term]):
+            value, shift, more = np.int64(0), 0, True
+            while more:
+                if at >= end:
+                    return False
+                more = postings[at] >= 128
+                value |= np.int64(postings[at] & 127) << shift
+                shift += 7
+                at += 1
+            doc += value >> 1
+            docs[filled] = doc
+            tf = np.int64(1)
+            if not value & 1:
+                tf, shift, more = np.int64(0), 0, True
+                while more:
+                    if at >= end:
+                        return False
+                    more = postings[at] >= 128
+                    tf |= np.int64(postings[at] & 127) << shift
+                    shift += 7
+                    at += 1
+            tfs[filled] = tf
+            filled += 1
+        if at != end:
+            return False
+    return True

@@ -1,0 +1,185 @@
+"""The lexical retrievers: stages from topics to runs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from ..core.errors import InputError, ParameterError
+from ..core.run import Run
+from ..core.stage import Stage
+from ..core.values import Explanation, Topic, Topics
+from .scorer import Scorer
+from .weightings import BM25Weighting, TFIDFWeighting, Weighting
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+DEFAULTS = {"okapi": (1.5, 0.75)}  # k1 and b, as rank_bm25; all other variants as Anserini
+DELTAS = {"plus": 1.0, "l": 0.5}
+
+
+class Lexical(Stage[Topics, Run]):
+    """A retriever whose model is a weighting. A document matches when it holds a term of the topic, whatever its score."""
+
+    takes = Topics
+    gives = Run
+    index: Index
+    k: int
+    threads: int | None
+
+    @property
+    def weighting(self) -> Weighting:
+        """The model with its parameters."""
+        raise NotImplementedError
+
+    def apply(self, given: Topics) -> Run:
+        if self.k < 1:
+            raise ParameterError(f"k must be 1 or more, not {self.k}")
+        weighting = self.weighting
+        bags = [self._bag(weighting, counts) for counts in self._counts(given)]
+        run = Scorer.of(self.index, weighting).run(given, bags, self.k, self.threads or os.cpu_count() or 1)
+        return run.with_(provenance={"index": str(self.index.path), "fingerprint": self.index.fingerprint})
+
+    def cut(self, k: int) -> Self:
+        return self.with_(k=min(k, self.k))
+
+    def explain(self, query: str | Topic, doc_id: str) -> Explanation:
+        """The score of the document, term by term. It adds up to the score in the run."""
+        topic = query if isinstance(query, Topic) else Topic("1", query)
+        weighting = self.weighting
+        statistics = Scorer.of(self.index, weighting).statistics
+        doc = self.index.position(doc_id)
+        counts = self._counts(Topics([topic]))[0]
+        bag = self._bag(weighting, counts)
+        parts = []
+        for term in sorted(bag):
+            docs, tfs = self.index.postings(np.array([term]))
+            at = int(np.searchsorted(docs, doc))
+            if at < len(docs) and docs[at] == doc:
+                of_posting = weighting.explain(statistics, int(tfs[at]), doc, len(docs))
+                of_query = Explanation(bag[term], f"query part: qtf={counts[term]:g}")
+                label = f"'{self.index.terms[term]}'"
+                parts.append(Explanation(bag[term] * of_posting.value, label, (of_posting, of_query)))
+        total = float(np.float32(sum(part.value for part in parts)))
+        return Explanation(
+            total, f"{self!r}: sum over terms" if parts else "no term of the topic is in the document", tuple(parts)
+        )
+
+    def _counts(self, topics: Topics) -> list[dict[int, float]]:
+        """For each topic its terms that the index has, as positions, and how often they occur, or their given weights."""
+        analyzed = iter(self.index.analyzer.many([t.text for t in topics.values() if t.weights is None]))
+        places: dict[str, int] = {}
+        counts = []
+        for topic in topics.values():
+            weights: Mapping[str, float] = Counter(next(analyzed)) if topic.weights is None else topic.weights
+            bag = {}
+            for term, weight in weights.items():
+                if not np.isfinite(weight):
+                    raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight} is not a finite number")
+                place = places[term] if term in places else places.setdefault(term, self.index.terms.find(term))
+                if place >= 0 and weight != 0:
+                    bag[place] = float(weight)
+            counts.append(bag)
+        return counts
+
+    @staticmethod
+    def _bag(weighting: Weighting, counts: dict[int, float]) -> dict[int, float]:
+        terms = sorted(counts)
+        return dict(zip(terms, weighting.query(np.array([counts[t] for t in terms])).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class BM25(Lexical):
+    """BM25: the sum over the topic's terms of idf · tf part · query part.
+
+    With norm = k1 · (1 - b + b · dl / avgdl):
+
+    variant     idf                                    tf part                               defaults
+    lucene      ln(1 + (N - df + 0.5) / (df + 0.5))    tf / (tf + norm)                      k1=0.9, b=0.4, as Anserini
+    robertson   ln((N - df + 0.5) / (df + 0.5))        (k1 + 1) tf / (tf + norm)             k1=0.9, b=0.4
+    okapi       the same, below 0 replaced by          (k1 + 1) tf / (tf + norm)             k1=1.5, b=0.75, as rank_bm25
+                epsilon times the mean idf
+    atire       ln(N / df)                             (k1 + 1) tf / (tf + norm)             k1=0.9, b=0.4
+    plus        ln((N + 1) / df)                       (k1 + 1) tf / (tf + norm) + delta     k1=0.9, b=0.4, delta=1
+    l           ln((N + 1) / (df + 0.5))               (k1 + 1) c / (k1 + c), with           k1=0.9, b=0.4, delta=0.5
+                                                       c = k1 · tf / norm + delta
+
+    (Robertson and Zaragoza 2009; Trotman, Puurula and Burgess 2014 for the variants; Lv and Zhai 2011 for plus and l.)
+
+    k3          the query part is (k3 + 1) qtf / (k3 + qtf), or qtf where k3 is None; it matters for topics as long as a
+                paragraph
+    lengths     "exact", or "lucene": lengths rounded to Lucene's one byte and documents without any term not counted, so
+                that each score equals Lucene's
+    k           how many documents a topic gets at most
+    threads     default: as many as the machine has; they do not change the run
+
+    Without training data textbooks advise k1 and k3 between 1.2 and 2, and b = 0.75.
+    """
+
+    index: Index = field(repr=False)
+    variant: str = "lucene"
+    k1: float | None = None
+    b: float | None = None
+    k3: float | None = None
+    delta: float | None = None
+    epsilon: float = 0.25
+    lengths: str = "exact"
+    k: int = 1000
+    threads: int | None = field(default=None, repr=False)
+
+    @property
+    def weighting(self) -> BM25Weighting:
+        """The model with its parameters, defaults filled in."""
+        k1, b = DEFAULTS.get(self.variant, (0.9, 0.4))
+        if self.delta is not None and self.variant not in DELTAS:
+            raise ParameterError(f"BM25 {self.variant} has no delta; plus and l have")
+        return BM25Weighting(
+            self.variant,
+            k1 if self.k1 is None else self.k1,
+            b if self.b is None else self.b,
+            self.k3,
+            DELTAS.get(self.variant, 0.0) if self.delta is None else self.delta,
+            self.epsilon,
+            self.lengths,
+        )
+
+    def __repr__(self) -> str:
+        w = self.weighting
+        others = {"k3": w.k3, "delta": w.delta or None, "lengths": w.lengths if w.lengths != "exact" else None, "k": self.k}
+        shown = [f"{name}={value}" for name, value in others.items() if value is not None]
+        return f"BM25({', '.join([w.variant, f'k1={w.k1:g}', f'b={w.b:g}', *shown])})"
+
+
+@dataclass(frozen=True)
+class TFIDF(Lexical):
+    """TF-IDF: the dot product of the topic's bag of words with the document's row of tf · ln(N / df).
+
+    With norm="l2" both are scaled to unit length, the topic's over the words that the index has; with norm=None neither is.
+    The idf is not part of the topic's side, unlike scikit-learn's.
+
+    sublinear_tf   1 + ln(tf) for tf
+    smooth_idf     ln((1 + N) / (1 + df)) + 1 for ln(N / df), as scikit-learn's default
+    relative_tf    tf / dl for tf; with norm=None the plain form of textbooks
+    k, threads     as for BM25
+
+    (Salton and Buckley 1988.)
+    """
+
+    index: Index = field(repr=False)
+    sublinear_tf: bool = False
+    smooth_idf: bool = False
+    norm: str | None = "l2"
+    relative_tf: bool = False
+    k: int = 1000
+    threads: int | None = field(default=None, repr=False)
+
+    @property
+    def weighting(self) -> TFIDFWeighting:
+        """The model with its parameters."""
+        return TFIDFWeighting(self.sublinear_tf, self.smooth_idf, self.norm, self.relative_tf)
