@@ -1,1 +1,116 @@
-"""Fontes: document retrieval."""
+"""Fontes: document retrieval, from a question, a claim, an event or a conversation to the documents that it came from.
+
+`import fontes` needs numpy alone and is quick: each public name is loaded from its module when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .core import (
+        Cut as Cut,
+        Doc as Doc,
+        Explanation as Explanation,
+        FontesError as FontesError,
+        Hit as Hit,
+        IndexFormatError as IndexFormatError,
+        InputError as InputError,
+        MissingExtraError as MissingExtraError,
+        ParameterError as ParameterError,
+        Pipeline as Pipeline,
+        PipelineError as PipelineError,
+        Qrels as Qrels,
+        Ranking as Ranking,
+        Run as Run,
+        Stage as Stage,
+        Topic as Topic,
+        Topics as Topics,
+        Turn as Turn,
+    )
+    from .data import (
+        dataset as dataset,
+        datasets as datasets,
+        known_item as known_item,
+        python_docs as python_docs,
+        read_corpus as read_corpus,
+        read_qrels as read_qrels,
+        read_run as read_run,
+        read_topics as read_topics,
+        write_corpus as write_corpus,
+        write_qrels as write_qrels,
+        write_run as write_run,
+        write_topics as write_topics,
+    )
+    from .evaluate import (
+        AP as AP,
+        RBP as RBP,
+        RR as RR,
+        Bpref as Bpref,
+        Complete as Complete,
+        Evaluation as Evaluation,
+        IPrec as IPrec,
+        Judged as Judged,
+        NumRel as NumRel,
+        NumRelRet as NumRelRet,
+        NumRet as NumRet,
+        P as P,
+        R as R,
+        Rprec as Rprec,
+        SetF as SetF,
+        SetP as SetP,
+        SetR as SetR,
+        Success as Success,
+        evaluate as evaluate,
+        nDCG as nDCG,
+        parse as parse,
+    )
+    from .index import (
+        Index as Index,
+        Progress as Progress,
+    )
+    from .lexical import (
+        BM25 as BM25,
+        TFIDF as TFIDF,
+    )
+    from .text import (
+        Analyzer as Analyzer,
+    )
+
+_NAMES = {
+    "core": (
+        "Cut Doc Explanation FontesError Hit IndexFormatError InputError MissingExtraError ParameterError "
+        "Pipeline PipelineError Qrels Ranking Run Stage Topic Topics Turn"
+    ),
+    "data": (
+        "datasets dataset known_item python_docs read_corpus read_qrels read_run read_topics write_corpus "
+        "write_qrels write_run write_topics"
+    ),
+    "evaluate": (
+        "AP RBP RR Bpref Complete Evaluation IPrec Judged NumRel NumRelRet NumRet P R Rprec SetF SetP SetR "
+        "Success evaluate nDCG parse"
+    ),
+    "index": ("Index Progress"),
+    "lexical": ("BM25 TFIDF"),
+    "text": ("Analyzer"),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("fontes")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'fontes' has no attribute '{name}'")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "__version__"])

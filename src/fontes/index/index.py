@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ..core.errors import InputError, ParameterError
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..data import docs as as_docs
-from ..data import read_corpus
+from ..data import docs as as_docs, read_corpus
 from ..text import Analyzer
 from .build import Progress, build_segment, memory_size
 from .files import FORMAT, VERSION, check_digests, check_sizes, commit, read_manifest, staging

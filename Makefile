@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-all docs clean
+
+demo: .venv/demo  ## install and run the main job on real text
+	$(BIN)/fontes demo
+
+test: .venv/test  ## lint, types and tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -m "not slow"
+
+test-all: .venv/test  ## and the long ones
+	$(BIN)/pytest
+
+docs: .venv/docs  ## the documentation as a site, in site/
+	$(BIN)/mkdocs build --strict
+
+.venv/demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt -e .
+	touch $@
+
+.venv/test: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt -e '.[test]'
+	touch $@
+
+.venv/docs: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt -e '.[docs]'
+	touch $@
+
+clean:
+	rm -rf .venv site

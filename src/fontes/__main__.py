@@ -1,0 +1,5 @@
+"""`python -m fontes` is `fontes`."""
+
+from .app.cli import main
+
+main()

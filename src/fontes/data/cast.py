@@ -1,0 +1,142 @@
+"""TREC CAsT: conversations, of which each user turn is a topic that carries the conversation so far.
+
+A topic's id is `<conversation>_<turn>` and its text the raw utterance. Its `turns` are the conversation so far, oldest
+first and ending with its own turn, each with the manual and the automatic rewrite, the canonical answer and its id where
+the file has them. An answer of 2021 has the id `<document>-<passage>`; one of 2022 that was made from several passages has
+the id of the first.
+
+Formats: evaluation_topics of 2019 to 2022 in the repository of the track (https://github.com/daltonj/treccastweb), flat or
+(2022) as a tree, in which a turn's conversation is the path from the root to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..core import InputError, Topic, Turn
+
+RAW = ("raw_utterance", "utterance", "raw")
+MANUAL = ("manual_rewritten_utterance", "manual")
+AUTOMATIC = ("automatic_rewritten_utterance", "automatic")
+ANSWER = ("passage", "response", "automatic_passage")
+ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
+AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
+
+
+def is_cast_json(value: Any) -> bool:
+    """Whether a JSON value is a list of conversations."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and isinstance(value[0].get("turn"), list)
+
+
+def is_turn(row: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is one turn of a file with one turn a line."""
+    return "topic" in row and "turn" in row and any(name in row for name in RAW)
+
+
+def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
+    """The topics of the official JSON. Raises InputError that names `name` and the conversation.
+
+    The flat form of 2022 repeats the turns that its paths share; each is one topic.
+    """
+    if not is_cast_json(conversations):
+        raise InputError(f"{name}: not a CAsT file: a list of conversations, each with its turns under 'turn', is wanted")
+    seen: dict[str, str] = {}
+    for conversation in conversations:
+        where = f"{name}, conversation {conversation.get('number')}"
+        rows = conversation.get("turn")
+        if not isinstance(rows, list) or not all(isinstance(row, dict) and "number" in row for row in rows):
+            raise InputError(f"{where}: 'turn' is not a list of turns with numbers")
+        if any("parent" in row or "participant" in row for row in rows):
+            paths = _tree_paths(rows, where)
+        else:
+            paths = _flat_paths(rows, where)
+        for number, path in paths:
+            topic_id = f"{conversation.get('number')}_{number}"
+            if topic_id in seen:
+                if seen[topic_id] != path[-1].text:
+                    raise InputError(f"{where}: turn {number} occurs twice, with different utterances")
+                continue
+            seen[topic_id] = path[-1].text
+            yield Topic(topic_id, path[-1].text, description=conversation.get("description") or "", turns=path)
+
+
+def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterator[Topic]:
+    """The topics of a file with one turn a line (`topic`, `turn`, `raw`, `manual`, `automatic`, …), turns in their order.
+
+    Turns of 2022 are numbered `<branch>-<place>`. Such a file does not say where a branch leaves the conversation, so the
+    conversation so far is then that of the branch alone; the tree has all of it.
+    """
+    paths: dict[tuple[str, str], tuple[Turn, ...]] = {}
+    for number, row in rows:
+        where = f"{name}, line {number}"
+        if not is_turn(row):
+            raise InputError(f"{where}: not a turn: 'topic', 'turn' and 'raw' are wanted, found {', '.join(row)}")
+        branch, dash, _ = str(row["turn"]).partition("-")
+        place = (str(row["topic"]), branch if dash else "")
+        path = paths[place] = (*paths.get(place, ()), _turn(row, row, where))
+        topic_id = str(row.get("_id") or f"{row['topic']}_{row['turn']}")
+        yield Topic(topic_id, path[-1].text, description=row.get("description") or "", turns=path)
+
+
+def _flat_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:
+    path: tuple[Turn, ...] = ()
+    for row in rows:
+        path = (*path, _turn(row, row, where))
+        yield str(row["number"]), path
+
+
+def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:
+    """For each user turn the user turns on the way to it, each with the system's answer on that way.
+
+    Its own answer is the first that the file has for it.
+    """
+    by_number = {str(row["number"]): row for row in rows}
+    first_answer: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if _is_system(row):
+            first_answer.setdefault(str(row.get("parent")), row)
+    for number, row in by_number.items():
+        if _is_system(row):
+            continue
+        path: list[Turn] = []
+        answer = first_answer.get(number, {})
+        at: dict[str, Any] | None = row
+        for _ in rows:
+            if at is None:
+                break
+            if _is_system(at):
+                answer = at
+            else:
+                path.append(_turn(at, answer, where))
+                answer = {}
+            parent = at.get("parent")
+            if parent is not None and str(parent) not in by_number:
+                raise InputError(f"{where}: turn {at['number']} follows turn {parent}, which does not exist")
+            at = None if parent is None else by_number[str(parent)]
+        if at is not None:
+            raise InputError(f"{where}: turn {number} follows itself")
+        yield number, tuple(reversed(path))
+
+
+def _is_system(row: Mapping[str, Any]) -> bool:
+    return str(row.get("participant", "")).lower() == "system"
+
+
+def _turn(row: Mapping[str, Any], answer: Mapping[str, Any], where: str) -> Turn:
+    text = _first(row, RAW)
+    if not text.strip():
+        raise InputError(f"{where}: turn {row.get('number', row.get('turn'))} has no raw utterance")
+    return Turn(text, _first(row, MANUAL), _first(row, AUTOMATIC), _first(answer, ANSWER), _answer_id(answer))
+
+
+def _answer_id(row: Mapping[str, Any]) -> str:
+    answer_id = _first(row, ANSWER_ID)
+    if answer_id and row.get("passage_id") is not None:
+        return f"{answer_id}-{row['passage_id']}"
+    provenance = row.get("provenance")
+    return answer_id or _first(row, AUTOMATIC_ANSWER_ID) or (str(provenance[0]) if provenance else "")
+
+
+def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next((str(row[name]) for name in names if row.get(name)), "")

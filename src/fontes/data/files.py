@@ -1,0 +1,179 @@
+"""Files as they are stored: plain or gzip, or standard input and output; read with a position, written atomically."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import stat
+import sys
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from ..core import InputError
+
+STANDARD = "-"
+BUFFER = 1 << 18
+BOM = b"\xef\xbb\xbf"
+
+
+class Source:
+    """A file that is open for reading: its name for messages, its bytes (unpacked) and how much of it has been read."""
+
+    def __init__(self, name: str, stored: IO[bytes], file: IO[bytes]) -> None:
+        self.name = name
+        self.file = file
+        self._stored = stored
+        self._counts = name != STANDARD
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far of the file as stored; for gzip the compressed bytes, for standard input 0."""
+        return self._stored.tell() if self._counts and not self._stored.closed else 0
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines with their ends; a UTF-8 byte order mark is left out."""
+        for first in self.file:
+            yield first.removeprefix(BOM)
+            break
+        yield from self.file
+
+    def decoded(self) -> Iterator[str]:
+        """The lines as text, with their ends. Raises InputError if not UTF-8."""
+        for number, line in enumerate(self.lines(), 1):
+            yield decode(line, self.name, number)
+
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """(line number from 1, line without its end) of the lines that are not blank. Raises InputError if not UTF-8."""
+        for number, line in enumerate(self.decoded(), 1):
+            if not line.isspace():
+                yield number, line.rstrip("\r\n")
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """The bytes in blocks of about `size` that end where a line ends; no byte order mark."""
+        rest = self.file.read(len(BOM)).removeprefix(BOM)
+        while block := self.file.read(size):
+            end = block.rfind(b"\n") + 1
+            if end:
+                yield rest + block[:end]
+                rest = block[end:]
+            else:
+                rest += block
+        if rest:
+            yield rest
+
+    def text(self) -> str:
+        """The whole file. Raises InputError if not UTF-8."""
+        return "".join(self.decoded())
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[Source]:
+    """The file at `path`, unpacked where the name ends in .gz; "-" is standard input.
+
+    Raises InputError where the file is missing, cannot be read, or is a truncated or damaged gzip file.
+    """
+    name = str(path)
+    try:
+        if name == STANDARD:
+            yield Source(name, sys.stdin.buffer, sys.stdin.buffer)
+            return
+        with Path(path).open("rb", buffering=BUFFER) as stored:
+            if name.endswith(".gz"):
+                with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), BUFFER) as file:
+                    yield Source(name, stored, file)
+            else:
+                yield Source(name, stored, stored)
+    except FileNotFoundError:
+        raise InputError(f"{name}: there is no such file") from None
+    except EOFError:
+        raise InputError(f"{name}: the gzip file is cut off before its end; fetch it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{name}: the gzip file is damaged ({error})") from None
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
+
+
+def write(path: str | Path, chunks: Iterable[bytes]) -> None:
+    """Writes `chunks` to `path`, packed where the name ends in .gz (the same bytes always); "-" is standard output.
+
+    The file appears under its name when all is written, and not at all when something fails. A device or a pipe is written
+    to directly. Raises InputError where the file cannot be written; a broken pipe behind standard output stays a
+    BrokenPipeError.
+    """
+    name = str(path)
+    if name == STANDARD:
+        _copy(chunks, sys.stdout.buffer, name)
+        return
+    target = Path(os.path.realpath(path))
+    direct = target.exists() and not stat.S_ISREG(target.stat().st_mode)
+    place = target if direct else target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    try:
+        _write(name, place, chunks)
+        if not direct:
+            with _oserrors(name):
+                place.replace(target)
+    except BaseException:
+        if not direct:
+            with contextlib.suppress(OSError):
+                place.unlink()
+        raise
+
+
+def decode(line: bytes, path: object, number: int) -> str:
+    """A line as text. Raises InputError that names file and line where it is not UTF-8."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file first") from None
+
+
+def plain_name(path: str | Path) -> str:
+    """The name of the file in lower case, without .gz."""
+    return Path(path).name.lower().removesuffix(".gz")
+
+
+def _write(name: str, place: Path, chunks: Iterable[bytes]) -> None:
+    with _oserrors(name):
+        stored = place.open("wb", buffering=BUFFER)
+    try:
+        if name.endswith(".gz"):
+            file = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=stored, mtime=0, compresslevel=6))
+            _copy(chunks, file, name)
+            with _oserrors(name):
+                file.close()
+        else:
+            _copy(chunks, stored, name)
+    finally:
+        with _oserrors(name):
+            stored.close()
+
+
+def _copy(chunks: Iterable[bytes], file: BinaryIO, name: str) -> None:
+    """Errors of the writing become InputError; errors of whoever makes the chunks stay what they are."""
+    for chunk in chunks:
+        try:
+            file.write(chunk)
+        except OSError as error:
+            raise _failed(name, error) from None
+    with _oserrors(name):
+        file.flush()
+
+
+@contextmanager
+def _oserrors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _failed(name, error) from None
+
+
+def _failed(name: str, error: OSError) -> Exception:
+    if name == STANDARD and isinstance(error, BrokenPipeError):
+        return error
+    return InputError(f"{'standard output' if name == STANDARD else name}: cannot be written ({error.strerror or error})")
