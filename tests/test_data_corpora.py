@@ -168,7 +168,7 @@ def test_a_table_cell_may_be_longer_than_the_csv_module_allows_by_itself(tmp_pat
 def test_errors_in_a_table_name_the_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 4: 1 columns where the header has 2"):
         list(read_corpus(put(tmp_path / "c.csv", 'id,text\n1,"a\nb"\n2\n')))
-    with pytest.raises(InputError, match="line 2: no text .*; found 'year'"):
+    with pytest.raises(InputError, match=r"line 2: no text .*; found 'year'"):
         list(read_corpus(put(tmp_path / "c.csv", "id,year\n1,1999\n")))
     with pytest.raises(InputError, match="holds no documents"):
         list(read_corpus(put(tmp_path / "c.csv", "id,text\n")))

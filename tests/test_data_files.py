@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +33,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None
     with pytest.raises(ConnectionError):
         write_corpus(broken(), target)
     assert target.read_bytes() == before
-    assert os.listdir(tmp_path) == ["c.jsonl"]
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_a_missing_folder_and_a_folder_as_target_are_errors_that_name_the_path(tmp_path: Path) -> None:
@@ -42,7 +41,7 @@ def test_a_missing_folder_and_a_folder_as_target_are_errors_that_name_the_path(t
         with pytest.raises(InputError, match="cannot be written") as caught:
             write_run(RUN, path)
         assert str(path) in str(caught.value)
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is there on Linux only")
@@ -59,7 +58,7 @@ def test_a_full_disk_leaves_nothing_half_made(tmp_path: Path, monkeypatch: pytes
     for name in ("a.run", "a.run.gz"):
         with pytest.raises(InputError, match="No space left"):
             write_run(RUN, tmp_path / name)
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no /dev/null")

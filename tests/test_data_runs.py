@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fontes.core import InputError, ParameterError, Qrels, Run, Topic, Topics
-from fontes.data import read_qrels, read_run, write_qrels, write_run, runs
+from fontes.data import read_qrels, read_run, runs, write_qrels, write_run
 
 
 def put(tmp_path: Path, content: str | bytes, name: str = "a.run") -> Path:
@@ -54,8 +53,8 @@ GOOD = "q1 Q0 a 1 2.0 x\n\nq1 Q0 b 2 1.0 x\n"
         (GOOD.encode() + b"q1 Q0 \xff 3 0.1 x\n", "line 4: not UTF-8"),
         (GOOD.encode() + b"\xff Q0 a 3 0.1 x\n", "line 4: not UTF-8"),
         ("q1 a\n", "line 1: 2 columns, not 6 (TREC) or 3 (MS MARCO)"),
-        ("q1 a 1\nq1 b 0\n", "line 2: the rank '0' is not a number"),
-        ("q1 a 1\nq1 b 1.5\n", "line 2: the rank '1.5' is not a number"),
+        ("q1 a 1\nq1 b 0\n", "line 2: the rank '0' is not a whole number from 1"),
+        ("q1 a 1\nq1 b 1.5\n", "line 2: the rank '1.5' is not a whole number from 1"),
     ],
 )
 @pytest.mark.parametrize("block", [1, 20, 1 << 24])

@@ -7,8 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fontes.core import Qrels
 from fontes.evaluate import AP, RBP, RR, Complete, IPrec, Judged, NumRel, P, R, SetF, SetP, SetR, Success, evaluate, nDCG, parse

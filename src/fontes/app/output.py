@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..evaluate import Evaluation
     from ..index import Index, Progress
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
 
 
 def say(text: str) -> None:
@@ -112,7 +112,7 @@ def building(quiet: bool) -> Iterator[Building]:
     """Shows a bar while building, on a terminal; says so when kernels must be compiled first."""
     errors = Console(stderr=True, highlight=False)
     if not quiet and not _compiled_before():
-        errors.print("Compiling the kernels, once: this takes about half a minute.")
+        errors.print("Compiling the kernels, once: this takes some ten seconds.")
     if quiet or not errors.is_terminal:
         yield Building(None)
         return

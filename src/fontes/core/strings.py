@@ -47,8 +47,7 @@ class Strings(Sequence[str]):
     def order(self) -> NDArray[np.uint32]:
         """The positions of the strings in ascending order."""
         if self._order is None:
-            encoded = self._encoded()
-            self._order = np.array(sorted(range(len(encoded)), key=encoded.__getitem__), dtype=np.uint32)
+            self._order = _sorted_places(self._blob, self._offsets)
         return self._order
 
     @property
@@ -91,11 +90,6 @@ class Strings(Sequence[str]):
             return [ascii_text[a:b] for a, b in itertools.pairwise(bounds)]
         return [text[a:b].decode() for a, b in itertools.pairwise(bounds)]
 
-    def _encoded(self) -> list[bytes]:
-        text = self._blob.tobytes()
-        bounds = self._offsets.tolist()
-        return [text[a:b] for a, b in itertools.pairwise(bounds)]
-
     def _bytes(self, position: int) -> bytes:
         return self._blob[int(self._offsets[position]) : int(self._offsets[position + 1])].tobytes()
 
@@ -129,3 +123,27 @@ def utf8(string: str) -> bytes:
         return string.encode()
     except UnicodeEncodeError:
         return string.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def _sorted_places(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint32]:
+    """The places of the strings in ascending order: by their first bytes as big-endian numbers, then where these are equal."""
+    starts = offsets[:-1].astype(np.int64)
+    lengths = np.diff(offsets).astype(np.int64)
+    if not len(lengths):
+        return np.zeros(0, dtype=np.uint32)
+    words = min(-(-int(lengths.max()) // 8), 3)
+    heads = np.minimum(lengths, 8 * words)
+    padded = np.zeros((len(lengths), 8 * words), dtype=np.uint8)
+    place = np.arange(heads.sum()) - np.repeat(np.cumsum(heads) - heads, heads)
+    padded[np.repeat(np.arange(len(lengths)), heads), place] = blob[np.repeat(starts, heads) + place]
+    keys = padded.view(">u8").astype(np.uint64)
+    order = np.lexsort((lengths, *keys.T[::-1]))
+    if lengths.max() > 8 * words:
+        changes = np.flatnonzero(np.any(np.diff(keys[order], axis=0) != 0, axis=1)) + 1
+        edges = np.concatenate([[0], changes, [len(order)]])
+        long_ones = np.maximum.reduceat(lengths[order], edges[:-1]) > 8 * words
+        for i in np.flatnonzero(long_ones & (np.diff(edges) > 1)).tolist():
+            group = order[edges[i] : edges[i + 1]].tolist()
+            group.sort(key=lambda p: blob[starts[p] : starts[p] + lengths[p]].tobytes())
+            order[edges[i] : edges[i + 1]] = group
+    return order.astype(np.uint32)

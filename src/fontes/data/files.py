@@ -25,16 +25,15 @@ BOM = b"\xef\xbb\xbf"
 class Source:
     """A file that is open for reading: its name for messages, its bytes (unpacked) and how much of it has been read."""
 
-    def __init__(self, name: str, stored: IO[bytes], file: IO[bytes]) -> None:
+    def __init__(self, name: str, file: IO[bytes], stored: IO[bytes] | None = None) -> None:
         self.name = name
         self.file = file
         self._stored = stored
-        self._counts = name != STANDARD
 
     @property
     def position(self) -> int:
         """Bytes read so far of the file as stored; for gzip the compressed bytes, for standard input 0."""
-        return self._stored.tell() if self._counts and not self._stored.closed else 0
+        return self._stored.tell() if self._stored and not self._stored.closed else 0
 
     def lines(self) -> Iterator[bytes]:
         """The lines with their ends; a UTF-8 byte order mark is left out."""
@@ -81,12 +80,12 @@ def reading(path: str | Path) -> Iterator[Source]:
     name = str(path)
     try:
         if name == STANDARD:
-            yield Source(name, sys.stdin.buffer, sys.stdin.buffer)
+            yield Source("standard input", sys.stdin.buffer)
             return
         with Path(path).open("rb", buffering=BUFFER) as stored:
             if name.endswith(".gz"):
                 with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), BUFFER) as file:
-                    yield Source(name, stored, file)
+                    yield Source(name, file, stored)
             else:
                 yield Source(name, stored, stored)
     except FileNotFoundError:

@@ -62,7 +62,7 @@ def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
                 continue
             text = decode(line, source.name, number)
             shown = text.strip()[:40]
-            raise InputError.at(source.name, number, f"broken JSON ({error}): {shown!r}") from None
+            raise InputError.at(source.name, number, f"broken JSON ({getattr(error, 'msg', error)}): {shown!r}") from None
         if type(row) is not dict:
             raise InputError.at(source.name, number, f"a JSON {type(row).__name__} where an object {{…}} belongs")
         yield number, row

@@ -126,7 +126,7 @@ class _Rows:
     def _parsed(self, tokens: list[bytes]) -> NDArray[np.float32]:
         """The scores, or 1/rank. Raises InputError for what is no number, NaN, and a rank below 1."""
         parse: Callable[[bytes], float]
-        parse, what = (float, "score") if self.width == 6 else (_reciprocal, "rank")
+        parse, what, kind = (float, "score", "number") if self.width == 6 else (_reciprocal, "rank", "whole number from 1")
         try:
             values = np.fromiter(map(parse, tokens), np.float64, len(tokens))
             wrong = np.flatnonzero(np.isnan(values))[:1].tolist()
@@ -134,7 +134,7 @@ class _Rows:
             wrong = [next(i for i, token in enumerate(tokens) if not _parses(parse, token))]
         for i in wrong:
             shown = tokens[i].decode(errors="replace")
-            raise InputError.at(self.name, self._line(self.count + i), f"the {what} '{shown}' is not a number")
+            raise InputError.at(self.name, self._line(self.count + i), f"the {what} '{shown}' is not a {kind}")
         with np.errstate(over="ignore"):
             return values.astype(np.float32)
 

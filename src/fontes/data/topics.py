@@ -42,11 +42,11 @@ def read_topics(path: str | Path, format: str | None = None) -> Topics:
         text = source.text()
         found = format or _format_of(path, text)
         # The text is in memory: the readers get a source that looks like the file.
-        again = Source(source.name, source.file, io.BytesIO(text.encode()))
+        again = Source(source.name, io.BytesIO(text.encode()))
         try:
             topics = Topics(READERS[found](again, text))
         except InputError as error:
-            raise error if source.name in str(error) else InputError(f"{path}: {error}") from None
+            raise error if str(error).startswith(source.name) else InputError(f"{source.name}: {error}") from None
     if not topics:
         raise InputError(f"{path}: holds no topics")
     return topics

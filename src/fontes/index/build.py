@@ -173,8 +173,7 @@ class PostingsWriter:
 
     def _invert(self) -> Run:
         """The pending documents as a run."""
-        terms = self._vocabulary.terms
-        order = np.array(sorted(range(len(terms)), key=terms.__getitem__), dtype=np.int32)
+        order = Strings.of(self._vocabulary.terms).order.astype(np.int32)
         places = np.empty_like(order)
         places[order] = np.arange(len(order), dtype=np.int32)
         sizes = np.zeros(len(order), dtype=np.int64)

@@ -41,7 +41,7 @@ _STEP2 = _rules(
 )
 _STEP3 = _rules("icate>ic ative> alize>al iciti>ic ical>ic ful> ness>")
 _STEP4 = _rules("al> ance> ence> er> ic> able> ible> ant> ement> ment> ent> ion> ou> ism> ate> iti> ous> ive> ize>")
-_E, _L, _S, _T, _Y, _Z = (ord(c) for c in "elstyz")
+_A, _E, _I, _L, _O, _S, _T, _U, _W, _X, _Y, _Z = (ord(c) for c in "aeilostuwxyz")
 
 
 @njit(cache=True, nogil=True)
@@ -53,7 +53,8 @@ def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
         if at < len(b) and b[at] != 10:
             continue
         n = at - start
-        word[:n] = b[start:at]
+        for i in range(n):
+            word[i] = b[start + i]
         if n > 2:
             n = _step1(word, n)
             if n > 1:
@@ -62,7 +63,8 @@ def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
             if n > 1:
                 n = _strip(word, n, step4)
             n = _step5(word, n)
-        b[out : out + n] = word[:n]
+        for i in range(n):
+            b[out + i] = word[i]
         out += n
         if at < len(b):
             b[out] = 10
@@ -96,7 +98,7 @@ def _step1(w: Any, n: int) -> int:
                 w[n] = _E
                 n += 1
     if n > 0 and w[n - 1] == _Y and _has_vowel(w, n - 1):
-        w[n - 1] = ord("i")
+        w[n - 1] = _I
     return n
 
 
@@ -125,7 +127,7 @@ def _strip(w: Any, n: int, rules: Any) -> int:
         suffix = suffixes[bounds[rule] : bounds[rule + 1]]
         if _ends(w, n, suffix):
             stem = n - len(suffix)
-            if suffix[0] == ord("i") and suffix[1] == ord("o") and not (stem > 0 and (w[stem - 1] == _S or w[stem - 1] == _T)):
+            if suffix[0] == _I and suffix[1] == _O and not (stem > 0 and (w[stem - 1] == _S or w[stem - 1] == _T)):
                 continue
             return stem if _measure(w, stem) > 1 else n
     return n
@@ -163,7 +165,7 @@ def _ends(w: Any, n: int, suffix: Any) -> bool:
 def _consonant(w: Any, at: int) -> bool:
     """Whether a letter is a consonant: all but a, e, i, o, u, and y after a consonant."""
     c = w[at]
-    if c == ord("a") or c == ord("e") or c == ord("i") or c == ord("o") or c == ord("u"):
+    if c == _A or c == _E or c == _I or c == _O or c == _U:
         return False
     if c != _Y:
         return True
@@ -178,7 +180,7 @@ def _consonant(w: Any, at: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _consonant_letter(c: int) -> bool:
-    return not (c == ord("a") or c == ord("e") or c == ord("i") or c == ord("o") or c == ord("u"))
+    return not (c == _A or c == _E or c == _I or c == _O or c == _U)
 
 
 @njit(cache=True, nogil=True)
@@ -211,4 +213,4 @@ def _cvc(w: Any, n: int) -> bool:
     if n < 3 or not _consonant(w, n - 1) or _consonant(w, n - 2) or not _consonant(w, n - 3):
         return False
     c = w[n - 1]
-    return bool(c != ord("w") and c != ord("x") and c != _Y)
+    return bool(c != _W and c != _X and c != _Y)

@@ -1,0 +1,243 @@
+"""The command line, run in this process but for pipes and signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fontes.app.cli import main
+
+CORPUS = [
+    {"_id": "sun", "title": "Vitamin D", "text": "Sunlight on skin makes vitamin D, which prevents rickets."},
+    {"_id": "flu", "title": "Influenza", "text": "A vaccine prevents influenza; washing hands helps."},
+    {"_id": "bread", "title": "", "text": "Bread is made of flour, water and salt.", "source": "kitchen"},
+]
+TOPICS = "q1\tvitamin for rickets\nq2\tprevent influenza\nq3\tquantum chromodynamics\n"
+QRELS = "q1 0 sun 1\nq2 0 flu 1\nq3 0 bread 1\n"
+
+
+@pytest.fixture
+def fontes(monkeypatch, capsys):
+    """Runs a command; gives its exit code, output and errors."""
+
+    def run(*arguments: object, stdin: str | None = None) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["fontes", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in CORPUS))
+    (tmp_path / "topics.tsv").write_text(TOPICS)
+    (tmp_path / "qrels.txt").write_text(QRELS)
+    return tmp_path
+
+
+@pytest.fixture
+def index(place, fontes):
+    assert fontes("index", place / "corpus.jsonl", "-o", place / "c.index")[0] == 0
+    return place / "c.index"
+
+
+def test_index_says_what_it_made(place, fontes):
+    code, out, _ = fontes("index", place / "corpus.jsonl", "-o", place / "c.index")
+    assert code == 0
+    assert "3 documents" in out
+
+
+def test_index_prints_json_on_request(place, fontes):
+    code, out, _ = fontes("index", place / "corpus.jsonl", "-o", place / "c.index", "--json", "--analyzer", "standard")
+    facts = json.loads(out)
+    assert (code, facts["documents"], facts["analyzer"]["stemmer"]) == (0, 3, "")
+
+
+def test_search_marks_the_words_of_the_query(index, fontes):
+    code, out, _ = fontes("search", index, "preventing rickets")
+    assert code == 0
+    assert out.index("sun") < out.index("flu")
+    assert "**prevents** **rickets**" in out
+
+
+def test_search_gives_hits_with_text_as_json(index, fontes):
+    _, out, _ = fontes("search", index, "bread", "--json")
+    hit = json.loads(out)["hits"][0]
+    assert hit["id"] == "bread"
+    assert hit["text"] == CORPUS[2]["text"]
+
+
+def test_search_for_unknown_words_finds_nothing_and_succeeds(index, fontes):
+    assert fontes("search", index, "C++ 😀 中文")[0] == 0
+    assert "No document" in fontes("search", index, "")[1]
+
+
+def test_search_with_topics_writes_a_run_that_eval_measures(place, index, fontes):
+    run = place / "bm25.run"
+    assert fontes("search", index, "--topics", place / "topics.tsv", "-o", run, "--tag", "mine")[0] == 0
+    assert all(line.endswith(" mine") for line in run.read_text().splitlines())
+    code, out, _ = fontes("eval", place / "qrels.txt", run, "RR", "P@1")
+    assert code == 0
+    assert "0.6667" in out
+    _, out, _ = fontes("eval", place / "qrels.txt", run, "RR", "--json", "-q")
+    result = json.loads(out)
+    assert (result["topics"], result["missing"]) == (3, 1)
+    assert result["measures"]["RR"] == pytest.approx(2 / 3)
+    assert result["per_topic"]["RR"]["q3"] == 0
+
+
+def test_eval_prints_each_topic_on_request(place, index, fontes):
+    fontes("search", index, "--topics", place / "topics.tsv", "-o", place / "r.run")
+    _, out, _ = fontes("eval", place / "qrels.txt", place / "r.run", "RR", "-q")
+    assert [line.split() for line in out.splitlines() if line.split()[:1] == ["q2"]] == [["q2", "1.0000"]]
+
+
+def test_models_and_parameters_reach_the_retriever(index, fontes):
+    def scores(*options: str) -> list[float]:
+        return [hit["score"] for hit in json.loads(fontes("search", index, "vitamin", "--json", *options)[1])["hits"]]
+
+    plain = scores()
+    for options in (["--model", "tfidf"], ["--k1", "2"], ["--b", "1"], ["--variant", "plus"], ["--k3", "0"]):
+        assert (scores(*options) != plain) == (options != ["--k3", "0"])
+
+
+def test_explain_adds_up_to_the_score(index, fontes):
+    score = json.loads(fontes("search", index, "vitamin skin", "--json")[1])["hits"][0]["score"]
+    tree = json.loads(fontes("explain", index, "vitamin skin", "sun", "--json")[1])
+    assert tree["value"] == pytest.approx(score)
+    assert sum(part["value"] for part in tree["parts"]) == pytest.approx(score)
+    assert "idf (lucene)" in fontes("explain", index, "vitamin", "sun")[1]
+
+
+def test_info_and_check_describe_the_index(index, fontes):
+    assert json.loads(fontes("info", index, "--json")[1])["documents"] == 3
+    assert "documents" in fontes("info", index)[1]
+    assert "sound" in fontes("check", index)[1]
+    assert json.loads(fontes("check", index, "--json")[1])["sound"] is True
+
+
+def test_check_finds_a_changed_byte(index, fontes):
+    file = next(index.glob("segment-*/postings.npy"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    code, _, err = fontes("check", index)
+    assert code == 1
+    assert "postings.npy" in err
+
+
+@pytest.mark.parametrize("kind", ["corpus", "topics", "qrels", "run"])
+def test_convert_rewrites_each_kind(kind, place, index, fontes):
+    sources = {"corpus": "corpus.jsonl", "topics": "topics.tsv", "qrels": "qrels.txt", "run": "r.run"}
+    fontes("search", index, "--topics", place / "topics.tsv", "-o", place / "r.run")
+    code, _, err = fontes("convert", kind, place / sources[kind], place / "converted.gz")
+    assert (code, err) == (0, "")
+    assert fontes("convert", kind, place / "converted.gz", place / "again.gz")[0] == 0
+    assert (place / "again.gz").read_bytes() == (place / "converted.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["search", "nowhere", "q"], "nowhere does not exist"),
+        (["info", "."], "not an index"),
+        (["search", "c.index", "q", "--model", "magic"], "unknown model 'magic'"),
+        (["search", "c.index", "q", "--variant", "magic"], "unknown BM25 variant"),
+        (["search", "c.index", "q", "--b", "2"], "b between 0 and 1"),
+        (["explain", "c.index", "q", "nobody"], "'nobody' is not in the index"),
+        (["index", "missing.jsonl", "-o", "x"], "missing.jsonl"),
+        (["index", "corpus.jsonl", "-o", "c.index"], "is an index already"),
+        (["index", "corpus.jsonl", "-o", "topics.tsv"], "topics.tsv exists and is not an index"),
+        (["index", "corpus.jsonl", "-o", "x", "--analyzer", "klingon"], "unknown analyzer 'klingon'"),
+        (["index", "corpus.jsonl", "-o", "x", "--memory", "lots"], "memory must be a size"),
+        (["index", "broken.jsonl", "-o", "x"], "broken.jsonl, line 2"),
+        (["index", "twice.jsonl", "-o", "x"], "'sun' occurs twice"),
+        (["index", "empty.jsonl", "-o", "x"], "empty.jsonl"),
+        (["eval", "qrels.txt", "missing.run"], "missing.run"),
+        (["eval", "qrels.txt", "corpus.jsonl"], "corpus.jsonl, line 1"),
+        (["eval", "qrels.txt", "good.run", "nDGC@10"], "nDCG"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_1(arguments, words, place, index, fontes, monkeypatch):
+    first = json.dumps(CORPUS[0])
+    (place / "broken.jsonl").write_text(f'{first}\n{{"_id": "2" "text": ""}}\n')
+    (place / "twice.jsonl").write_text(f"{first}\n{first}\n")
+    (place / "empty.jsonl").write_text("")
+    (place / "good.run").write_text("q1 Q0 sun 1 2.5 mine\n")
+    monkeypatch.chdir(place)
+    code, out, err = fontes(*arguments)
+    assert (code, out) == (1, "")
+    assert words in err
+    assert err.startswith("fontes: ")
+    assert err.count("\n") == 1
+    assert sorted(p.name for p in place.iterdir() if "building" in p.name or p.name == "x") == []
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fontes", "--debug", "info", "nowhere"])
+    with pytest.raises(Exception, match="nowhere does not exist"):
+        main()
+
+
+@pytest.mark.parametrize("arguments", [["bogus"], ["search", "c.index"], ["search"], ["convert", "foo", "a", "b"]])
+def test_wrong_usage_is_exit_code_2(arguments, fontes):
+    assert fontes(*arguments)[0] == 2
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "fontes", *map(str, arguments)]
+
+
+def test_commands_pipe(place, index):
+    corpus = (place / "corpus.jsonl").read_bytes()
+    made = subprocess.run(command("index", "-", "-o", place / "p.index"), input=corpus, capture_output=True, check=False)
+    assert (made.returncode, made.stderr.decode().replace("\n", "")[:9]) in {(0, ""), (0, "Compiling")}
+    searched = subprocess.run(
+        command("search", place / "p.index", "--topics", "-"), input=TOPICS.encode(), capture_output=True, check=True
+    )
+    measured = subprocess.run(
+        command("eval", place / "qrels.txt", "-", "RR", "--json"), input=searched.stdout, capture_output=True, check=True
+    )
+    assert json.loads(measured.stdout)["measures"]["RR"] == pytest.approx(2 / 3)
+
+
+def test_a_reader_that_goes_away_is_no_error_message(index, place):
+    topics = place / "many.tsv"
+    topics.write_text("".join(f"{i}\tvitamin bread influenza\n" for i in range(20_000)))
+    process = subprocess.Popen(command("search", index, "--topics", topics), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.read(100)
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    process.wait()
+
+
+def test_help_of_every_command_is_quick_to_load():
+    """No heavy library is imported before a command needs it."""
+    code = (
+        "import sys; from typer.testing import CliRunner; from fontes.app.cli import app; "
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0; "
+        "print([m for m in ('numba', 'numpy', 'torch', 'pandas', 'Stemmer') if m in sys.modules])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert loaded.stdout.strip() in ("[]", "['numpy']")
+
+
+@pytest.mark.slow
+def test_the_demonstration_finds_the_zip_module(tmp_path, fontes):
+    code, out, _ = fontes("demo", "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert any("zip" in hit for hit in result["hits"]["read a file inside a zip archive"])
+    assert {row["model"] for row in result["known_item"]} == {"TF-IDF", "BM25"}
+    assert list(Path(tmp_path).iterdir()) == []

@@ -1,0 +1,264 @@
+"""Stages: what fits, what does not, and what the operators mean."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from fontes.core import Cut, Explanation, ParameterError, Pipeline, PipelineError, Run, Scaled, Stage, Sum, Topic, Topics
+
+Ranked = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Shout(Stage[Topics, Topics]):
+    takes = Topics
+    gives = Topics
+
+    def apply(self, given: Topics) -> Topics:
+        return Topics(dataclasses.replace(t, text=t.text.upper(), origin=t) for t in given.values())
+
+
+@dataclass(frozen=True)
+class Fixed(Stage[Topics, Run]):
+    """Gives the same documents for each topic, or the best k of them."""
+
+    takes = Topics
+    gives = Run
+    ranking: Ranked = (("a", 3.0), ("b", 2.0), ("c", 1.0))
+    k: int = 1000
+
+    def apply(self, given: Topics) -> Run:
+        return Run.of({t: dict(self.ranking) for t in given}, given).top(self.k)
+
+    def cut(self, k: int) -> Fixed:
+        return self.with_(k=min(k, self.k))
+
+    def explain(self, query: Any, doc_id: str) -> Explanation:
+        return Explanation(dict(self.ranking).get(doc_id, 0.0), f"score of {doc_id}")
+
+
+@dataclass(frozen=True)
+class Stubborn(Fixed):
+    """Cannot cut by itself."""
+
+    def cut(self, k: int) -> None:  # type: ignore[override]
+        return None
+
+
+@dataclass(frozen=True)
+class Reverse(Stage[Run, Run]):
+    takes = Run
+    gives = Run
+
+    def apply(self, given: Run) -> Run:
+        return Run.of({t: {hit.id: -hit.score for hit in given[t]} for t in given}, given.topics)
+
+
+@dataclass(frozen=True)
+class Feedback(Stage[Run, Topics]):
+    takes = Run
+    gives = Topics
+
+    def apply(self, given: Run) -> Topics:
+        return Topics(Topic(t, " ".join(given[t].ids)) for t in given)
+
+
+FLOATS = st.floats(-1e6, 1e6, width=32)
+RANKINGS = st.dictionaries(st.sampled_from("abcdefghij"), FLOATS, max_size=8).map(lambda r: tuple(r.items()))
+
+
+def test_stages_that_fit_run_one_after_the_other():
+    pipeline = Shout() >> Fixed() >> Reverse() >> Feedback() >> Fixed() % 2
+    run = pipeline(["one", "two"])
+    assert run.to_dict() == {"1": {"a": 3.0, "b": 2.0}, "2": {"a": 3.0, "b": 2.0}}
+    assert (Fixed() >> Reverse())("x")["1"].ids == ["c", "b", "a"]
+    assert (Shout() >> Shout())("x")["1"].text == "X"
+    assert (Fixed() >> Feedback())("x")["1"].text == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (Fixed(), Fixed(), "Fixed gives Run, but Fixed takes Topics; Fixed >> Fixed does not fit"),
+        (Fixed(), Shout(), "Fixed gives Run, but Shout takes Topics"),
+        (Shout(), Reverse(), "Shout gives Topics, but Reverse takes Run"),
+        (Feedback(), Cut(5), "Feedback gives Topics, but Cut takes Run"),
+        (Shout() >> Fixed(), Shout(), r"Shout\(\) >> Fixed\(.*\) gives Run, but Shout takes Topics"),
+        (2 * Fixed(), Fixed(), r"2 \* Fixed\(.*\) gives Run, but Fixed takes Topics"),
+        (Shout(), Reverse() + Reverse(), r"Shout gives Topics, but Reverse\(\) \+ Reverse\(\) takes Run"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence_that_names_both_steps(before, after, said):
+    with pytest.raises(PipelineError, match=said) as caught:
+        before >> after
+    assert isinstance(caught.value, TypeError)
+
+
+def test_what_is_no_stage_cannot_be_joined():
+    for join in (lambda: Fixed() >> 5, lambda: Fixed() + 5, lambda: Fixed() * "2", lambda: Fixed() * True):
+        with pytest.raises(TypeError, match="unsupported operand|can't multiply"):
+            join()
+
+
+def test_pipelines_are_flat_whatever_the_brackets():
+    a, b, c = Shout(), Fixed(), Reverse()
+    assert (a >> b) >> c == a >> (b >> c) == Pipeline((a, b, c))
+
+
+def test_percent_melts_into_the_stage_before_it():
+    assert Fixed() % 2 == Fixed(k=2)
+    assert Shout() >> Fixed() % 2 == (Shout() >> Fixed()) % 2 == Pipeline((Shout(), Fixed(k=2)))
+    assert Fixed() % 2 % 5 == Fixed() % 5 % 2 == Fixed(k=2)
+    assert Fixed() >> Cut(2) == Fixed(k=2)
+
+
+def test_percent_stays_a_step_of_its_own_where_the_stage_cannot_cut():
+    assert Stubborn() % 2 == Pipeline((Stubborn(), Cut(2)))
+    assert Stubborn() % 2 % 5 == Stubborn() % 5 % 2 == Pipeline((Stubborn(), Cut(2)))
+    assert (Fixed() >> Reverse()) % 2 == Pipeline((Fixed(), Reverse(), Cut(2)))
+    assert Cut(5) % 2 == Cut(2) % 5 == Cut(2)
+
+
+def test_percent_before_and_after_a_reranker_are_not_the_same():
+    assert (Fixed() % 2 >> Reverse())("x")["1"].ids == ["b", "a"]
+    assert ((Fixed() >> Reverse()) % 2)("x")["1"].ids == ["c", "b"]
+
+
+@settings(deadline=None)
+@given(RANKINGS, RANKINGS, st.integers(1, 9))
+def test_percent_gives_the_first_k_of_what_the_stage_gives(first, second, k):
+    for stage in (Fixed(first), Stubborn(first), Fixed(first) + Fixed(second), Fixed(first) >> Reverse(), -2 * Fixed(first)):
+        assert (stage % k)("x") == stage("x").top(k)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, "3"])
+def test_percent_takes_a_whole_number_from_1_up(k):
+    with pytest.raises(ParameterError, match="whole number from 1 up"):
+        Fixed() % k
+
+
+def test_operators_on_runs_refuse_stages_that_give_topics():
+    with pytest.raises(PipelineError, match="Shout gives Topics; % k cuts a Run"):
+        Shout() % 5
+    with pytest.raises(PipelineError, match=r"Shout gives Topics; \* weights the scores"):
+        2 * Shout()
+    with pytest.raises(PipelineError, match="Fixed goes from Topics to Run, Reverse from Run to Run"):
+        Fixed() + Reverse()
+
+
+@settings(deadline=None)
+@given(RANKINGS, st.floats(-100, 100))
+def test_a_weight_multiplies_the_scores(ranking, weight):
+    expected = {d: float(np.float32(weight * s)) for d, s in ranking}
+    assert (weight * Fixed(ranking))("x") == (Fixed(ranking) * weight)("x") == Run.of({"1": expected})
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(RANKINGS, st.floats(-100, 100)), min_size=2, max_size=4))
+def test_a_sum_adds_the_weighted_scores_and_a_document_that_a_stage_does_not_have_gets_0_from_it(parts):
+    expected: dict[str, float] = {}
+    for ranking, weight in parts:
+        for doc_id, score in ranking:
+            expected[doc_id] = expected.get(doc_id, 0.0) + weight * score
+    stage = parts[0][1] * Fixed(parts[0][0])
+    for ranking, weight in parts[1:]:
+        stage = stage + weight * Fixed(ranking)
+    assert isinstance(stage, Sum)
+    assert len(stage.stages) == len(parts)
+    assert stage(["x", "y"]) == Run.of({t: {d: float(np.float32(s)) for d, s in expected.items()} for t in ("1", "2")})
+
+
+def test_a_sum_of_stages_over_one_table_of_ids_needs_no_other():
+    run = Fixed()("x")
+
+    @dataclass(frozen=True)
+    class Same(Fixed):
+        def apply(self, given: Topics) -> Run:
+            return run
+
+    total = (Same() + 2 * Same())("x")
+    assert total.ids is run.ids
+    assert total.to_dict() == {"1": {"a": 9.0, "b": 6.0, "c": 3.0}}
+
+
+def test_the_best_of_a_sum_is_cut_after_adding():
+    stage = (Fixed((("a", 3.0), ("b", 2.0))) + Fixed((("c", 3.0), ("b", 2.0)))) % 1
+    assert stage("x")["1"].ids == ["b"]
+
+
+def test_a_stage_shows_how_it_is_written():
+    assert repr(Shout() >> Fixed((), 5)) == "Shout() >> Fixed(ranking=(), k=5)"
+    assert repr(0.5 * Reverse() + Reverse() >> Cut(3)) == "0.5 * Reverse() + Reverse() >> Cut(k=3)"
+    assert repr(2 * (Reverse() + Reverse())) == "2 * (Reverse() + Reverse())"
+
+
+def test_with_makes_a_copy_with_other_parameters():
+    stage = Fixed()
+    assert stage.with_(k=3) == Fixed(k=3)
+    assert stage.k == 1000
+    assert stage.params() == {"ranking": stage.ranking, "k": 1000}
+    with pytest.raises(ParameterError, match="Fixed has no parameter 'kk'; it has ranking, k"):
+        stage.with_(kk=3)
+    with pytest.raises(ParameterError, match="it has none"):
+        Shout().with_(k=3)
+
+
+def test_a_stage_does_not_change():
+    for stage in (Fixed(), Fixed() >> Reverse(), 2 * Fixed(), Fixed() + Fixed()):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            stage.k = 3  # type: ignore[attr-defined]
+
+
+def test_a_stage_takes_whatever_makes_its_value():
+    assert Fixed()({"q": "text"})["q"].ids == ["a", "b", "c"]
+    assert Reverse()({"q": {"x": 1.0, "y": 2.0}})["q"].ids == ["x", "y"]
+    assert (Reverse() >> Cut(1))([("q", "x", 1.0), ("q", "y", 2.0)])["q"].ids == ["x"]
+
+
+def test_search_gives_the_ranking_of_one_query():
+    ranking = Fixed().search("flu", k=2)
+    assert ranking.ids == ["a", "b"]
+    assert ranking.topic.text == "flu"
+    assert Fixed().search(Topic("q9", "flu")).topic.id == "q9"
+    with pytest.raises(PipelineError, match="search needs a stage from Topics to Run"):
+        Reverse().search("flu")
+
+
+def test_a_run_says_what_made_it():
+    run = (Shout() >> Fixed() % 2)("x")
+    assert run.provenance["system"].startswith("Shout() >> Fixed(")
+    assert run.provenance["seconds"] >= 0
+
+
+def test_topics_and_their_origin_go_through_a_pipeline():
+    run = (Shout() >> Fixed())({"q": "flu"})
+    assert run.topics["q"].text == "FLU"
+    assert run.topics["q"].origin == Topic("q", "flu")
+
+
+def test_a_weighted_sum_explains_its_parts():
+    explanation = (0.5 * Fixed() + Stubborn()).explain("x", "a")
+    assert explanation.value == 4.5
+    assert str(explanation) == "4.5  sum of the stages\n  1.5  0.5 times\n    3  score of a\n  3  score of a"
+
+
+def test_a_stage_that_cannot_explain_says_so():
+    with pytest.raises(PipelineError, match="Reverse cannot explain its scores"):
+        Reverse().explain("x", "a")
+    with pytest.raises(PipelineError, match="cannot explain"):
+        (Fixed() >> Reverse()).explain("x", "a")
+
+
+def test_a_cut_keeps_the_best_k_of_each_topic():
+    assert Cut(1)({"1": {"a": 1.0, "b": 2.0}, "2": {}}).to_dict() == {"1": {"b": 2.0}, "2": {}}
+
+
+def test_a_scaled_stage_with_a_positive_weight_lets_the_stage_cut():
+    assert (2 * Fixed()) % 2 == Scaled(Fixed(k=2), 2.0)
+    assert ((-2 * Fixed()) % 2)("x")["1"].ids == ["c", "b"]

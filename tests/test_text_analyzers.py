@@ -1,0 +1,318 @@
+"""Analyzers: presets, their parts, and how they are named, described and stored."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import re
+
+import pytest
+
+from fontes.core import FontesError, MissingExtraError, ParameterError
+from fontes.text import Analyzer, external, stemmers, stopwords
+
+TEXT = "The Dogs' bones aren't U.S.A. 3.14 naïve-café foo_bar"
+
+
+def split_at_commas(text: str) -> list[str]:
+    return text.split(",")
+
+
+class Splitter:
+    """A tokenizer with a state, which no name can bring back."""
+
+    def __init__(self, separator: str = ";") -> None:
+        self.separator = separator
+
+    def __call__(self, text: str) -> list[str]:
+        return text.split(self.separator)
+
+    def split(self, text: str) -> list[str]:
+        return self(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "terms"),
+    [
+        ("english", ["dog", "bone", "aren't", "u.s.a", "3.14", "naïv", "café", "foo_bar"]),
+        ("standard", ["the", "dogs", "bones", "aren't", "u.s.a", "3.14", "naïve", "café", "foo_bar"]),
+        ("german", ["the", "dog", "bon", "aren't", "u.s.a", "3.14", "naïv", "café", "foo_bar"]),
+        ("snowball:english", ["the", "dog", "bone", "aren't", "u.s.a", "3.14", "naïv", "café", "foo_bar"]),
+        ("simple", ["the", "dogs", "bones", "aren", "t", "u", "s", "a", "naïve", "café", "foo", "bar"]),
+        ("whitespace", ["The", "Dogs'", "bones", "aren't", "U.S.A.", "3.14", "naïve-café", "foo_bar"]),
+        ("cjk", ["the", "dogs", "bones", "aren't", "u.s.a", "3.14", "naïve", "café", "foo_bar"]),
+        ("nltk", ["the", "dogs", "'", "bones", "are", "n't", "u.s.a.", "3.14", "naïve-café", "foo_bar"]),
+    ],
+)
+def test_a_preset_gives_its_terms(name, terms):
+    if name == "nltk":
+        pytest.importorskip("nltk")
+    assert Analyzer.of(name)(TEXT) == terms
+
+
+def test_czech_stems_and_drops_czech_stop_words():
+    assert Analyzer.of("czech")("Psi a kočky nebo jejich ženami") == Analyzer(stemmer="czech").terms(["psi", "kočky", "ženami"])
+
+
+def test_german_stems_forms_of_a_word_to_one_term():
+    assert len(set(Analyzer.of("german")("Haus Häuser Hauses"))) == 1
+
+
+def test_cjk_gives_pairs_of_characters_and_full_width_letters_as_plain_ones():
+    assert Analyzer.of("cjk")("東京タワー ＡＢＣ 한국어 中") == ["東京", "京タ", "タワ", "ワー", "abc", "한국", "국어", "中"]
+
+
+def test_simplemma_gives_lemmas():
+    pytest.importorskip("simplemma")
+    assert Analyzer.of("simplemma:cs")("Psi běželi za kočkami městem") == ["pes", "běžet", "za", "kočka", "město"]
+
+
+def test_an_unknown_simplemma_language_is_an_error_that_names_it():
+    pytest.importorskip("simplemma")
+    with pytest.raises(ParameterError, match="simplemma has no language 'xx'"):
+        Analyzer.of("simplemma:xx")("a")
+
+
+@pytest.mark.parametrize(
+    ("analyzer", "library"), [("spacy:en_core_web_sm", "spacy"), ("nltk", "nltk"), ("simplemma:cs", "simplemma")]
+)
+def test_a_missing_library_is_an_error_that_names_the_extra_to_install(monkeypatch, analyzer, library):
+    importing = builtins.__import__
+
+    def without(name, *arguments, **named):
+        if name.split(".")[0] == library:
+            raise ImportError(f"No module named '{name}'")
+        return importing(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    external.tokenizer.cache_clear()
+    external.stemmer.cache_clear()
+    with pytest.raises(MissingExtraError) as error:
+        Analyzer.of(analyzer)("a word")
+    assert str(error.value).endswith(f"needs {library}, which is not installed: pip install 'fontes[{library}]'")
+    assert analyzer in str(error.value)
+    assert isinstance(error.value, ImportError)
+
+
+@pytest.mark.parametrize("text", ["dog's", "dog’s", "dog＇s", "DOG'S"])
+def test_a_final_possessive_is_stripped(text):
+    assert Analyzer(possessive=True)(text) == ["dog"]
+
+
+@pytest.mark.parametrize("text", ["dogs", "s", "it'sx", "dog‘s", "dog's-x"])
+def test_what_is_no_final_possessive_stays(text):
+    assert Analyzer(tokenizer="whitespace", possessive=True)(text) == [text]
+
+
+def test_without_possessive_it_stays():
+    assert Analyzer()("dog's") == ["dog's"]
+
+
+def test_a_token_that_is_only_a_possessive_is_dropped():
+    assert Analyzer(tokenizer="whitespace", possessive=True)("'s x") == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("", ["ｆｕｌｌ", "ｶﾞ", "ﬁn", "x²", "café", "ångström"]),
+        ("width", ["full", "ガ", "ﬁn", "x²", "café", "ångström"]),
+        ("nfkc", ["full", "ガ", "fin", "x2", "café", "ångström"]),
+        ("ascii", ["full", "カ", "fin", "x2", "cafe", "angstrom"]),
+    ],
+)
+def test_a_normalisation_replaces_what_its_name_says(form, expected):
+    assert Analyzer(tokenizer="whitespace", normalize=form)("ｆｕｌｌ ｶﾞ ﬁn x² café Ångström") == expected
+
+
+def test_lowercase_is_the_simple_mapping_of_each_character():
+    assert Analyzer(tokenizer="whitespace")("İstanbul ΣΊΣΥΦΟΣ STRASSE ẞ Ǆ") == ["istanbul", "σίσυφοσ", "strasse", "ß", "ǆ"]
+
+
+def test_without_lowercase_terms_keep_their_case_and_stop_words_do_not_match():
+    assert Analyzer(lowercase=False, stopwords="english")("The the Dog") == ["The", "Dog"]
+
+
+def test_stop_words_are_dropped_before_stemming():
+    assert Analyzer(stopwords=("running",), stemmer="porter")("running run runs") == ["run", "run"]
+
+
+def test_stop_words_are_the_same_in_any_order():
+    assert Analyzer(stopwords=("b", "a")) == Analyzer(stopwords=("a", "b"))
+
+
+def test_possessive_comes_before_stop_words():
+    assert Analyzer(possessive=True, stopwords=("it",))("It's fine") == ["fine"]
+
+
+def test_an_analyzer_is_made_from_an_analyzer_a_name_a_description_or_a_callable():
+    english = Analyzer.of("english")
+    assert Analyzer.of(english) is english
+    assert Analyzer.of(english.to_dict()) == english
+    assert Analyzer.of(split_at_commas)("A,b c") == ["A", "b c"]
+
+
+def test_additions_to_a_name_set_ngrams():
+    assert Analyzer.of("english+words:1-2").words == (1, 2)
+    assert Analyzer.of("standard+chars:3-5").chars == (3, 5)
+    both = Analyzer.of("czech+words:2-3+chars:2-2")
+    assert (both.words, both.chars, both.stemmer) == ((2, 3), (2, 2), "czech")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("klingon", "unknown analyzer 'klingon'"),
+        ("", "unknown analyzer ''"),
+        ("porter", "unknown analyzer 'porter'"),
+        ("spacy:", "unknown analyzer 'spacy:'"),
+        ("simplemma", "unknown analyzer 'simplemma'"),
+        ("snowball:klingon", "unknown analyzer 'snowball:klingon'"),
+        ("English", "unknown analyzer 'English'"),
+        ("english+words", r"'\+words' is not of the form"),
+        ("english+words:2", r"'\+words:2' is not of the form"),
+        ("english+letters:1-2", r"'\+letters:1-2' is not of the form"),
+        ("english+", r"'\+' is not of the form"),
+        ("english+words:2-1", "2 to 1 make no sense"),
+        ("english+chars:0-2", "0 to 2 make no sense"),
+    ],
+)
+def test_a_name_that_is_none_is_an_error_that_says_what_there_is(given, words):
+    with pytest.raises(ParameterError, match=words):
+        Analyzer.of(given)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"tokenizer": "klingon"}, "unknown tokenizer 'klingon'; there are standard"),
+        ({"stemmer": "klingon"}, "unknown stemmer 'klingon'; there are"),
+        ({"normalize": "nfd"}, "unknown normalisation 'nfd'; there are"),
+        ({"stopwords": "klingon"}, "no stop word list 'klingon'"),
+        ({"words": (0, 1)}, "0 to 1 make no sense"),
+        ({"chars": (3, 2)}, "3 to 2 make no sense"),
+    ],
+)
+def test_a_part_that_does_not_exist_is_an_error_that_names_it(parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        Analyzer(**parameters)
+
+
+@pytest.mark.parametrize("given", [None, 5, {}, {"tokenizer": "standard"}, {"tokenizer": "standard", "colour": "red"}])
+def test_what_cannot_be_an_analyzer_is_an_error_of_fontes(given):
+    with pytest.raises(FontesError):
+        Analyzer.of(given)
+
+
+SPECIFICATIONS = [
+    "english",
+    "czech",
+    "german",
+    "snowball:english",
+    "standard",
+    "simple",
+    "whitespace",
+    "cjk",
+    "nltk",
+    "simplemma:cs",
+    "spacy:en_core_web_sm",
+    "english+words:1-3",
+    "cjk+chars:2-4",
+]
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_a_description_reads_back_from_json_as_the_same_analyzer(name):
+    analyzer = Analyzer.of(name)
+    try:
+        described = analyzer.to_dict()
+    except ImportError:
+        pytest.skip(f"the library behind {name} is not installed")
+    read = Analyzer.from_dict(json.loads(json.dumps(described)))
+    assert read == analyzer
+    assert hash(read) == hash(analyzer)
+    assert read.to_dict() == described
+
+
+def test_a_description_says_the_versions_of_the_libraries():
+    assert set(Analyzer.of("german").to_dict()["libraries"]) == {"PyStemmer"}
+    assert Analyzer.of("english").to_dict()["libraries"] == {}
+
+
+def test_a_named_function_is_imported_again():
+    described = json.loads(json.dumps(Analyzer.of(split_at_commas).to_dict()))
+    assert described["tokenizer"] == {"callable": f"{__name__}:split_at_commas"}
+    assert Analyzer.from_dict(described) == Analyzer.of(split_at_commas)
+
+
+def test_a_static_function_inside_a_class_is_imported_again():
+    described = Analyzer.of(str.split).to_dict()
+    assert Analyzer.from_dict(described)("a b") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "tokenize",
+    [lambda text: text.split(), re.compile(r"\w+").findall, Splitter(), Splitter("+").split],
+    ids=["a lambda", "a method of a compiled pattern", "an object", "a method of an object"],
+)
+def test_a_callable_that_cannot_be_imported_must_be_given_again(tokenize):
+    analyzer = Analyzer.of(tokenize)
+    analyzer("a b")
+    described = json.loads(json.dumps(analyzer.to_dict()))
+    with pytest.raises(ParameterError, match="cannot be imported here; give it"):
+        Analyzer.from_dict(described)
+
+
+def test_a_function_inside_a_function_must_be_given_again():
+    def inner(text: str) -> list[str]:
+        return text.split()
+
+    with pytest.raises(ParameterError, match="cannot be imported here; give it"):
+        Analyzer.from_dict(Analyzer.of(inner).to_dict())
+
+
+def test_a_callable_gets_the_text_and_its_tokens_go_through_the_pipeline():
+    analyzer = Analyzer(tokenizer=split_at_commas, stopwords=("b",), stemmer="porter")
+    assert analyzer("Cats,B,,running") == ["cat", "run"]
+
+
+@pytest.mark.parametrize("returned", [None, [1, 2], [None]])
+def test_a_callable_that_gives_no_strings_is_an_error_of_fontes(returned):
+    with pytest.raises(FontesError):
+        Analyzer.of(lambda text: returned)("a b")
+
+
+def test_spans_of_a_callables_tokens_are_found_in_the_text():
+    assert Analyzer.of(split_at_commas).spans("ab,c,ab") == [(0, 2, ("ab",)), (3, 4, ("c",)), (5, 7, ("ab",))]
+
+
+def test_a_token_that_is_not_in_the_text_has_a_span_without_width():
+    analyzer = Analyzer.of(lambda text: ["one", "TWO", "three"])
+    assert analyzer.spans("one two three") == [(0, 3, ("one",)), (3, 3, ("TWO",)), (8, 13, ("three",))]
+
+
+def test_spans_name_dropped_tokens_with_no_terms():
+    assert Analyzer.of("english").spans("the dogs") == [(0, 3, ()), (4, 8, ("dog",))]
+
+
+def test_spans_leave_word_ngrams_out_and_keep_character_ngrams():
+    assert Analyzer.of("standard+words:1-2").spans("a b") == [(0, 1, ("a",)), (2, 3, ("b",))]
+    assert Analyzer.of("standard+chars:2-2").spans("abc") == [(0, 3, ("ab", "bc"))]
+
+
+def test_the_stemmers_are_porter_and_snowballs():
+    assert {"porter", "english", "czech", "german"} <= set(stemmers())
+
+
+@pytest.mark.parametrize("language", [s for s in stemmers() if s != "porter"])
+def test_every_snowball_language_is_a_preset(language):
+    words = ["slovo", "mot", "word", "λέξη", "слово", "كلمة", "words"]
+    expected = Analyzer(stemmer=language).terms(words)
+    found = Analyzer.of(f"snowball:{language}")(" ".join(words))
+    assert found == [t for t in expected if t]
+
+
+def test_stopwords_can_be_listed_and_an_unknown_list_is_an_error():
+    assert {"the", "of", "such"} <= set(stopwords("english"))
+    with pytest.raises(ParameterError, match="no stop word list 'latin'"):
+        stopwords("latin")
