@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fontes.core import Doc, Hit, InputError, Run, Strings, Topic, Topics, order_keys
+from fontes.core import Doc, Hit, InputError, ParameterError, Run, Strings, Topic, Topics, order_keys
 
 FLOATS = st.floats(width=32, allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, -1.0])
 IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
@@ -152,7 +152,7 @@ def test_with_refuses_other_topic_ids_and_unknown_names():
     run = Run.of({"1": {"a": 1.0}})
     with pytest.raises(InputError, match="must have the ids of the run"):
         run.with_(topics=Topics.of({"2": "flu"}))
-    with pytest.raises(InputError, match="a run has no scores to change"):
+    with pytest.raises(ParameterError, match="a run has no scores to change"):
         run.with_(scores=[])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fontes.core import InputError, ParameterError, Qrels, Run, Strings, Topic, Topics
 from fontes.data import read_qrels, read_run, write_qrels, write_run
-from fontes.evaluate import AP, RR, NumRelRet, P, R, evaluate, nDCG, parse
+from fontes.evaluation import AP, RR, NumRelRet, P, R, evaluate, nDCG, parse
 
 RUN = {"1": {"a": 3.0, "b": 2.0}, "2": {"c": 1.0}, "extra": {"a": 1.0}}
 QRELS = {"1": {"a": 1, "b": 0}, "2": {"d": 1}, "3": {"a": 1}, "4": {"a": 0}}
@@ -128,7 +128,7 @@ def test_a_run_whose_table_of_ids_is_far_larger_than_the_judgments_is_looked_up_
     ids = Strings.of(f"doc{i}" for i in range(5000))
     topics = Topics([Topic("1", ""), Topic("2", "")])
     numbers = np.repeat(np.arange(2), 100)
-    codes = np.concatenate([np.arange(100), np.arange(50, 150)]).astype(np.int32)
+    codes = np.concatenate([np.arange(99), [4999], np.arange(50, 150)]).astype(np.int32)
     scores = np.tile(np.arange(100, 0, -1, dtype=np.float32), 2)
     run = Run.from_columns(topics, ids, numbers, codes, scores)
     qrels = {"1": {"doc0": 1, "doc3": 2, "unknown": 1}, "2": {"doc51": 1, "doc4999": 1}}

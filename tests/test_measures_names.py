@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fontes.core import FontesError, ParameterError
-from fontes.evaluate import (
+from fontes.evaluation import (
     AP,
     MEASURES,
     RBP,

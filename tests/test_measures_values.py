@@ -10,7 +10,24 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fontes.core import Qrels
-from fontes.evaluate import AP, RBP, RR, Complete, IPrec, Judged, NumRel, P, R, SetF, SetP, SetR, Success, evaluate, nDCG, parse
+from fontes.evaluation import (
+    AP,
+    RBP,
+    RR,
+    Complete,
+    IPrec,
+    Judged,
+    NumRel,
+    P,
+    R,
+    SetF,
+    SetP,
+    SetR,
+    Success,
+    evaluate,
+    nDCG,
+    parse,
+)
 
 TREC_NAMES = (
     *("map", "map_cut_1", "map_cut_3", "map_cut_7", "ndcg", "ndcg_cut_1", "ndcg_cut_3", "ndcg_cut_7"),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         write_run as write_run,
         write_topics as write_topics,
     )
-    from .evaluate import (
+    from .evaluation import (
         AP as AP,
         RBP as RBP,
         RR as RR,
@@ -87,7 +87,7 @@ _NAMES = {
         "datasets dataset known_item python_docs read_corpus read_qrels read_run read_topics write_corpus "
         "write_qrels write_run write_topics"
     ),
-    "evaluate": (
+    "evaluation": (
         "AP RBP RR Bpref Complete Evaluation IPrec Judged NumRel NumRelRet NumRet P R Rprec SetF SetP SetR "
         "Success evaluate nDCG parse"
     ),

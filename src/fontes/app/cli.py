@@ -144,7 +144,7 @@ def evaluate_command(
 ) -> None:
     """Measure a run against judgments: means over all judged topics."""
     from ..data import read_run
-    from ..evaluate import evaluate
+    from ..evaluation import evaluate
     from .inputs import qrels_of
     from .output import print_evaluation, print_json
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from ..data import known_item, python_docs
-from ..evaluate import evaluate
+from ..evaluation import evaluate
 from ..index import Index
 from .output import building, console, print_hits, print_json, say
 

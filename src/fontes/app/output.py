@@ -19,7 +19,7 @@ from ..core import Explanation, Ranking
 from ..text import Snippet, snippet
 
 if TYPE_CHECKING:
-    from ..evaluate import Evaluation
+    from ..evaluation import Evaluation
     from ..index import Index, Progress
 
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)

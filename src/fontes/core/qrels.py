@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .errors import InputError
@@ -56,11 +57,16 @@ class Qrels(Mapping[str, Mapping[str, int]]):
                 column(given, ("relevance", "label")),
                 strict=True,
             )
-        elif isinstance(given, Iterable):
+        elif isinstance(given, Iterable) and not isinstance(given, str):
             rows = given
         else:
             raise InputError(f"qrels cannot be made from {type(given).__name__}; give a mapping, a DataFrame or triples")
-        return cls((str(t), "0", str(d), int(g)) for t, d, g in rows)
+        try:
+            return cls((str(t), "0", str(d), _grade(g)) for t, d, g in rows)
+        except (TypeError, ValueError, AttributeError) as e:
+            if isinstance(e, InputError):
+                raise
+            raise InputError(f"the qrels are not rows of topic id, document id and a whole number ({e})") from e
 
     def groups(self, topic_id: str, rel: int = 1) -> list[frozenset[str]]:
         """The evidence sets of a topic: each group, and each relevant document (grade >= rel) in no group, alone.
@@ -87,7 +93,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         return {t: dict(g) for t, g in self._grades.items()}
 
     def __getitem__(self, topic_id: str) -> Mapping[str, int]:
-        return self._grades[topic_id]
+        return MappingProxyType(self._grades[topic_id])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._grades)
@@ -97,3 +103,9 @@ class Qrels(Mapping[str, Mapping[str, int]]):
 
     def __repr__(self) -> str:
         return f"Qrels({len(self)} topics, {sum(map(len, self._grades.values()))} judgments)"
+
+
+def _grade(given: Any) -> int:
+    if int(given) != float(given):
+        raise ValueError(f"the grade {given} is not a whole number")
+    return int(given)

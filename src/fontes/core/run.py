@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .strings import Strings
 from .values import Doc, Documents, Hit, Topic, Topics, column
 
@@ -39,14 +40,15 @@ class Run(Mapping[str, "Ranking"]):
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
         """Columns that are in the one order already; `Run.of` and `Run.from_columns` put others into it."""
-        for name, array in (("bounds", bounds), ("codes", codes), ("scores", scores)):
-            array.setflags(write=False)
-            object.__setattr__(self, f"_{name}", array)
+        for name, array, dtype in (("bounds", bounds, np.int64), ("codes", codes, np.int32), ("scores", scores, np.float32)):
+            fixed = np.asarray(array, dtype=dtype).view()
+            fixed.setflags(write=False)
+            object.__setattr__(self, f"_{name}", fixed)
         object.__setattr__(self, "topics", topics)
         object.__setattr__(self, "_ids", ids)
         object.__setattr__(self, "_position", {t: i for i, t in enumerate(topics)})
         object.__setattr__(self, "documents", documents)
-        object.__setattr__(self, "provenance", dict(provenance or {}))
+        object.__setattr__(self, "provenance", MappingProxyType(dict(provenance or {})))
 
     _bounds: NDArray[np.int64]
     _codes: NDArray[np.int32]
@@ -55,7 +57,11 @@ class Run(Mapping[str, "Ranking"]):
     _position: dict[str, int]
     topics: Topics
     documents: Documents | None
-    provenance: dict[str, Any]
+    provenance: Mapping[str, Any]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        columns = (self.topics, self._ids, self._bounds, self._codes, self._scores)
+        return _unpickled, (*columns, self.documents, dict(self.provenance))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Run does not change; run.with_({name}=…) makes a new one")
@@ -84,17 +90,20 @@ class Run(Mapping[str, "Ranking"]):
                 column(given, ("score",)),
                 strict=True,
             )
-        elif isinstance(given, Iterable):
+        elif isinstance(given, Iterable) and not isinstance(given, str):
             rows = given
         else:
             raise InputError(f"a run cannot be made from {type(given).__name__}; give a mapping, a DataFrame or triples")
         topic_ids: dict[str, int] = {t: i for i, t in enumerate(topics or ())}
         doc_ids: dict[str, int] = {}
         numbers, codes, scores = [], [], []
-        for topic_id, doc_id, score in rows:
-            numbers.append(topic_ids.setdefault(str(topic_id), len(topic_ids)))
-            codes.append(doc_ids.setdefault(str(doc_id), len(doc_ids)))
-            scores.append(score)
+        try:
+            for topic_id, doc_id, score in rows:
+                numbers.append(topic_ids.setdefault(str(topic_id), len(topic_ids)))
+                codes.append(doc_ids.setdefault(str(doc_id), len(doc_ids)))
+                scores.append(float(score))
+        except (TypeError, ValueError, AttributeError) as e:
+            raise InputError(f"row {len(scores) + 1} of the run is not topic id, document id and a number ({e})") from e
         if topics is None or len(topic_ids) > len(topics):
             known = topics or Topics()
             topics = Topics(known[t] if t in known else Topic(t, "") for t in topic_ids)
@@ -103,7 +112,7 @@ class Run(Mapping[str, "Ranking"]):
             Strings.of(doc_ids),
             np.array(numbers, dtype=np.int64),
             np.array(codes, dtype=np.int32),
-            np.array(scores, dtype=np.float32),
+            _as_float32(scores),
         )
 
     @classmethod
@@ -122,6 +131,7 @@ class Run(Mapping[str, "Ranking"]):
 
         Raises InputError for NaN scores and for a document listed twice for one topic.
         """
+        codes, scores = np.asarray(codes, dtype=np.int32), np.asarray(scores, dtype=np.float32)
         counts = np.bincount(numbers, minlength=len(topics)) if len(numbers) else np.zeros(len(topics), dtype=np.int64)
         bounds = np.zeros(len(topics) + 1, dtype=np.int64)
         np.cumsum(counts, out=bounds[1:])
@@ -139,7 +149,6 @@ class Run(Mapping[str, "Ranking"]):
                 bad = codes[a + int(np.argmax(np.isnan(scores[a:b])))]
                 raise InputError(f"topic '{names[i]}', document '{ids[int(bad)]}': the score is not a number (NaN)")
             here = codes[a:b]
-            seen[here] = -1
             seen[here] = np.arange(b - a, dtype=np.int32)
             twice = seen[here] != np.arange(b - a)
             if twice.any():
@@ -179,7 +188,7 @@ class Run(Mapping[str, "Ranking"]):
         """A copy with other `topics` (the same ids in the same order), `documents` or `provenance`."""
         unknown = set(changes) - {"topics", "documents", "provenance"}
         if unknown:
-            raise InputError(f"a run has no {', '.join(sorted(unknown))} to change; it has topics, documents, provenance")
+            raise ParameterError(f"a run has no {', '.join(sorted(unknown))} to change; it has topics, documents, provenance")
         topics = changes.get("topics", self.topics)
         if list(topics) != list(self.topics):
             raise InputError("the new topics must have the ids of the run, in the same order")
@@ -194,7 +203,9 @@ class Run(Mapping[str, "Ranking"]):
         )
 
     def top(self, k: int) -> Run:
-        """The best `k` documents of each topic."""
+        """The best `k` documents of each topic. Raises ParameterError for a k below 0."""
+        if k < 0:
+            raise ParameterError(f"the best k documents: k must be 0 or more, not {k}")
         sizes = np.minimum(np.diff(self._bounds), k)
         bounds = np.zeros(len(self._bounds), dtype=np.int64)
         np.cumsum(sizes, out=bounds[1:])
@@ -260,6 +271,18 @@ class Run(Mapping[str, "Ranking"]):
         return f"Run({len(self)} topics, {self.rows} documents)"
 
 
+def _unpickled(
+    topics: Topics,
+    ids: Strings,
+    bounds: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    documents: Documents | None,
+    provenance: Mapping[str, Any],
+) -> Run:
+    return Run(topics, ids, bounds, codes, scores, documents=documents, provenance=provenance)
+
+
 class Ranking(Sequence[Hit]):
     """The documents of one topic, best first."""
 
@@ -318,6 +341,12 @@ class Ranking(Sequence[Hit]):
 
     def __repr__(self) -> str:
         return f"Ranking({len(self)} documents for topic '{self.topic.id}')"
+
+
+def _as_float32(scores: list[float]) -> NDArray[np.float32]:
+    """Scores beyond the range of float32 become infinite."""
+    with np.errstate(over="ignore"):
+        return np.array(scores, dtype=np.float64).astype(np.float32)
 
 
 def order_keys(scores: NDArray[np.float32], ranks: NDArray[np.uint32]) -> NDArray[np.uint64]:

@@ -6,6 +6,7 @@ import dataclasses
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -85,11 +86,11 @@ class Stage(ABC, Generic[A, B]):
         return Pipeline(_steps(self) + _steps(after))
 
     def __mod__(self, k: int) -> Stage[A, B]:
-        if not isinstance(k, int) or k < 1:
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
             raise ParameterError(f"% keeps the best k documents: k must be a whole number from 1 up, not {k!r}")
         if gives(self) is not Run:
             raise PipelineError(f"{name(self)} gives Topics; % k cuts a Run")
-        return self.cut(k) or Pipeline((*_steps(self), Cut(k)))
+        return self.cut(int(k)) or Pipeline((*_steps(self), Cut(int(k))))
 
     def __mul__(self: Stage[A, Run], weight: float) -> Stage[A, Run]:
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
@@ -148,7 +149,10 @@ class Pipeline(Stage[Any, Any]):
 
 @dataclass(frozen=True, repr=False)
 class Scaled(Stage[Any, Run]):
-    """A stage whose scores are multiplied by a weight: what `weight * stage` makes."""
+    """A stage whose scores are multiplied by a weight: what `weight * stage` makes.
+
+    It does not hand `% k` on: two scores that differ may be equal in float32 once they are multiplied.
+    """
 
     gives = Run
     stage: Stage[Any, Run]
@@ -156,9 +160,6 @@ class Scaled(Stage[Any, Run]):
 
     def apply(self, given: Any) -> Run:
         return _summed([self.stage(given)], [self.weight])
-
-    def cut(self, k: int) -> Stage[Any, Run] | None:
-        return Scaled(self.stage % k, self.weight) if self.weight > 0 else None
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         part = self.stage.explain(query, doc_id)
@@ -239,6 +240,8 @@ def _inside(stage: Stage[Any, Any]) -> str:
 
 def _summed(runs: list[Run], weights: list[float]) -> Run:
     """The weighted sum of runs over the same topics, in float64 in the order of the runs."""
+    if any(list(run.topics) != list(runs[0].topics) for run in runs):
+        raise PipelineError("+ sums runs over the same topics in the same order; one of the stages gives others")
     tables = [run.ids for run in runs]
     if all(table is tables[0] for table in tables):
         ids, maps = tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(runs)

@@ -75,7 +75,7 @@ class Strings(Sequence[str]):
         return -1
 
     def take(self, positions: NDArray[Any]) -> list[str]:
-        """The strings at `positions`."""
+        """The strings at `positions`, which count from 0 up."""
         if len(positions) * 2 > len(self):
             table = self.tolist()
             return [table[p] for p in positions.tolist()]

@@ -222,6 +222,9 @@ class Index:
             "fingerprint": self.fingerprint,
         }
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened, (self.path.absolute(), self.analyzer)
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -230,3 +233,7 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index('{self.path}', {len(self)} documents)"
+
+
+def _opened(path: Path, analyzer: Analyzer) -> Index:
+    return Index.open(path, analyzer=analyzer)

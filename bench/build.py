@@ -1,0 +1,114 @@
+"""Times how long Fontes and its peers take to build an index of wikipedia_passages (207,168 passages).
+
+    FONTES_DATA=DIR python bench/build.py [--runs 5] [--only fontes,bm25s]
+
+Each build is a process of its own. "build" begins when the program is imported and its input is ready (ids and texts in memory;
+for Fontes from the file and for Pyserini a file), and ends when the index is complete; "process" is all of it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tempfile
+from pathlib import Path
+
+from harness import Process, engine, machine, middle, options, size, spread, table
+
+COLLECTION = "wikipedia_passages"
+BUILDS = (  # engine, threads, text stored, and what to call it
+    ("fontes", 1, True, "Fontes"),
+    ("fontes", 2, True, "Fontes"),
+    ("fontes-file", 1, True, "Fontes, from the file"),
+    ("fontes-file", 2, True, "Fontes, from the file"),
+    ("bm25s", 1, False, "bm25s"),
+    ("tantivy", 1, False, "tantivy"),
+    ("tantivy", 2, False, "tantivy"),
+    ("tantivy", 1, True, "tantivy, text stored"),
+    ("tantivy", 2, True, "tantivy, text stored"),
+    ("pisa", 1, False, "PISA"),
+    ("pisa", 2, False, "PISA"),
+    ("pyserini", 1, False, "Pyserini"),
+    ("pyserini", 2, False, "Pyserini"),
+    ("pyserini", 1, True, "Pyserini, text stored"),
+    ("pyserini", 2, True, "Pyserini, text stored"),
+)
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--only", default="", help="engines, separated by commas")
+    given = parser.parse_args()
+    wanted = [b for b in BUILDS if not given.only or b[0].partition("-")[0] in given.only.split(",")]
+    print(machine())
+    with tempfile.TemporaryDirectory() as work:
+        corpus = unpacked(given.data / COLLECTION, Path(work))
+        for name, threads, text, _ in wanted:  # compiles kernels and fills the disk cache
+            if threads == 1 and not text or name.startswith("fontes"):
+                build(name, given.peers, corpus, threads, text)
+        done: dict[tuple[str, int, bool, str], list[Process]] = {b: [] for b in wanted}
+        sizes = {}
+        for _ in range(given.runs):
+            for b in wanted:
+                done[b].append(build(*b[:1], given.peers, corpus, *b[1:3]))
+                sizes[b] = on_disk(b[0], corpus.parent / "index")
+        report(done)
+        report_sizes({b[3]: sizes[b] for b in wanted if b[1] == 1}, (given.data / COLLECTION, corpus))
+        if any(b[0] == "fontes" for b in wanted):
+            cold = [build("fontes", given.peers, corpus, 2, True, Path(work) / f"cache{i}") for i in range(given.runs)]
+            print(f"\nFontes, 2 threads, kernels compiled first: process {spread([p.wall for p in cold])} s")
+
+
+def build(name: str, peers: Path, corpus: Path, threads: int, text: bool, cache: Path | None = None) -> Process:
+    """Runs one build; `cache` is where Numba keeps compiled kernels."""
+    arguments = [corpus, corpus.parent / "index", "--threads", threads, *(["--text"] if text else [])]
+    variables = {"NUMBA_CACHE_DIR": str(cache)} if cache else None
+    return engine(name, peers, "build", *arguments, variables=variables)
+
+
+def unpacked(folder: Path, work: Path) -> Path:
+    """The corpus as a plain file in `work`."""
+    corpus = work / "corpus.jsonl"
+    packed = folder / "corpus.jsonl.gz"
+    with (gzip.open(packed, "rb") if packed.exists() else (folder / "corpus.jsonl").open("rb")) as source, corpus.open("wb") as to:
+        shutil.copyfileobj(source, to)
+    return corpus
+
+
+def on_disk(name: str, index: Path) -> tuple[int, int]:
+    """Bytes of an index, and how many of them are the text of Fontes' documents."""
+    text = sum(f.stat().st_size for f in index.glob("segment-*/text.*")) if name.startswith("fontes") else 0
+    return size(index), text
+
+
+def report(done: dict[tuple[str, int, bool, str], list[Process]]) -> None:
+    for threads in (1, 2):
+        some = {b[3]: runs for b, runs in done.items() if b[1] == threads}
+        if not some:
+            continue
+        builds = {name: [p.report["seconds"]["build"] for p in runs] for name, runs in some.items()}
+        best = min(middle(seconds) for seconds in builds.values())
+        rows = [
+            [
+                name,
+                spread(builds[name]),
+                f"{middle(builds[name]) / best:.2f}",
+                spread([p.wall for p in runs]),
+                f"{middle(p.cpu for p in runs):.1f}",
+                f"{middle(p.memory for p in runs):,.0f}",
+                f"{max(p.others for p in runs):.2f}",
+            ]
+            for name, runs in some.items()
+        ]
+        header = ["", "build, s", "× fastest", "process, s", "processor, s", "peak memory, MiB", "cores busy elsewhere, most"]
+        table(f"{threads} thread{'s' * (threads > 1)}, median (least–greatest) of {len(next(iter(some.values())))}", header, rows)
+
+
+def report_sizes(sizes: dict[str, tuple[int, int]], source: tuple[Path, Path]) -> None:
+    rows = [[name, f"{total / 1e6:.1f}", f"{(total - text) / 1e6:.1f}" if text else ""] for name, (total, text) in sizes.items()]
+    rows.append(["(the corpus, plain)", f"{source[1].stat().st_size / 1e6:.1f}", ""])
+    table("On disk", ["", "MB", "without its text"], rows)
+
+
+if __name__ == "__main__":
+    main()

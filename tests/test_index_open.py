@@ -1,0 +1,304 @@
+"""Opening an index: what is damaged, missing, older or newer is an error that says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fontes.core import IndexFormatError, ParameterError
+from fontes.index import Index
+
+DOCS = [(f"d{n}", f"fox {'dog ' * (n % 4)} w{n % 11} é{n}") for n in range(60)]
+FILES = [
+    "cf",
+    "df",
+    "doc_ids.bounds",
+    "doc_ids.bytes",
+    "doc_ids.order",
+    "doc_lengths",
+    "postings",
+    "postings.bounds",
+    "terms.bounds",
+    "terms.bytes",
+    "text.blocks",
+    "text.bytes",
+    "text.sizes",
+]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "x"
+    Index.build(DOCS, path)
+    return path
+
+
+@pytest.fixture
+def copy(sound, tmp_path) -> Path:
+    return Path(shutil.copytree(sound, tmp_path / "x"))
+
+
+def array(path: Path, name: str) -> Path:
+    return next(path.glob(f"segment-*/{name}.npy"))
+
+
+def refused(path: Path) -> str:
+    """The message with which `open` refuses this path, which must be one sentence that names the path."""
+    with pytest.raises(IndexFormatError) as error:
+        Index.open(path)
+    return sentence(error.value, path)
+
+
+def sentence(error: Exception, path: Path) -> str:
+    message = str(error)
+    assert str(path) in message
+    assert "\n" not in message
+    assert not message.endswith(".")
+    assert len(message.replace(str(path), "")) < 250
+    return message
+
+
+def change(path: Path, **changes: object) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest.update(changes)
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def flip(file: Path, at: int, bit: int = 1) -> None:
+    content = bytearray(file.read_bytes())
+    content[at] ^= bit
+    file.write_bytes(content)
+
+
+def test_a_sound_index_opens_and_checks(copy):
+    Index.open(copy).check()
+    Index.open(str(copy)).check()
+
+
+def test_the_index_has_the_files_that_are_damaged_below(sound):
+    assert sorted(f.name for f in sound.glob("segment-*/*")) == sorted(f"{name}.npy" for name in FILES)
+
+
+def test_a_path_where_nothing_is_is_refused(tmp_path):
+    assert "does not exist" in refused(tmp_path / "nowhere")
+
+
+def test_a_folder_that_is_no_index_is_refused(tmp_path):
+    assert "is not an index" in refused(tmp_path)
+
+
+def test_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("{}")
+    assert "is not an index" in refused(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "5", '"x"', "{}", '{"format": "fontes-index"}', "\ufeff", '{"version": 1}'],
+)
+def test_a_manifest_that_cannot_be_read_is_refused(copy, text):
+    (copy / "manifest.json").write_text(text)
+    assert "manifest.json is damaged" in refused(copy)
+
+
+def test_a_manifest_that_is_no_utf8_is_refused(copy):
+    (copy / "manifest.json").write_bytes(b"\xff\xfe{}")
+    assert "manifest.json is damaged" in refused(copy)
+
+
+@pytest.mark.parametrize("version", ["1", None, [1], {}])
+def test_a_version_that_is_no_number_is_a_damaged_manifest(copy, version):
+    change(copy, version=version)
+    assert "damaged" in refused(copy)
+
+
+@pytest.mark.parametrize("key", ["segments", "analyzer", "fields", "fingerprint", "documents", "tokens"])
+def test_a_manifest_that_lacks_a_part_is_refused(copy, key):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    del manifest[key]
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    assert "damaged" in refused(copy)
+
+
+@pytest.mark.parametrize("changes", [{"segments": []}, {"segments": [{}]}, {"segments": None}, {"analyzer": {}}, {"fields": 5}])
+def test_a_manifest_with_a_broken_part_is_refused(copy, changes):
+    change(copy, **changes)
+    assert "damaged" in refused(copy)
+
+
+def test_the_format_of_another_program_is_refused(copy):
+    change(copy, format="lucene")
+    assert "its format is 'lucene'" in refused(copy)
+
+
+def test_a_newer_format_is_refused_with_advice(copy):
+    change(copy, version=999)
+    message = refused(copy)
+    assert "has the index format 999, newer than" in message
+    assert "upgrade Fontes" in message
+
+
+def test_an_older_format_is_refused_with_advice(copy):
+    change(copy, version=0)
+    message = refused(copy)
+    assert "has the index format 0, older than" in message
+    assert "build the index again" in message
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_refused_by_its_name(copy, name):
+    array(copy, name).unlink()
+    message = refused(copy)
+    assert f"{name}.npy is missing" in message
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("kept", ["nothing", "half", "all but a byte"])
+def test_a_truncated_file_is_refused_by_its_name(copy, name, kept):
+    file = array(copy, name)
+    size = file.stat().st_size
+    os.truncate(file, {"nothing": 0, "half": size // 2, "all but a byte": size - 1}[kept])
+    message = refused(copy)
+    assert f"{name}.npy has " in message
+    assert f"bytes instead of {size}" in message
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_too_long_is_refused_by_its_name(copy, name):
+    with array(copy, name).open("ab") as file:
+        file.write(b"\x00")
+    assert f"{name}.npy has " in refused(copy)
+
+
+def test_a_missing_segment_is_refused(copy):
+    shutil.rmtree(next(copy.glob("segment-*")))
+    assert "is missing" in refused(copy)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("where", [128, -1, None])
+def test_check_detects_a_flipped_bit_in_the_values_of_each_file(copy, name, where):
+    file = array(copy, name)
+    size = file.stat().st_size
+    flip(file, (128 + size) // 2 if where is None else where % size, 0x10)
+    with pytest.raises(IndexFormatError) as error:
+        Index.open(copy).check()
+    assert "build the index again" in sentence(error.value, copy)
+
+
+@pytest.mark.parametrize("name", ["df", "doc_ids.order", "text.blocks", "terms.bytes"])
+def test_a_flipped_bit_in_the_header_of_a_file_is_detected_by_open_or_by_check(copy, name):
+    file = array(copy, name)
+    content = file.read_bytes()
+    for at in range(128):
+        for bit in (1, 8, 64):
+            file.write_bytes(content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :])
+            with pytest.raises(IndexFormatError):
+                Index.open(copy).check()
+
+
+def test_check_detects_a_changed_manifest(copy):
+    text = (copy / "manifest.json").read_text()
+    tokens = json.loads(text)["tokens"]
+    changed = text.replace(f'"tokens": {tokens}', f'"tokens": {tokens + 1}')
+    assert changed != text
+    (copy / "manifest.json").write_text(changed)
+    with pytest.raises(IndexFormatError):
+        Index.open(copy).check()
+
+
+def test_check_detects_a_changed_analyzer(copy):
+    text = (copy / "manifest.json").read_text()
+    (copy / "manifest.json").write_text(text.replace('"porter"', '"german"'))
+    with pytest.raises(IndexFormatError):
+        Index.open(copy).check()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_check_of_an_open_index_whose_file_is_gone_is_an_error_of_fontes(copy, name):
+    index = Index.open(copy)
+    array(copy, name).unlink()
+    with pytest.raises(IndexFormatError) as error:
+        index.check()
+    sentence(error.value, copy)
+
+
+def test_damaged_text_is_an_error_of_fontes_when_a_document_is_read(copy):
+    file = array(copy, "text.bytes")
+    flip(file, 140, 0xFF)
+    index = Index.open(copy)
+    with pytest.raises(IndexFormatError) as error:
+        index.doc("d0")
+    sentence(error.value, copy)
+
+
+def test_damaged_postings_never_name_documents_that_are_not_there(copy):
+    """The compiled search trusts them; a wrong number would read and write memory that is not its own."""
+    file = array(copy, "postings")
+    content = file.read_bytes()
+    damage = [(at, content[at] ^ 0xFF) for at in range(128, len(content))]
+    damage += [(at, content[at] ^ 1) for at in range(128, len(content), 3)]
+    refusals, wrong = 0, []
+    for at, byte in damage:
+        file.write_bytes(content[:at] + bytes([byte]) + content[at + 1 :])
+        index = Index.open(copy)
+        for number in range(len(index.terms)):
+            try:
+                docs, tfs = index.postings(np.array([number]))
+            except IndexFormatError as error:
+                sentence(error, copy)
+                refusals += 1
+                continue
+            if not (np.all((docs >= 0) & (docs < len(index))) and np.all(np.diff(docs) > 0) and np.all(tfs > 0)):
+                wrong.append((at, byte, index.terms[number], docs.tolist(), tfs.tolist()))
+    assert refusals > 0
+    assert wrong == []
+
+
+def test_another_analyzer_than_the_one_it_was_made_with_is_refused(copy):
+    with pytest.raises(ParameterError, match="was made with another analyzer") as error:
+        Index.open(copy, analyzer="german")
+    sentence(error.value, copy)
+    with pytest.raises(ParameterError, match="was made with another analyzer"):
+        Index.open(copy, analyzer=str.split)
+
+
+def test_the_analyzer_it_was_made_with_may_be_given(copy):
+    assert Index.open(copy, analyzer="english").bm25().search("fox").ids == Index.open(copy).bm25().search("fox").ids
+
+
+def test_a_callable_that_made_the_index_is_needed_where_it_cannot_be_imported(tmp_path):
+    def tokenize(text: str) -> list[str]:
+        return text.split()
+
+    def other(text: str) -> list[str]:
+        return text.split()
+
+    Index.build(DOCS, tmp_path / "x", analyzer=tokenize)
+    with pytest.raises(ParameterError, match="cannot be imported here; give it"):
+        Index.open(tmp_path / "x")
+    with pytest.raises(ParameterError, match="was made with another analyzer"):
+        Index.open(tmp_path / "x", analyzer=other)
+    assert len(Index.open(tmp_path / "x", analyzer=tokenize).bm25().search("fox", 100)) == 60
+
+
+def test_an_index_can_be_moved(copy, tmp_path):
+    copy.rename(tmp_path / "moved")
+    index = Index.open(tmp_path / "moved")
+    index.check()
+    assert index.doc("d5").text == DOCS[5][1]
+
+
+def test_an_index_is_read_through_a_link(copy, tmp_path):
+    (tmp_path / "link").symlink_to(copy)
+    Index.open(tmp_path / "link").check()
+
+
+def test_a_file_that_is_not_ours_inside_the_index_does_no_harm(copy):
+    (copy / ".DS_Store").write_text("")
+    Index.open(copy).check()
