@@ -40,11 +40,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="engines, separated by commas")
     given = parser.parse_args()
     wanted = [b for b in BUILDS if not given.only or b[0].partition("-")[0] in given.only.split(",")]
-    print(machine())
+    print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as work:
         corpus = unpacked(given.data / COLLECTION, Path(work))
         for name, threads, text, _ in wanted:  # compiles kernels and fills the disk cache
-            if threads == 1 and not text or name.startswith("fontes"):
+            if name.startswith("fontes") or (threads == 1 and not text):
                 build(name, given.peers, corpus, threads, text)
         done: dict[tuple[str, int, bool, str], list[Process]] = {b: [] for b in wanted}
         sizes = {}
@@ -53,7 +53,7 @@ def main() -> None:
                 done[b].append(build(*b[:1], given.peers, corpus, *b[1:3]))
                 sizes[b] = on_disk(b[0], corpus.parent / "index")
         report(done)
-        report_sizes({b[3]: sizes[b] for b in wanted if b[1] == 1}, (given.data / COLLECTION, corpus))
+        report_sizes({b[3]: sizes[b] for b in wanted if b[1] == 1}, corpus)
         if any(b[0] == "fontes" for b in wanted):
             cold = [build("fontes", given.peers, corpus, 2, True, Path(work) / f"cache{i}") for i in range(given.runs)]
             print(f"\nFontes, 2 threads, kernels compiled first: process {spread([p.wall for p in cold])} s")
@@ -70,7 +70,9 @@ def unpacked(folder: Path, work: Path) -> Path:
     """The corpus as a plain file in `work`."""
     corpus = work / "corpus.jsonl"
     packed = folder / "corpus.jsonl.gz"
-    with (gzip.open(packed, "rb") if packed.exists() else (folder / "corpus.jsonl").open("rb")) as source, corpus.open("wb") as to:
+    if not packed.exists():
+        return Path(shutil.copy(folder / "corpus.jsonl", corpus))
+    with gzip.open(packed, "rb") as source, corpus.open("wb") as to:
         shutil.copyfileobj(source, to)
     return corpus
 
@@ -101,13 +103,17 @@ def report(done: dict[tuple[str, int, bool, str], list[Process]]) -> None:
             for name, runs in some.items()
         ]
         header = ["", "build, s", "× fastest", "process, s", "processor, s", "peak memory, MiB", "cores busy elsewhere, most"]
-        table(f"{threads} thread{'s' * (threads > 1)}, median (least–greatest) of {len(next(iter(some.values())))}", header, rows)
+        table(f"{threads} thread{'s' * (threads > 1)}, median (least–greatest)", header, rows)
 
 
-def report_sizes(sizes: dict[str, tuple[int, int]], source: tuple[Path, Path]) -> None:
-    rows = [[name, f"{total / 1e6:.1f}", f"{(total - text) / 1e6:.1f}" if text else ""] for name, (total, text) in sizes.items()]
-    rows.append(["(the corpus, plain)", f"{source[1].stat().st_size / 1e6:.1f}", ""])
+def report_sizes(sizes: dict[str, tuple[int, int]], corpus: Path) -> None:
+    rows = [[name, megabytes(total), megabytes(total - text) if text else ""] for name, (total, text) in sizes.items()]
+    rows.append(["(the corpus as jsonl)", megabytes(corpus.stat().st_size), ""])
     table("On disk", ["", "MB", "without its text"], rows)
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:.1f}"
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-STOPS = (
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was "
-    "will with"
-).split()  # Lucene's
+# Lucene's
+STOPS = """
+a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with
+""".split()
 
 
 class Clock:

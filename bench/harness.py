@@ -83,7 +83,7 @@ def _process(command: Sequence[Any], variables: dict[str, str] | None) -> Proces
     return Process(report, wall, cpu, usage.ru_maxrss / 1024, max(0.0, busy - cpu) / wall)
 
 
-def wait_until_quiet(seconds: float = 120) -> None:
+def wait_until_quiet(seconds: float = 60) -> None:
     """Returns when less than NOISE cores have been busy for a second, or after `seconds`."""
     give_up = time.perf_counter() + seconds
     while time.perf_counter() < give_up:

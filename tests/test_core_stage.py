@@ -259,6 +259,8 @@ def test_a_cut_keeps_the_best_k_of_each_topic():
     assert Cut(1)({"1": {"a": 1.0, "b": 2.0}, "2": {}}).to_dict() == {"1": {"b": 2.0}, "2": {}}
 
 
-def test_a_scaled_stage_with_a_positive_weight_lets_the_stage_cut():
-    assert (2 * Fixed()) % 2 == Scaled(Fixed(k=2), 2.0)
-    assert ((-2 * Fixed()) % 2)("x")["1"].ids == ["c", "b"]
+def test_a_scaled_stage_is_cut_after_scaling_since_scaled_scores_may_tie():
+    assert (2 * Fixed()) % 2 == Pipeline((Scaled(Fixed(), 2.0), Cut(2)))
+    a, b = float(np.float32(1.7)), float(np.nextafter(np.float32(1.7), np.float32(0)))
+    stage = 0.6 * Fixed(ranking=(("a", a), ("b", b)))
+    assert (stage % 1)("q") == stage("q").top(1)

@@ -91,6 +91,9 @@ class Analyzer:
             analyzer = replace(analyzer, words=sizes) if match[1] == "words" else replace(analyzer, chars=sizes)
         return analyzer
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Analyzer, tuple(getattr(self, f.name) for f in dataclasses.fields(self))
+
     def __call__(self, text: str) -> list[str]:
         """The terms of `text`, in order (word n-grams after the words)."""
         return self.many([text])[0]
