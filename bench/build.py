@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -50,8 +51,9 @@ def main() -> None:
         sizes = {}
         for _ in range(given.runs):
             for b in wanted:
-                done[b].append(build(*b[:1], given.peers, corpus, *b[1:3]))
+                done[b].append(build(b[0], given.peers, corpus, b[1], b[2]))
                 sizes[b] = on_disk(b[0], corpus.parent / "index")
+                print(f"{b[3]}, {b[1]} threads: {done[b][-1]}", file=sys.stderr)
         report(done)
         report_sizes({b[3]: sizes[b] for b in wanted if b[1] == 1}, corpus)
         if any(b[0] == "fontes" for b in wanted):
@@ -63,7 +65,7 @@ def build(name: str, peers: Path, corpus: Path, threads: int, text: bool, cache:
     """Runs one build; `cache` is where Numba keeps compiled kernels."""
     arguments = [corpus, corpus.parent / "index", "--threads", threads, *(["--text"] if text else [])]
     variables = {"NUMBA_CACHE_DIR": str(cache)} if cache else None
-    return engine(name, peers, "build", *arguments, variables=variables)
+    return engine(name, peers, "engines.py", "build", name, *arguments, variables=variables)
 
 
 def unpacked(folder: Path, work: Path) -> Path:

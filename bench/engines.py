@@ -1,7 +1,6 @@
-"""Builds and searches an index with one engine, in a process of its own, and reports the seconds as JSON.
+"""Builds an index with one engine, in a process of its own, and reports the seconds as JSON.
 
     python engines.py build ENGINE CORPUS.jsonl FOLDER [--threads 2] [--text]
-    python engines.py search ENGINE FOLDER QUERIES.jsonl [--threads 2] [-k 10] [--run FILE]
 
 The same program runs in Fontes' environment and in the peers' environment, so it imports nothing of either before it must.
 """
@@ -17,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Lucene's
-STOPS = """
-a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with
-""".split()
+STOPS = (  # Lucene's
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was "
+    "will with"
+)
 
 
 class Clock:
@@ -74,7 +73,7 @@ def build_bm25s(clock: Clock, corpus: Path, folder: Path, threads: int, text: bo
     clock("import")
     _, texts = contents(corpus)
     clock("load")
-    tokens = bm25s.tokenize(texts, stopwords=STOPS, stemmer=Stemmer.Stemmer("porter"), show_progress=False)
+    tokens = bm25s.tokenize(texts, stopwords=STOPS.split(), stemmer=Stemmer.Stemmer("porter"), show_progress=False)
     clock("tokenize")
     retriever = bm25s.BM25(k1=0.9, b=0.4, backend="numba")
     retriever.index(tokens, show_progress=False)

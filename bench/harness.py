@@ -52,13 +52,13 @@ class Process:
     others: float
 
 
-def process(command: Sequence[Any], variables: dict[str, str] | None = None) -> Process:
+def process(command: Sequence[Any], variables: dict[str, str] | None = None, most: int = 3) -> Process:
     """Runs a command, whose last line of output may be JSON, and measures it.
 
-    Waits for the machine to be quiet; runs again, up to five times, where others were busy on it, and keeps the quietest.
+    Waits for the machine to be quiet; runs again, up to `most` times in all, where others were busy on it, and keeps the quietest.
     """
     tries: list[Process] = []
-    while len(tries) < 5:
+    while len(tries) < most:
         wait_until_quiet()
         tries.append(_process(command, variables))
         if tries[-1].others < NOISE:
@@ -102,12 +102,12 @@ def _busy() -> float:
     return (user + nice + system + interrupts + soft + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def engine(name: str, folder: Path, verb: str, *arguments: Any, variables: dict[str, str] | None = None) -> Process:
-    """Runs `engines.py VERB NAME ARGUMENTS`: Fontes in this environment, others in the peers' at `folder`."""
+def engine(name: str, folder: Path, program: str, *arguments: Any, variables: dict[str, str] | None = None) -> Process:
+    """Runs a program of the bench, for Fontes in this environment, for another engine in the peers' at `folder`."""
     ours = name.startswith("fontes")
     python = sys.executable if ours else peers.python(folder)
     given = {**(dict(os.environ) if ours else peers.environment(folder)), **(variables or {})}
-    return process([python, HERE / "engines.py", verb, name, *arguments], given)
+    return process([python, HERE / program, *arguments], given)
 
 
 def middle(values: Iterable[float]) -> float:

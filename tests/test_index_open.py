@@ -14,21 +14,8 @@ from fontes.core import IndexFormatError, ParameterError
 from fontes.index import Index
 
 DOCS = [(f"d{n}", f"fox {'dog ' * (n % 4)} w{n % 11} é{n}") for n in range(60)]
-FILES = [
-    "cf",
-    "df",
-    "doc_ids.bounds",
-    "doc_ids.bytes",
-    "doc_ids.order",
-    "doc_lengths",
-    "postings",
-    "postings.bounds",
-    "terms.bounds",
-    "terms.bytes",
-    "text.blocks",
-    "text.bytes",
-    "text.sizes",
-]
+FILES = ["cf", "df", "doc_ids.bounds", "doc_ids.bytes", "doc_ids.order", "doc_lengths", "postings", "postings.bounds"]
+FILES += ["terms.bounds", "terms.bytes", "text.blocks", "text.bytes", "text.sizes"]
 
 
 @pytest.fixture(scope="module")

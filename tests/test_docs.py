@@ -1,0 +1,291 @@
+"""The documentation does what it says: its examples run and print what is shown, and it leaves nothing public out.
+
+In README and in docs/start, docs/guides and docs/concepts a block marked `python` is run, one block after the other; a block
+marked `text` right after it shows what it prints. In a block marked `console` the lines after `$` are run and the others are
+what they print. Blocks with other marks (`py`, `sh`, `json`) are not run.
+
+    python tests/test_docs.py docs/guides/models.md …     writes what the examples of these pages print into them
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import typer
+
+import fontes
+from fontes.app import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *(page for part in ("start", "guides", "concepts") for page in sorted((DOCS / part).glob("*.md")))]
+TEXTS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+SAMPLED = ("README.md", "first-search.md")  # their output depends on the standard library of the Python that runs them
+
+BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
+VARYING = (
+    (re.compile(r"\d+\.\d+ s\b"), "# s"),
+    (re.compile(r"\b[0-9a-f]{16,}\b"), "#"),
+    (re.compile(r"\b\d+\.\d+\.\d+\b"), "#"),
+    (re.compile(r"^( bytes( of text)? +)[\d,]+", re.MULTILINE), r"\1#"),
+    (re.compile(r"[ \t]+$", re.MULTILINE), ""),
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its mark, what is inside, and where that is."""
+
+    mark: str
+    inside: str
+    start: int
+    end: int
+    line: int
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [Block(m[1], m[2], m.start(2), m.end(2), text.count("\n", 0, m.start(2)) + 1) for m in BLOCK.finditer(text)]
+
+
+@contextlib.contextmanager
+def printed() -> Iterator[list[str]]:
+    """Whatever is printed inside, to standard output or error, in one list when it ends."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    output: list[str] = []
+    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+        yield output
+    shown = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    output += [line for line in shown.splitlines(keepends=True) if not line.startswith("Compiling the kernels")]
+
+
+def run_command(command: str) -> str:
+    """What a command prints. One that is `fontes` alone runs in this process, which is quicker."""
+    words = shlex.split(command)
+    signs = set(shlex.shlex(command, posix=True, punctuation_chars=True)) & {"|", ">", "<", ";", "&&"}
+    if words[0] != "fontes" or signs:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path}
+        done = subprocess.run(
+            ["bash", "-c", command],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.stdout
+    with printed() as output, mock.patch.object(sys, "argv", words), contextlib.suppress(SystemExit):
+        cli.main()
+    return "".join(output)
+
+
+def run_console(inside: str) -> str:
+    """A console block with what its commands print in place of what it shows."""
+    commands = [line.removeprefix("$ ") for line in inside.replace("\\\n", "\\\0").splitlines() if line.startswith("$ ")]
+    parts = []
+    for command in commands:
+        command = command.replace("\0", "\n")
+        parts.append(f"$ {command}\n{run_command(command.replace(chr(92) + chr(10), ' '))}")
+    return "".join(parts)
+
+
+def run_page(page: Path) -> Iterator[tuple[Block, str]]:
+    """Each block of a page that shows what is printed, and what is printed."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    output = ""
+    before = ""
+    for block in blocks_of(page):
+        if block.mark == "python":
+            with printed() as lines:
+                code = compile("\n" * (block.line - 1) + block.inside, str(page), "exec", dont_inherit=True)
+                exec(code, namespace)
+            output = "".join(lines)
+        elif block.mark == "text" and before == "python":
+            yield block, output
+        elif block.mark == "console":
+            yield block, run_console(block.inside)
+        before = block.mark
+
+
+def rewrite(page: Path) -> None:
+    """Puts what the examples of a page print into it."""
+    text = page.read_text(encoding="utf-8")
+    parts, at = [], 0
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        shutil.copytree(DOCS / "examples", folder, dirs_exist_ok=True)
+        for block, output in run_page(page):
+            lines = [line.rstrip() for line in output.splitlines()]
+            parts += [text[at : block.start], "".join(f"{line}\n" for line in lines)]
+            at = block.end
+    page.write_text("".join([*parts, text[at:]]), encoding="utf-8")
+
+
+def comparable(text: str, page: Path) -> str:
+    if page.name in SAMPLED:
+        return re.sub(r"\s+", " ", re.sub(r"[\d,.]+", "#", text))
+    for pattern, replacement in VARYING:
+        text = pattern.sub(replacement, text)
+    return text.strip()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(DOCS / "examples", tmp_path, dirs_exist_ok=True)
+    for block, output in run_page(page):
+        if page.name not in SAMPLED or sys.version_info[:2] == (3, 11):
+            shown = comparable(block.inside, page)
+            assert comparable(output, page) == shown, f"{page.name}, line {block.line}"
+
+
+def commands() -> dict[str, Any]:
+    group: Any = typer.main.get_command(cli.app)
+    return dict(group.commands)
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_every_option_of_a_command_is_documented(name: str) -> None:
+    page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)
+    section = next((s for s in sections if s.startswith(f"fontes {name}\n")), "")
+    assert section, f"docs/reference/command-line.md has no section 'fontes {name}'"
+    for parameter in commands()[name].params:
+        names = parameter.opts if parameter.param_type_name == "option" else [parameter.name.upper()]
+        for written in names:
+            assert re.search(rf"^\|.*`{written}`.*\|", section, re.MULTILINE), f"fontes {name}: {written}"
+
+
+def test_the_command_reference_describes_no_command_that_does_not_exist() -> None:
+    page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## fontes (\S+)$", page, re.MULTILINE)) == set(commands())
+
+
+def test_every_option_that_the_command_reference_names_exists() -> None:
+    page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    group: Any = typer.main.get_command(cli.app)
+    known = {written for command in (group, *commands().values()) for p in command.params for written in p.opts}
+    assert set(re.findall(r"`(--[a-z][a-z0-9-]*)", page)) <= known | {"--help"}
+
+
+@pytest.mark.parametrize("name", fontes.__all__)
+def test_every_public_name_has_a_docstring_and_a_place_in_the_reference(name: str) -> None:
+    assert inspect.getdoc(getattr(fontes, name))
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
+    assert re.search(rf"^::: fontes\.{name}$", pages, re.MULTILINE)
+
+
+def test_the_reference_has_no_name_that_does_not_exist() -> None:
+    for page in (DOCS / "reference").glob("*.md"):
+        for name in re.findall(r"^::: fontes\.(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert name in fontes.__all__, f"{page.name}: {name}"
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
+    for target in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, heading = target.partition("#")
+        linked = page if not name else (page.parent / name).resolve()
+        assert linked.exists(), f"{page.name} links to {target}"
+        if heading:
+            text = BLOCK.sub("", linked.read_text(encoding="utf-8"))
+            assert heading in map(anchor, re.findall(r"^#+ (.+)$", text, re.MULTILINE)), f"{page.name} links to {target}"
+
+
+def anchor(heading: str) -> str:
+    """The anchor that mkdocs and GitHub give to a heading."""
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading.replace("`", "")).strip().lower())
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in DOCS.rglob("*.md"):
+        assert f" {page.relative_to(DOCS).as_posix()}\n" in navigation, page.name
+
+
+def test_every_dependency_has_its_reason() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    reasons = (DOCS / "dependencies.md").read_text(encoding="utf-8").lower()
+    extras = [name for names in project["optional-dependencies"].values() for name in names]
+    for requirement in [*project["dependencies"], *extras]:
+        name = re.split(r"[<>=\[ ]", requirement)[0].lower()
+        assert name == "fontes" or f"| {name} |" in reasons, name
+
+
+ABOVE = {  # for each room those that it may import, as the house in CONTRIBUTING.md says
+    "core": "",
+    "data": "core",
+    "text": "core data",
+    "index": "core data text",
+    "lexical": "core data text index",
+    "evaluation": "core data text index lexical",
+    "app": "core data text index lexical evaluation",
+}
+FACTORIES = "index/index.py"  # its methods make retrievers, so they import them when called
+
+
+def test_every_room_of_the_house_has_its_place() -> None:
+    rooms = {path.parent.name for path in (ROOT / "src/fontes").glob("*/__init__.py")}
+    assert rooms == set(ABOVE)
+
+
+@pytest.mark.parametrize("room", ABOVE)
+def test_a_room_imports_only_from_the_rooms_above_it(room: str) -> None:
+    allowed = {room, *ABOVE[room].split()}
+    source = ROOT / "src" / "fontes"
+    for path in sorted((source / room).rglob("*.py")):
+        name = path.relative_to(source).as_posix()
+        for imported, in_function in imports_of(path, source):
+            if name == FACTORIES and in_function and imported == "lexical":
+                continue
+            assert imported in allowed, f"{name} imports {imported}"
+
+
+def imports_of(path: Path, source: Path) -> Iterator[tuple[str, bool]]:
+    """(room, whether inside a function) of each import from Fontes that runs; those for type checkers alone do not."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    package = ["fontes", *path.relative_to(source).parent.parts]
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    unused = {id(node) for block in guarded for statement in block.body for node in ast.walk(statement)}
+    for node in ast.walk(tree):
+        if id(node) in unused:
+            continue
+        modules: list[list[str]] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            base = [*start, *(node.module.split(".") if node.module else [])]
+            # `from .. import data` names a room in what it imports.
+            modules = [[*base, alias.name] for alias in node.names] if len(base) == 1 else [base]
+        for module in modules:
+            if module[0] == "fontes" and len(module) > 1:
+                yield module[1], id(node) in inside
+
+
+if __name__ == "__main__":
+    for given in [Path(argument).resolve() for argument in sys.argv[1:]]:
+        rewrite(given)
