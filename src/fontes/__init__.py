@@ -72,7 +72,9 @@ if TYPE_CHECKING:
     )
     from .lexical import (
         BM25 as BM25,
+        RM3 as RM3,
         TFIDF as TFIDF,
+        QueryLikelihood as QueryLikelihood,
     )
     from .text import (
         Analyzer as Analyzer,
@@ -92,7 +94,7 @@ _NAMES = {
         "Success evaluate nDCG parse"
     ),
     "index": ("Index Progress"),
-    "lexical": ("BM25 TFIDF"),
+    "lexical": ("BM25 RM3 TFIDF QueryLikelihood"),
     "text": ("Analyzer"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -63,7 +63,7 @@ def index_command(
     """Make an index of a collection."""
     from ..index import Index
     from .inputs import corpus_of
-    from .output import building, print_json, say
+    from .output import building, counted, print_json, say, size
 
     with building(json) as progress:
         index = Index.build(
@@ -81,8 +81,9 @@ def index_command(
         print_json({**info, "seconds": round(progress.seconds, 3)})
     else:
         say(
-            f"{output}: {info['documents']:,} documents, {info['terms']:,} terms, {info['tokens']:,} tokens "
-            f"in {progress.seconds:.1f} s; {info['bytes'] / 1e6:.1f} MB, of which text {info['bytes_of_text'] / 1e6:.1f} MB"
+            f"{output}: {counted(info['documents'], 'document')}, {counted(info['terms'], 'term')}, "
+            f"{counted(info['tokens'], 'token')} in {progress.seconds:.1f} s; "
+            f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}"
         )
 
 
@@ -200,14 +201,14 @@ def info(index: IndexPath, json: Json = False) -> None:
 def check(index: IndexPath, json: Json = False) -> None:
     """Read every file of an index and say whether it is sound."""
     from ..index import Index
-    from .output import print_json, say
+    from .output import counted, print_json, say
 
     opened = Index.open(index)
     opened.check()
     if json:
         print_json({"path": str(index), "sound": True, "documents": len(opened)})
     else:
-        say(f"{index} is sound: {len(opened):,} documents")
+        say(f"{index} is sound: {counted(len(opened), 'document')}")
 
 
 @app.command()

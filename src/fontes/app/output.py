@@ -30,6 +30,16 @@ def say(text: str) -> None:
     console.print(text, markup=False)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it belongs."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: int) -> str:
+    """Bytes in kB or MB."""
+    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.1f} kB"
+
+
 def print_json(value: Any) -> None:
     """Prints a value as one line of JSON."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")

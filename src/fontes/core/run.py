@@ -40,10 +40,12 @@ class Run(Mapping[str, "Ranking"]):
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
         """Columns that are in the one order already; `Run.of` and `Run.from_columns` put others into it."""
-        for name, array, dtype in (("bounds", bounds, np.int64), ("codes", codes, np.int32), ("scores", scores, np.float32)):
-            fixed = np.asarray(array, dtype=dtype).view()
-            fixed.setflags(write=False)
-            object.__setattr__(self, f"_{name}", fixed)
+        for name, array, dtype in (("_bounds", bounds, np.int64), ("_codes", codes, np.int32), ("_scores", scores, np.float32)):
+            fixed = np.asarray(array, dtype=dtype)
+            if fixed.flags.writeable:
+                fixed = fixed.view()
+                fixed.flags.writeable = False
+            object.__setattr__(self, name, fixed)
         object.__setattr__(self, "topics", topics)
         object.__setattr__(self, "_ids", ids)
         object.__setattr__(self, "_position", {t: i for i, t in enumerate(topics)})
@@ -190,7 +192,7 @@ class Run(Mapping[str, "Ranking"]):
         if unknown:
             raise ParameterError(f"a run has no {', '.join(sorted(unknown))} to change; it has topics, documents, provenance")
         topics = changes.get("topics", self.topics)
-        if list(topics) != list(self.topics):
+        if topics is not self.topics and list(topics) != list(self.topics):
             raise InputError("the new topics must have the ids of the run, in the same order")
         return Run(
             topics,

@@ -107,7 +107,10 @@ def _from_compiled() -> Iterator[Doc]:
         except ImportError:
             continue
         yield _doc(module, module, imported.__doc__)
-        yield from _from_members(vars(imported), module, "")
+        members = vars(imported)
+        if module == "sys":  # programs replace its hooks; it keeps the first ones
+            members = {name: members.get(f"__{name}__", member) for name, member in members.items()}
+        yield from _from_members(members, module, "")
 
 
 def _from_members(members: Any, module: str, inside: str) -> Iterator[Doc]:

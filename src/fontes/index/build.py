@@ -88,28 +88,29 @@ def build_segment(
 def batches(docs: Iterable[Doc], fields: Sequence[str]) -> Iterator[Batch]:
     """Groups documents into batches of about BATCH bytes of text. Raises InputError for a document without an id."""
     batch, size = Batch([], [], [], [], []), 0
-    others = [f for f in fields if f not in ("title", "text")]
     plain = list(fields) == ["title", "text"]
     for doc in docs:
         if not doc.id:
             raise InputError(f"document {len(batch.ids) + 1} of a batch has an empty id (its text begins '{doc.text[:40]}')")
         title, text = utf8(doc.title), utf8(doc.text)
-        if plain:
-            content = title + b" " + text if title else text
-        else:
-            values = {"title": title, "text": text, **{f: utf8(str(doc.metadata.get(f, ""))) for f in others}}
-            content = b" ".join(values[f] for f in fields if values[f])
+        indexed = (title + b" " + text if title else text) if plain else utf8(content(doc, fields))
         batch.ids.append(doc.id)
         batch.titles.append(title)
         batch.texts.append(text)
         batch.metadata.append(metadata_bytes(doc))
-        batch.contents.append(content)
-        size += len(content) + 64
+        batch.contents.append(indexed)
+        size += len(indexed) + 64
         if size >= BATCH:
             yield batch
             batch, size = Batch([], [], [], [], []), 0
     if batch.ids:
         yield batch
+
+
+def content(doc: Doc, fields: Sequence[str]) -> str:
+    """What is indexed of a document: the fields that are not empty, with a space between them."""
+    values = (getattr(doc, f) if f in ("title", "text") else str(doc.metadata.get(f, "")) for f in fields)
+    return " ".join(value for value in values if value)
 
 
 class PostingsWriter:

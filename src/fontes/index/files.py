@@ -23,6 +23,7 @@ FORMAT = "fontes-index"
 VERSION = 1
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
+CACHE = "cache"  # what can be worked out again; it may be deleted at any time
 
 
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
@@ -139,11 +140,11 @@ def staging(path: Path, overwrite: bool) -> Iterator[Path]:
     What processes that were killed have left behind there is removed. Raises InputError where `path` is in the way, and
     FontesError where the disk is full or cannot be written.
     """
-    path = path.absolute()
     if path.exists() and not (path / MANIFEST).exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InputError(f"{path} exists and is not an index; choose another place")
     if (path / MANIFEST).exists() and not overwrite:
         raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")
+    given, path = path, path.absolute()
     prefix = f".{path.name}.building-"
     folder = None
     try:
@@ -157,7 +158,7 @@ def staging(path: Path, overwrite: bool) -> Iterator[Path]:
             _locked(lock)
             yield folder
     except OSError as e:
-        raise FontesError(f"{path} cannot be written: {e.strerror or e}; nothing was changed") from e
+        raise FontesError(f"{given} cannot be written: {e.strerror or e}; nothing was changed") from e
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -192,6 +193,7 @@ def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any]) -> 
         for other in path.glob(f"{SEGMENT}-*"):
             if other.name != name:
                 shutil.rmtree(other, ignore_errors=True)
+        shutil.rmtree(path / CACHE, ignore_errors=True)
     _sync_folder(path)
     _sync_folder(path.parent)
 

@@ -17,12 +17,15 @@ from ..core.strings import Strings
 from ..core.values import Doc
 from ..data import docs as as_docs, read_corpus
 from ..text import Analyzer
-from .build import Progress, build_segment, memory_size
+from .build import Progress, build_segment, content, memory_size
 from .files import FORMAT, VERSION, check_digests, check_sizes, commit, read_manifest, staging
 from .segment import Segment
 
 if TYPE_CHECKING:
-    from ..lexical import BM25, TFIDF
+    from ..lexical import BM25, RM3, TFIDF, QueryLikelihood
+
+
+PLACES = 1_000_000  # terms whose places an index remembers
 
 
 class Index:
@@ -40,7 +43,8 @@ class Index:
         self.fingerprint: str = manifest["fingerprint"]
         self._manifest = manifest
         self._segment = Segment(path / manifest["segments"][0]["name"])
-        self.scorers: dict[Any, Any] = {}
+        self._places: dict[str, int] = {}
+        self.memory: dict[Any, Any] = {}  # what retrievers have worked out
 
     @classmethod
     def build(
@@ -148,6 +152,27 @@ class Index:
 
         return TFIDF(self, sublinear_tf, smooth_idf, norm, relative_tf, k, threads)
 
+    def ql(
+        self,
+        *,
+        smoothing: str = "dirichlet",
+        mu: float = 1000.0,
+        lambda_: float = 0.1,
+        lengths: str = "exact",
+        k: int = 1000,
+        threads: int | None = None,
+    ) -> QueryLikelihood:
+        """A query likelihood retriever over this index; see `fontes.QueryLikelihood` for the parameters."""
+        from ..lexical import QueryLikelihood
+
+        return QueryLikelihood(self, smoothing, mu, lambda_, lengths, k, threads)
+
+    def rm3(self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
+        """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.RM3`."""
+        from ..lexical import RM3
+
+        return RM3(self, fb_docs, fb_terms, original_weight, max_df)
+
     @property
     def ids(self) -> Strings:
         """The document ids, in the order in which the documents came."""
@@ -178,6 +203,15 @@ class Index:
         """How many terms all documents have together."""
         return int(self._manifest["tokens"])
 
+    def place(self, term: str) -> int:
+        """Where the term stands in `terms`, or -1."""
+        place = self._places.get(term)
+        if place is None:
+            if len(self._places) >= PLACES:
+                self._places.clear()
+            place = self._places[term] = self.terms.find(term)
+        return place
+
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The postings of the terms at these positions of `terms`, end to end: document positions, and term frequencies."""
         return self._segment.postings(terms)
@@ -191,6 +225,10 @@ class Index:
     def doc(self, doc_id: str) -> Doc:
         """The document with this id. Raises InputError where there is none."""
         return self.docs([doc_id])[0]
+
+    def analyzed(self, ids: Iterable[str]) -> list[list[str]]:
+        """The terms of the documents with these ids, from their stored text. Raises InputError for an unknown id."""
+        return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
 
     def position(self, doc_id: str) -> int:
         """Where the document stands in `ids`. Raises InputError for an id that is not in the index."""

@@ -1,6 +1,19 @@
 """Lexical retrieval: every model a weighting over one kernel."""
 
-from .retrievers import BM25, TFIDF, Lexical
-from .weightings import BM25Weighting, Statistics, TFIDFWeighting, Weighting
+from .feedback import RM3
+from .retrievers import BM25, TFIDF, Lexical, QueryLikelihood
+from .weightings import BM25Weighting, LikelihoodWeighting, Postings, Statistics, TFIDFWeighting, Weighting
 
-__all__ = ["BM25", "TFIDF", "BM25Weighting", "Lexical", "Statistics", "TFIDFWeighting", "Weighting"]
+__all__ = [
+    "BM25",
+    "RM3",
+    "TFIDF",
+    "BM25Weighting",
+    "Lexical",
+    "LikelihoodWeighting",
+    "Postings",
+    "QueryLikelihood",
+    "Statistics",
+    "TFIDFWeighting",
+    "Weighting",
+]

@@ -1,4 +1,11 @@
-"""The compiled search: the sum of weighted postings, and the best k of it."""
+"""The compiled search: bounds tell which windows of documents can hold a result, and only these are scored.
+
+For each term with a long list there is a row of bounds, the greatest weight in each block of 64 documents, in eight bits.
+Their weighted sum bounds every score of a block (Ding and Suel, SIGIR 2011, use such bounds to skip in lists; here they are
+summed for all blocks first, as Mallia, Suel and Tonellotto, SIGIR 2024, do). Windows of 512 documents without a block whose
+bound reaches the k-th best score so far are passed over; in the others the postings of all terms are summed, one term after
+the other. The k-th best weight of each term gives the first threshold.
+"""
 
 from __future__ import annotations
 
@@ -7,87 +14,240 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+BLOCK = 64  # documents under one bound
+WINDOW = 512  # documents scored at a time
+BINS = 1024  # of the histogram that the k-th best weights are read from
+DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are kept
+
 
 @njit(cache=True, nogil=True)
-def search(
-    first: int,
-    last: int,
-    topics: tuple[Any, Any, Any],
-    postings: tuple[Any, Any, Any],
-    ids: tuple[Any, Any],
-    k: int,
-    found: tuple[Any, Any, Any],
+def summarize(
+    first: int, last: int, bounds: Any, docs: Any, weights: Any, row_of: Any, best: Any, kth: Any, positive: Any, rows: Any
 ) -> None:
-    """The best k documents of the topics from `first` to `last`.
+    """What the search must know of the terms from `first` to `last`.
 
-    topics     (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], in ascending order, with float64 weights
-    postings   (bounds, docs, weights) of all terms, float64 weights
-    ids        (rank, order) of the document ids
-    found      (docs, scores, counts) to be filled; topic i gets row i - first
+    Fills best (the greatest weight), kth (a weight that at least 10, 100, 1000 postings reach, 0 where there are fewer),
+    positive (whether all weights are above 0) and rows (for a term with row_of >= 0 the bounds of its blocks: ceilings of
+    weight / best * 255).
+    """
+    histogram = np.zeros(BINS, dtype=np.int64)
+    for term in range(first, last):
+        greatest, least = np.float32(-np.inf), np.float32(np.inf)
+        for at in range(bounds[term], bounds[term + 1]):
+            greatest, least = max(greatest, weights[at]), min(least, weights[at])
+        best[term] = greatest
+        positive[term] = least > 0
+        if not least > 0:
+            continue
+        if bounds[term + 1] - bounds[term] >= DEPTHS[0]:
+            histogram[:] = 0
+            scale = (BINS - 1) / np.float64(greatest)
+            for at in range(bounds[term], bounds[term + 1]):
+                histogram[int(weights[at] * scale)] += 1
+            reached, depth = 0, 0
+            for place in range(BINS - 1, -1, -1):
+                reached += histogram[place]
+                while depth < len(DEPTHS) and reached >= DEPTHS[depth]:
+                    kth[term, depth] = place / scale * (1 - 1e-6)
+                    depth += 1
+        if row_of[term] >= 0:
+            row = rows[row_of[term]]
+            ceiling = 255 / np.float64(greatest)
+            for at in range(bounds[term], bounds[term + 1]):
+                bound = min(255, int(np.ceil(weights[at] * ceiling)))
+                row[docs[at] // BLOCK] = max(row[docs[at] // BLOCK], bound)
 
-    A score is the float64 sum over the terms in their order, rounded to float32. Documents with equal scores are in
-    descending order of their ids.
+
+@njit(cache=True, nogil=True)
+def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank: Any, k: int, depth: int, found: Any) -> None:
+    """The best k documents of the topics from `first` to `last`, as keys in no order: see `fontes.core.order_keys`.
+
+    topics      (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], in ascending order, with float64 weights
+    lists       (bounds, docs, weights) of the postings of all terms, float32 weights
+    bounds_of   (best, kth, positive, row_of, rows, starts): as `summarize` has them; starts[r, w] is where the postings of
+                row r in window w begin, counted from its first posting
+    rank        the places of the document ids in ascending order
+    depth       the column of kth to use, or -1
+    found       (keys, counts): topic i gets row i - first
+
+    A score is the float64 sum over the terms in their order, rounded to float32.
     """
     topic_bounds, terms, query_weights = topics
-    bounds, docs, weights = postings
-    rank, order = ids
-    found_docs, found_scores, found_counts = found
-    sums = np.zeros(len(rank), dtype=np.float64)
-    seen_in = np.full(len(rank), -1, dtype=np.int32)
-    touched = np.empty(len(rank), dtype=np.int32)
-    heap = np.empty(k, dtype=np.uint64)
+    positive = bounds_of[2]
+    windows = (len(rank) + WINDOW - 1) // WINDOW
+    ceilings = np.empty(windows * (WINDOW // BLOCK), dtype=np.float32)
+    sums = np.empty(WINDOW, dtype=np.float64)
+    hit = np.zeros(WINDOW, dtype=np.uint8)
     score = np.empty(1, dtype=np.float32)
-    bits = score.view(np.uint32)
     for topic in range(first, last):
-        count = 0
-        for at in range(topic_bounds[topic], topic_bounds[topic + 1]):
-            term, query_weight = terms[at], query_weights[at]
-            for posting in range(bounds[term], bounds[term + 1]):
-                doc = docs[posting]
-                if seen_in[doc] != topic:
-                    seen_in[doc] = topic
-                    sums[doc] = 0.0
-                    touched[count] = doc
-                    count += 1
-                sums[doc] += query_weight * weights[posting]
-        size = 0
-        for at in range(count):
-            doc = touched[at]
-            score[0] = np.float32(sums[doc]) + np.float32(0)  # -0.0 becomes 0.0
-            ordered = ~bits[0] if bits[0] >> 31 else bits[0] | np.uint32(0x80000000)
-            key = np.uint64(ordered) << np.uint64(32) | np.uint64(rank[doc])
-            if size < k:
-                _push(heap, size, key)
-                size += 1
-            elif key > heap[0]:
-                _replace(heap, size, key)
-        row = topic - first
-        found_counts[row] = size
-        while size > 0:
-            size -= 1
-            key = heap[0]
-            _replace(heap, size, heap[size])
-            doc = order[key & np.uint64(0xFFFFFFFF)]
-            found_docs[row, size] = doc
-            found_scores[row, size] = np.float32(sums[doc]) + np.float32(0)
+        own = slice(topic_bounds[topic], topic_bounds[topic + 1])
+        cursors = lists[0][terms[own]]
+        pruned = True
+        for at in range(own.start, own.stop):
+            pruned = pruned and query_weights[at] > 0 and positive[terms[at]]
+        heap = found[0][topic - first]
+        if pruned:
+            least = _ceilings(terms[own], query_weights[own], lists, bounds_of, depth, ceilings)
+            size = _pruned(
+                terms[own], query_weights[own], lists, bounds_of, rank, k, ceilings, least, cursors, sums, score, heap
+            )
+        else:
+            size = _exhaustive(terms[own], query_weights[own], lists, rank, k, windows, cursors, sums, hit, score, heap)
+        found[1][topic - first] = size
 
 
 @njit(cache=True, nogil=True)
-def _push(heap: Any, size: int, key: Any) -> None:
-    """Adds `key` to the smallest-first heap of `size` keys."""
-    at = size
-    while at > 0:
-        above = (at - 1) >> 1
-        if heap[above] <= key:
-            break
-        heap[at] = heap[above]
-        at = above
-    heap[at] = key
+def _ceilings(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth: int, ceilings: Any) -> Any:
+    """Fills `ceilings` with a bound for each block; returns a score that at least k documents reach, or 0."""
+    list_bounds, docs, weights = lists
+    best, kth, _, row_of, rows, _ = bounds_of
+    margin = 1 + 3e-7 * (len(terms) + 4)  # for the rounding of float32 sums
+    least = np.float32(0)
+    ceilings[:] = 0
+    for i in range(len(terms)):
+        term = terms[i]
+        if depth >= 0:
+            least = max(least, np.float32(query_weights[i] * kth[term, depth]))
+        if row_of[term] >= 0:
+            _add_row(ceilings, rows[row_of[term]], np.float32(query_weights[i] * best[term] / 255 * margin))
+            continue
+        scale = np.float32(query_weights[i] * margin)
+        block, greatest = -1, np.float32(0)
+        for at in range(list_bounds[term], list_bounds[term + 1]):
+            if docs[at] // BLOCK != block:
+                if block >= 0:
+                    ceilings[block] += greatest * scale
+                block, greatest = docs[at] // BLOCK, weights[at]
+            else:
+                greatest = max(greatest, weights[at])
+        if block >= 0:
+            ceilings[block] += greatest * scale
+    return least
 
 
 @njit(cache=True, nogil=True)
-def _replace(heap: Any, size: int, key: Any) -> None:
-    """Puts `key` in the place of the smallest of `size` keys."""
+def _add_row(ceilings: Any, row: Any, scale: Any) -> None:
+    for i in range(len(ceilings)):
+        ceilings[i] += scale * np.float32(row[i])
+
+
+@njit(cache=True, nogil=True)
+def _pruned(
+    terms: Any, query_weights: Any, lists: Any, bounds_of: Any, rank: Any, k: int,
+    ceilings: Any, least: Any, cursors: Any, sums: Any, score: Any, heap: Any,
+) -> int:  # fmt: skip
+    """Scores the windows that can hold a result. All weights are above 0, so a sum above 0 is a match."""
+    blocks = WINDOW // BLOCK
+    bits = score.view(np.uint32)
+    size = 0
+    for window in range(len(ceilings) // blocks):
+        ceiling = np.float32(0)
+        for block in range(window * blocks, (window + 1) * blocks):
+            ceiling = max(ceiling, ceilings[block])
+        if ceiling < least or ceiling == 0:
+            continue
+        _sum_window(window, terms, query_weights, lists, bounds_of, cursors, sums)
+        for block in range(blocks):
+            ceiling = ceilings[window * blocks + block]
+            if ceiling < least or ceiling == 0:
+                continue
+            enough = max(np.float64(least) * (1 - 1e-7), 1e-300)
+            count = 0
+            for at in range(block * BLOCK, (block + 1) * BLOCK):
+                count += sums[at] >= enough
+            if count == 0:
+                continue
+            for at in range(block * BLOCK, (block + 1) * BLOCK):
+                if sums[at] < enough:
+                    continue
+                score[0] = np.float32(sums[at])
+                key = np.uint64(bits[0] | np.uint32(0x80000000)) << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
+                size = _keep(heap, size, k, key)
+                if size == k:
+                    bits[0] = np.uint32(heap[0] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
+                    if score[0] > least:
+                        least = score[0]
+                        enough = np.float64(least) * (1 - 1e-7)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_of: Any, cursors: Any, sums: Any) -> None:
+    """The scores of the documents of one window; `cursors` of terms without a row move on."""
+    bounds, docs, weights = lists
+    _, _, _, row_of, _, starts = bounds_of
+    begin = window * WINDOW
+    sums[:] = 0
+    for i in range(len(terms)):
+        term, query_weight, row = terms[i], query_weights[i], row_of[terms[i]]
+        if row >= 0:
+            first = bounds[term] + starts[row, window]
+            for at in range(first, bounds[term] + starts[row, window + 1]):
+                sums[docs[at] - begin] += query_weight * weights[at]
+            continue
+        at, end = cursors[i], bounds[term + 1]
+        if at < end and docs[at] < begin:
+            at = _skip(docs, at, end, begin)
+        while at < end and docs[at] < begin + WINDOW:
+            sums[docs[at] - begin] += query_weight * weights[at]
+            at += 1
+        cursors[i] = at
+
+
+@njit(cache=True, nogil=True)
+def _skip(docs: Any, at: int, end: int, doc: int) -> int:
+    """The first place after `at` (whose document is before `doc`) that has `doc` or a later document, found by galloping."""
+    step = 1
+    while at + step < end and docs[at + step] < doc:
+        at += step
+        step *= 2
+    while step > 0:
+        if at + step < end and docs[at + step] < doc:
+            at += step
+        step //= 2
+    return at + 1
+
+
+@njit(cache=True, nogil=True)
+def _exhaustive(
+    terms: Any, query_weights: Any, lists: Any, rank: Any, k: int, windows: int,
+    cursors: Any, sums: Any, hit: Any, score: Any, heap: Any,
+) -> int:  # fmt: skip
+    """Scores every document that has a term, whatever the sign of its score."""
+    bounds, docs, weights = lists
+    bits = score.view(np.uint32)
+    size = 0
+    for window in range(windows):
+        begin = window * WINDOW
+        for i in range(len(terms)):
+            at, end = cursors[i], bounds[terms[i] + 1]
+            while at < end and docs[at] < begin + WINDOW:
+                doc = docs[at] - begin
+                sums[doc] = query_weights[i] * weights[at] + (sums[doc] if hit[doc] else 0.0)
+                hit[doc] = 1
+                at += 1
+            cursors[i] = at
+        for doc in range(min(WINDOW, len(rank) - begin)):
+            if hit[doc]:
+                hit[doc] = 0
+                score[0] = np.float32(sums[doc]) + np.float32(0)  # -0.0 becomes 0.0
+                ordered = ~bits[0] if bits[0] >> 31 else bits[0] | np.uint32(0x80000000)
+                size = _keep(heap, size, k, np.uint64(ordered) << np.uint64(32) | np.uint64(rank[begin + doc]))
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _keep(heap: Any, size: int, k: int, key: Any) -> int:
+    """Adds `key` to the smallest-first heap if it is among the k greatest; returns the new size."""
+    if size < k:
+        at = size
+        while at > 0 and heap[(at - 1) >> 1] > key:
+            heap[at] = heap[(at - 1) >> 1]
+            at = (at - 1) >> 1
+        heap[at] = key
+        return size + 1
+    if key <= heap[0]:
+        return size
     at = 0
     while True:
         below = 2 * at + 1
@@ -100,3 +260,4 @@ def _replace(heap: Any, size: int, key: Any) -> None:
         heap[at] = heap[below]
         at = below
     heap[at] = key
+    return size

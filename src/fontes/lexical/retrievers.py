@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -14,8 +15,8 @@ from ..core.errors import InputError, ParameterError
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Explanation, Topic, Topics
-from .scorer import Scorer
-from .weightings import BM25Weighting, TFIDFWeighting, Weighting
+from .searching import search_topics
+from .weightings import BM25Weighting, LikelihoodWeighting, Postings, Statistics, TFIDFWeighting, Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -43,17 +44,16 @@ class Lexical(Stage[Topics, Run]):
             raise ParameterError(f"k must be 1 or more, not {self.k}")
         weighting = self.weighting
         bags = [self._bag(weighting, counts) for counts in self._counts(given)]
-        run = Scorer.of(self.index, weighting).run(given, bags, self.k, self.threads or os.cpu_count() or 1)
-        return run.with_(provenance={"index": str(self.index.path), "fingerprint": self.index.fingerprint})
+        return search_topics(self.index, weighting, given, bags, self.k, self.threads or os.cpu_count() or 1)
 
     def cut(self, k: int) -> Self:
-        return self.with_(k=min(k, self.k))
+        return self if k >= self.k else self.with_(k=k)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
         topic = query if isinstance(query, Topic) else Topic("1", query)
         weighting = self.weighting
-        statistics = Scorer.of(self.index, weighting).statistics
+        statistics = Statistics.of(self.index)
         doc = self.index.position(doc_id)
         counts = self._counts(Topics([topic]))[0]
         bag = self._bag(weighting, counts)
@@ -62,10 +62,11 @@ class Lexical(Stage[Topics, Run]):
             docs, tfs = self.index.postings(np.array([term]))
             at = int(np.searchsorted(docs, doc))
             if at < len(docs) and docs[at] == doc:
-                of_posting = weighting.explain(statistics, int(tfs[at]), doc, len(docs))
+                posting = Postings(np.array([term]), np.array([len(docs)]), docs[at : at + 1], tfs[at : at + 1])
+                of_posting = weighting.explain(statistics, posting)
                 of_query = Explanation(bag[term], f"query part: qtf={counts[term]:g}")
-                label = f"'{self.index.terms[term]}'"
-                parts.append(Explanation(bag[term] * of_posting.value, label, (of_posting, of_query)))
+                value = bag[term] * float(np.float32(of_posting.value))
+                parts.append(Explanation(value, f"'{self.index.terms[term]}'", (of_posting, of_query)))
         total = float(np.float32(sum(part.value for part in parts)))
         return Explanation(
             total, f"{self!r}: sum over terms" if parts else "no term of the topic is in the document", tuple(parts)
@@ -74,15 +75,14 @@ class Lexical(Stage[Topics, Run]):
     def _counts(self, topics: Topics) -> list[dict[int, float]]:
         """For each topic its terms that the index has, as positions, and how often they occur, or their given weights."""
         analyzed = iter(self.index.analyzer.many([t.text for t in topics.values() if t.weights is None]))
-        places: dict[str, int] = {}
         counts = []
         for topic in topics.values():
             weights: Mapping[str, float] = Counter(next(analyzed)) if topic.weights is None else topic.weights
             bag = {}
             for term, weight in weights.items():
-                if not np.isfinite(weight):
+                if not math.isfinite(weight):
                     raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight} is not a finite number")
-                place = places[term] if term in places else places.setdefault(term, self.index.terms.find(term))
+                place = self.index.place(term)
                 if place >= 0 and weight != 0:
                     bag[place] = float(weight)
             counts.append(bag)
@@ -183,3 +183,31 @@ class TFIDF(Lexical):
     def weighting(self) -> TFIDFWeighting:
         """The model with its parameters."""
         return TFIDFWeighting(self.sublinear_tf, self.smooth_idf, self.norm, self.relative_tf)
+
+
+@dataclass(frozen=True)
+class QueryLikelihood(Lexical):
+    """Query likelihood with a smoothed language model of each document, as Lucene and Anserini score it.
+
+    smoothing   "dirichlet": ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)) for each term that the document has, 0 where that
+                is below 0 (Lucene's LMDirichletSimilarity); or "jelinek-mercer": ln(1 + (1 - lambda) tf / dl / (lambda p(t|C)))
+    mu          for Dirichlet
+    lambda_     for Jelinek-Mercer, the weight of the collection
+    lengths     "exact", or "lucene": rounded to Lucene's one byte
+    k, threads  as for BM25
+
+    p(t|C) is (cf + 1) / (tokens + 1). (Zhai and Lafferty, SIGIR 2001.)
+    """
+
+    index: Index = field(repr=False)
+    smoothing: str = "dirichlet"
+    mu: float = 1000.0
+    lambda_: float = 0.1
+    lengths: str = "exact"
+    k: int = 1000
+    threads: int | None = field(default=None, repr=False)
+
+    @property
+    def weighting(self) -> LikelihoodWeighting:
+        """The model with its parameters."""
+        return LikelihoodWeighting(self.smoothing, self.mu, self.lambda_, self.lengths)

@@ -21,61 +21,82 @@ if TYPE_CHECKING:
     from ..index import Index
 
 Floats = NDArray[np.float64]
+CHUNK = 1 << 21  # postings that are weighted at a time
+
+
+@dataclass(frozen=True)
+class Postings:
+    """Some postings: those of each term of `terms` (positions in the index), end to end, `df` of them for each."""
+
+    terms: NDArray[Any]
+    df: NDArray[Any]
+    docs: NDArray[np.int32]
+    tf: NDArray[np.int32]
+
+    def spread(self, of_terms: Floats) -> Floats:
+        """A value for each posting from one for each term."""
+        return np.repeat(of_terms, self.df)
 
 
 class Weighting(Protocol):
     """A model: hashable, its parameters as fields."""
 
-    def postings(self, statistics: Statistics, tf: Floats, docs: NDArray[np.int32], df: Floats) -> Floats:
-        """The weight of each posting, given its tf, its document (position in the index) and the df of its term."""
+    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+        """The weight of each posting."""
         ...
 
     def query(self, counts: Floats) -> Floats:
         """The weights of a topic's terms, given how often each occurs in it (or the weights that the topic gives)."""
         ...
 
-    def explain(self, statistics: Statistics, tf: int, doc: int, df: int) -> Explanation:
+    def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """How the weight of one posting comes about."""
         ...
 
 
 class Statistics:
-    """What weightings know of a collection."""
+    """What weightings know of a collection. df, cf and lengths are float64."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self.lengths = index.lengths
-        self.df = index.df
+        self.documents = len(index)
+        self.tokens = index.tokens
+        self.lengths = index.lengths.astype(np.float64)
+        self.df = index.df.astype(np.float64)
+        self._norms: dict[Weighting, Floats] = {}
+
+    @classmethod
+    def of(cls, index: Index) -> Statistics:
+        """The statistics of an index, which keeps them."""
+        if "statistics" not in index.memory:
+            index.memory["statistics"] = cls(index)
+        found: Statistics = index.memory["statistics"]
+        return found
 
     @cached_property
-    def documents(self) -> int:
-        """N, the number of documents."""
-        return len(self._index)
+    def cf(self) -> Floats:
+        """For each term how often it occurs in the collection."""
+        return self._index.cf.astype(np.float64)
 
     @cached_property
     def mean_length(self) -> float:
         """avgdl, 0 for an empty collection."""
-        return self._index.tokens / len(self._index) if len(self._index) else 0.0
+        return self.tokens / self.documents if self.documents else 0.0
 
     @cached_property
     def documents_with_terms(self) -> int:
         """The number of documents that have any term: N as Lucene counts it."""
         return int(np.count_nonzero(self.lengths))
 
-    @cached_property
-    def _norms(self) -> dict[Weighting, Floats]:
-        return {}
-
     def norms(self, weighting: Weighting) -> Floats:
         """For each document the Euclidean length of its row of posting weights; 1 for a row of zeros."""
         if weighting not in self._norms:
             squares = np.zeros(self.documents, dtype=np.float64)
-            terms = np.arange(len(self.df))
-            ends = np.cumsum(self.df, dtype=np.int64)
-            for some in np.split(terms, np.searchsorted(ends, np.arange(1 << 21, int(ends[-1]), 1 << 21)) if len(ends) else []):
-                docs, tfs = self._index.postings(some)
-                df = np.repeat(self.df[some], self.df[some]).astype(np.float64)
-                weights = weighting.postings(self, tfs.astype(np.float64), docs, df)
+            ends = np.cumsum(self._index.df, dtype=np.int64)
+            total = int(ends[-1]) if len(ends) else 0
+            for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
+                docs, tf = self._index.postings(terms)
+                weights = weighting.postings(self, Postings(terms, self._index.df[terms], docs, tf))
                 squares += np.bincount(docs, weights * weights, self.documents)
             norms = np.sqrt(squares)
             norms[norms == 0] = 1.0
@@ -140,33 +161,33 @@ class BM25Weighting:
         if self.k3 is not None and not 0 <= self.k3 < np.inf:
             raise ParameterError(f"k3 must be 0 or more, or None, not {self.k3}")
 
-    def postings(self, statistics: Statistics, tf: Floats, docs: NDArray[np.int32], df: Floats) -> Floats:
+    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Idf times tf part."""
-        weights: Floats = self._idf(statistics, df) * self._tf_part(tf, self._length_part(statistics, docs))
+        idf = self._idf(statistics, statistics.df[postings.terms])
+        tf_part = self._tf_part(postings.tf.astype(np.float64), self._length_part(statistics, postings.docs))
+        weights: Floats = postings.spread(idf) * tf_part
         return weights
 
     def query(self, counts: Floats) -> Floats:
         """(k3 + 1) qtf / (k3 + qtf), or qtf where k3 is None."""
         return counts if self.k3 is None else (self.k3 + 1) * counts / (self.k3 + counts)
 
-    def explain(self, statistics: Statistics, tf: int, doc: int, df: int) -> Explanation:
+    def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """The idf, and the tf part with the document's length."""
-        idf = float(self._idf(statistics, np.float64(df)))
-        length_part = float(self._length_part(statistics, np.array([doc]))[0])
-        tf_part = float(self._tf_part(np.float64(tf), np.float64(length_part)))
+        idf = float(self._idf(statistics, statistics.df[posting.terms])[0])
+        length_part = self._length_part(statistics, posting.docs)
+        tf_part = float(self._tf_part(posting.tf.astype(np.float64), length_part)[0])
         n, avgdl = self._collection(statistics)
-        length = int(statistics.lengths[doc])
-        seen = f"dl={length}" if self.lengths == "exact" else f"dl={length} kept as {_as_lucene(np.array([length]))[0]}"
+        length = statistics.lengths[posting.docs]
+        seen = f"dl={length[0]:g}" + ("" if self.lengths == "exact" else f" kept as {_as_lucene(length)[0]:g}")
+        saturation = f"tf part: tf={posting.tf[0]}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else "")
+        about_length = f"length: 1 - b + b dl / avgdl, b={self.b:g}, {seen}, avgdl={avgdl:.4f}"
         return Explanation(
-            idf * tf_part,
+            float(self.postings(statistics, posting)[0]),
             "idf times tf part",
             (
-                Explanation(idf, f"idf ({self.variant}): N={n}, df={df}"),
-                Explanation(
-                    tf_part,
-                    f"tf part: tf={tf}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else ""),
-                    (Explanation(length_part, f"length: 1 - b + b dl / avgdl, b={self.b:g}, {seen}, avgdl={avgdl:.4f}"),),
-                ),
+                Explanation(idf, f"idf ({self.variant}): N={n}, df={posting.df[0]}"),
+                Explanation(tf_part, saturation, (Explanation(float(length_part[0]), about_length),)),
             ),
         )
 
@@ -181,7 +202,7 @@ class BM25Weighting:
         n, _ = self._collection(statistics)
         idf = IDF[self.variant](n, df)
         if self.variant == "okapi":
-            return np.where(idf < 0, self.epsilon * float(np.mean(idf_robertson(n, statistics.df.astype(np.float64)))), idf)
+            return np.where(idf < 0, self.epsilon * float(np.mean(idf_robertson(n, statistics.df))), idf)
         return idf
 
     def _length_part(self, statistics: Statistics, docs: NDArray[Any]) -> Floats:
@@ -189,7 +210,7 @@ class BM25Weighting:
         lengths = statistics.lengths[docs]
         if self.lengths == "lucene":
             lengths = _as_lucene(lengths)
-        part: Floats = 1 - self.b + self.b * lengths.astype(np.float64) / avgdl
+        part: Floats = 1 - self.b + self.b * lengths / avgdl
         return part
 
     def _tf_part(self, tf: Any, length_part: Any) -> Any:
@@ -216,43 +237,99 @@ class TFIDFWeighting:
         if self.sublinear_tf and self.relative_tf:
             raise ParameterError("sublinear_tf and relative_tf do not go together; choose one")
 
-    def postings(self, statistics: Statistics, tf: Floats, docs: NDArray[np.int32], df: Floats) -> Floats:
+    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Tf times idf, divided by the length of the document's row."""
-        if self.sublinear_tf:
-            tf = 1 + np.log(tf)
-        elif self.relative_tf:
-            tf = tf / statistics.lengths[docs]
-        weights: Floats = tf * self._idf(statistics, df)
-        return weights if self.norm is None else weights / statistics.norms(self._unscaled)[docs]
+        weights: Floats = self._tf(statistics, postings) * postings.spread(self._idf(statistics, postings.terms))
+        return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
 
     def query(self, counts: Floats) -> Floats:
         """The bag of words, scaled to unit length unless norm is None."""
         length = np.sqrt(np.sum(counts * counts))
         return counts if self.norm is None or length == 0 else counts / length
 
-    def explain(self, statistics: Statistics, tf: int, doc: int, df: int) -> Explanation:
+    def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """The tf, the idf, and the length of the document's row."""
-        where = np.array([doc], dtype=np.int32)
-        value = float(self.postings(statistics, np.array([float(tf)]), where, np.array([float(df)]))[0])
-        idf = float(self._idf(statistics, np.float64(df)))
-        kind, weight = f"tf={tf}", float(tf)
+        value = float(self.postings(statistics, posting)[0])
+        tf = f"tf={posting.tf[0]}"
         if self.sublinear_tf:
-            kind, weight = f"1 + ln tf, tf={tf}", float(1 + np.log(np.float64(tf)))
+            tf = f"1 + ln tf, {tf}"
         elif self.relative_tf:
-            kind, weight = f"tf / dl, tf={tf}, dl={int(statistics.lengths[doc])}", tf / int(statistics.lengths[doc])
-        parts = [Explanation(weight, kind), Explanation(idf, f"idf: N={statistics.documents}, df={df}")]
+            tf = f"tf / dl, {tf}, dl={statistics.lengths[posting.docs][0]:g}"
+        idf = float(self._idf(statistics, posting.terms)[0])
+        parts = [
+            Explanation(float(self._tf(statistics, posting)[0]), tf),
+            Explanation(idf, f"idf: N={statistics.documents}, df={posting.df[0]}"),
+        ]
         if self.norm is None:
             return Explanation(value, "tf times idf", tuple(parts))
-        parts.append(Explanation(float(statistics.norms(self._unscaled)[doc]), "length of the document's row"))
-        return Explanation(value, "tf times idf over the length of the row", tuple(parts))
+        norm = float(statistics.norms(self._unscaled)[posting.docs][0])
+        return Explanation(
+            value, "tf times idf over the row's length", (*parts, Explanation(norm, "length of the document's row"))
+        )
 
     @property
     def _unscaled(self) -> TFIDFWeighting:
         return TFIDFWeighting(self.sublinear_tf, self.smooth_idf, None, self.relative_tf)
 
-    def _idf(self, statistics: Statistics, df: Any) -> Any:
-        n = statistics.documents
-        return np.log((1 + n) / (1 + df)) + 1 if self.smooth_idf else np.log(n / df)
+    def _tf(self, statistics: Statistics, postings: Postings) -> Floats:
+        tf = postings.tf.astype(np.float64)
+        if self.sublinear_tf:
+            return 1 + np.log(tf)
+        return tf / statistics.lengths[postings.docs] if self.relative_tf else tf
+
+    def _idf(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
+        n, df = statistics.documents, statistics.df[terms]
+        idf: Floats = np.log((1 + n) / (1 + df)) + 1 if self.smooth_idf else np.log(n / df)
+        return idf
+
+
+@dataclass(frozen=True)
+class LikelihoodWeighting:
+    """Query likelihood; `fontes.QueryLikelihood` describes the parameters."""
+
+    smoothing: str = "dirichlet"
+    mu: float = 1000.0
+    lambda_: float = 0.1
+    lengths: str = "exact"
+
+    def __post_init__(self) -> None:
+        if self.smoothing not in ("dirichlet", "jelinek-mercer"):
+            raise ParameterError(f"smoothing must be 'dirichlet' or 'jelinek-mercer', not '{self.smoothing}'")
+        if self.lengths not in ("exact", "lucene"):
+            raise ParameterError(f"lengths must be 'exact' or 'lucene', not '{self.lengths}'")
+        if not 0 < self.mu < np.inf or not 0 < self.lambda_ < 1:
+            raise ParameterError(f"mu must be above 0 and lambda_ between 0 and 1, not mu={self.mu}, lambda_={self.lambda_}")
+
+    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+        """The logarithm of how much likelier the document makes the term than the collection does, 0 where it is less."""
+        p = postings.spread(self._collection(statistics, postings.terms))
+        tf, dl = postings.tf.astype(np.float64), self._lengths(statistics, postings.docs)
+        if self.smoothing == "jelinek-mercer":
+            weights: Floats = np.log(1 + (1 - self.lambda_) * tf / dl / (self.lambda_ * p))
+            return weights
+        return np.maximum(np.log(1 + tf / (self.mu * p)) + np.log(self.mu / (dl + self.mu)), 0.0)
+
+    def query(self, counts: Floats) -> Floats:
+        """How often each term occurs."""
+        return counts
+
+    def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
+        """The probability of the term in the collection, its tf, and the length of the document."""
+        p = float(self._collection(statistics, posting.terms)[0])
+        dl = self._lengths(statistics, posting.docs)[0]
+        smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
+        cf = f"p(t|C): cf={statistics.cf[posting.terms[0]]:g}, tokens={statistics.tokens}"
+        label = f"log likelihood ratio ({self.smoothing}, {smoothing}): tf={posting.tf[0]}, dl={dl:g}"
+        return Explanation(float(self.postings(statistics, posting)[0]), label, (Explanation(p, cf),))
+
+    def _collection(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
+        """p(t|C), with 1 added above and below as Lucene does."""
+        p: Floats = (statistics.cf[terms] + 1) / (statistics.tokens + 1)
+        return p
+
+    def _lengths(self, statistics: Statistics, docs: NDArray[Any]) -> Floats:
+        lengths = statistics.lengths[docs]
+        return _as_lucene(lengths) if self.lengths == "lucene" else lengths
 
 
 def _as_lucene(lengths: NDArray[Any]) -> NDArray[Any]:

@@ -1,0 +1,82 @@
+"""Pseudo-relevance feedback: the best documents of a run make a new topic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ..core.errors import ParameterError
+from ..core.run import Ranking, Run
+from ..core.stage import Stage
+from ..core.values import Topic, Topics
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+LENGTHS = range(2, 21)  # of feedback terms, in characters
+
+
+@dataclass(frozen=True)
+class RM3(Stage[Run, Topics]):
+    """RM3 as Anserini runs it: `bm25 >> index.rm3() >> bm25`.
+
+    The relevance model gives a term the sum, over the first `fb_docs` documents, of its share in the document times the
+    document's score; its best `fb_terms` terms, scaled to the sum 1, are mixed with the topic's own terms, also scaled to 1,
+    which have the weight `original_weight`. The new topic holds the terms as `weights` and the old topic as `origin`.
+
+    Terms of one character or more than 20, with other characters than letters and digits, or in more than `max_df` of the
+    documents (a share) are left out. A topic without results stays as it is.
+
+    (Abdul-Jaleel et al., TREC 2004; Lavrenko and Croft, SIGIR 2001.)
+    """
+
+    takes = Run
+    gives = Topics
+    index: Index = field(repr=False)
+    fb_docs: int = 10
+    fb_terms: int = 10
+    original_weight: float = 0.5
+    max_df: float = 0.1
+
+    def apply(self, given: Run) -> Topics:
+        if self.fb_docs < 1 or self.fb_terms < 1 or not 0 <= self.original_weight <= 1:
+            raise ParameterError(
+                f"fb_docs and fb_terms must be 1 or more and original_weight between 0 and 1, not fb_docs={self.fb_docs}, "
+                f"fb_terms={self.fb_terms}, original_weight={self.original_weight}"
+            )
+        return Topics(self._expanded(ranking) for ranking in given.values())
+
+    def _expanded(self, ranking: Ranking) -> Topic:
+        topic = ranking.topic
+        model = self._relevance_model(ranking)
+        if not model:
+            return topic
+        own: Mapping[str, float] = Counter(self.index.analyzer(topic.text)) if topic.weights is None else topic.weights
+        mixed = {term: self.original_weight * weight for term, weight in _scaled(own).items()}
+        for term, weight in _scaled(model).items():
+            mixed[term] = mixed.get(term, 0.0) + (1 - self.original_weight) * weight
+        return replace(topic, weights=mixed, origin=topic)
+
+    def _relevance_model(self, ranking: Ranking) -> dict[str, float]:
+        hits = list(islice(ranking, self.fb_docs))
+        model: dict[str, float] = {}
+        for hit, terms in zip(hits, self.index.analyzed([hit.id for hit in hits]), strict=True):
+            counts = {term: count for term, count in Counter(terms).items() if self._fits(term)}
+            for term, share in _scaled(counts).items():
+                model[term] = model.get(term, 0.0) + share * hit.score
+        return dict(sorted(model.items(), key=lambda item: (-item[1], item[0]))[: self.fb_terms])
+
+    def _fits(self, term: str) -> bool:
+        if len(term) not in LENGTHS or not term.isalnum():
+            return False
+        place = self.index.place(term)
+        return place >= 0 and int(self.index.df[place]) <= self.max_df * len(self.index)
+
+
+def _scaled(weights: Mapping[str, float]) -> dict[str, float]:
+    """The weights, scaled so that they add up to 1."""
+    total = sum(weights.values())
+    return {term: weight / total for term, weight in weights.items()} if total > 0 else {}

@@ -1,0 +1,210 @@
+"""Impacts: the weights of an index's postings under one model, with the bounds that the search prunes by.
+
+They are worked out when a model is first asked for. Those of a large index are kept in its folder `cache`, which may be
+deleted at any time; an index that cannot be written to keeps them in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError
+from ..index.files import CACHE, read_array, write_array
+from .kernel import BLOCK, DEPTHS, WINDOW, summarize
+from .weightings import Postings, Statistics, Weighting
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+CHUNK = 1 << 20  # postings that are weighted at a time
+KEPT = 4  # models whose impacts an index keeps, in memory and on disk
+LARGE = 2_000_000  # postings from which on impacts are kept on disk
+VERSION = 1  # of the files in the cache
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The postings of an index, decoded: what all models share.
+
+    bounds   int64; term t has docs[bounds[t]:bounds[t+1]]
+    docs     int32
+    row_of   int32; the row of a term with a long list, -1 for others
+    starts   uint32, rows x (windows + 1); where in its list a term's postings of each window begin
+    """
+
+    bounds: NDArray[np.int64]
+    docs: NDArray[np.int32]
+    row_of: NDArray[np.int32]
+    starts: NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Impacts:
+    """The weights of one model: for each posting a float32, and what `kernel.summarize` says of them."""
+
+    lists: Lists
+    weights: NDArray[np.float32]
+    best: NDArray[np.float32]
+    kth: NDArray[np.float32]
+    positive: NDArray[np.bool_]
+    rows: NDArray[np.uint8]
+
+
+_LOCK = threading.Lock()
+
+
+def impacts_of(index: Index, weighting: Weighting) -> Impacts:
+    """The impacts of a model on an index, from memory, from the cache, or worked out now."""
+    with _LOCK:
+        found: Impacts | None = index.memory.pop(weighting, None)
+        if found is None:
+            found = _impacts(index, weighting)
+        index.memory[weighting] = found
+        models = [key for key in index.memory if key != "lists"]
+        for key in models[:-KEPT]:
+            del index.memory[key]
+        return found
+
+
+def _impacts(index: Index, weighting: Weighting) -> Impacts:
+    if "lists" not in index.memory:
+        shapes = _list_shapes(index)
+        arrays = _cached(index, "lists", shapes, lambda: _decoded(index))
+        index.memory["lists"] = Lists(_bounds(index), **arrays)
+    lists: Lists = index.memory["lists"]
+    name = hashlib.sha256(repr((VERSION, weighting)).encode()).hexdigest()[:16]
+    return Impacts(lists, **_cached(index, name, _impact_shapes(index, lists), lambda: _weighted(index, weighting, lists)))
+
+
+def _bounds(index: Index) -> NDArray[np.int64]:
+    bounds = np.zeros(len(index.df) + 1, dtype=np.int64)
+    np.cumsum(index.df, out=bounds[1:])
+    return bounds
+
+
+def _rows(index: Index) -> NDArray[np.int64]:
+    """The terms whose lists are long enough for a row of bounds."""
+    return np.flatnonzero(index.df > max(4 * BLOCK, len(index) // (8 * BLOCK)))
+
+
+def _windows(index: Index) -> int:
+    return -(-len(index) // WINDOW)
+
+
+def _list_shapes(index: Index) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    rows = len(_rows(index))
+    postings = int(index.df.sum(dtype=np.int64))
+    return {
+        "docs": (np.int32, (postings,)),
+        "row_of": (np.int32, (len(index.df),)),
+        "starts": (np.uint32, (rows, _windows(index) + 1)),
+    }
+
+
+def _impact_shapes(index: Index, lists: Lists) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    terms = len(index.df)
+    return {
+        "weights": (np.float32, (len(lists.docs),)),
+        "best": (np.float32, (terms,)),
+        "kth": (np.float32, (terms, len(DEPTHS))),
+        "positive": (np.bool_, (terms,)),
+        "rows": (np.uint8, (len(lists.starts), _windows(index) * (WINDOW // BLOCK))),
+    }
+
+
+def _decoded(index: Index) -> dict[str, NDArray[Any]]:
+    bounds = _bounds(index)
+    docs = np.empty(bounds[-1], dtype=np.int32)
+
+    def part(first: int, last: int) -> None:
+        docs[bounds[first] : bounds[last]] = index.postings(np.arange(first, last))[0]
+
+    _in_threads(part, _chunks(bounds))
+    rows = _rows(index)
+    row_of = np.full(len(index.df), -1, dtype=np.int32)
+    row_of[rows] = np.arange(len(rows))
+    edges = np.arange(_windows(index) + 1) * WINDOW
+    starts = np.empty((len(rows), len(edges)), dtype=np.uint32)
+    for row, term in enumerate(rows.tolist()):
+        starts[row] = np.searchsorted(docs[bounds[term] : bounds[term + 1]], edges)
+    return {"docs": docs, "row_of": row_of, "starts": starts}
+
+
+def _weighted(index: Index, weighting: Weighting, lists: Lists) -> dict[str, NDArray[Any]]:
+    statistics = Statistics.of(index)
+    arrays = {name: np.zeros(shape, dtype) for name, (dtype, shape) in _impact_shapes(index, lists).items()}
+    weights = arrays["weights"]
+
+    def part(first: int, last: int) -> None:
+        terms = np.arange(first, last)
+        docs, tfs = index.postings(terms)
+        here = slice(int(lists.bounds[first]), int(lists.bounds[last]))
+        weights[here] = weighting.postings(statistics, Postings(terms, index.df[terms], docs, tfs))
+        rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
+        summarize(first, last, lists.bounds, lists.docs, weights, lists.row_of, *rest)
+
+    _in_threads(part, _chunks(lists.bounds))
+    return arrays
+
+
+def _in_threads(part: Callable[[int, int], None], ranges: Iterator[tuple[int, int]]) -> None:
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(part, first, last) for first, last in ranges]:
+            done.result()
+
+
+def _chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ranges of terms with about CHUNK postings each."""
+    first, terms = 0, len(bounds) - 1
+    while first < terms:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + CHUNK, side="right")) - 1)
+        yield first, last
+        first = last
+
+
+def _cached(
+    index: Index,
+    name: str,
+    shapes: dict[str, tuple[Any, tuple[int, ...]]],
+    make: Callable[[], dict[str, NDArray[Any]]],
+) -> dict[str, NDArray[Any]]:
+    """The arrays of these types and shapes, from the cache or made now and put there."""
+    folder = index.path / CACHE / index.fingerprint[:16] / name
+    with contextlib.suppress(IndexFormatError):
+        arrays = {key: read_array(folder, key) for key in shapes}
+        if all(arrays[key].dtype == dtype and arrays[key].shape == shape for key, (dtype, shape) in shapes.items()):
+            return arrays
+    arrays = make()
+    if int(index.df.sum(dtype=np.int64)) >= LARGE:
+        with contextlib.suppress(OSError):
+            _store(folder, arrays)
+            return {key: read_array(folder, key) for key in shapes}
+    return arrays
+
+
+def _store(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Writes the arrays so that they are there whole or not at all, and removes the models used least recently."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    stage = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
+    try:
+        for key, array in arrays.items():
+            write_array(stage, key, array)
+        shutil.rmtree(folder, ignore_errors=True)
+        stage.rename(folder)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    models = [f for f in folder.parent.iterdir() if f.name != "lists" and not f.name.startswith(".")]
+    for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,124 @@
+"""The pruned search against plain sums, and the cache of impacts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from fontes import Index, Topic, Topics
+from fontes.lexical import impacts
+from fontes.lexical.kernel import WINDOW
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory):
+    """4,000 documents of words with Zipf's frequencies: some in half of the documents, some in one; lengths vary by block."""
+    draws = np.random.default_rng(7)
+    docs = []
+    for number in range(4000):
+        size = int(draws.integers(1, 12 if number // 500 % 2 else 60))
+        words = np.minimum(draws.zipf(1.3, size), 3000)
+        docs.append((f"{number * 7919 % 4001:04}", " ".join(f"w{w}" for w in words)))
+    return Index.build(docs, tmp_path_factory.mktemp("impacts") / "c.index", analyzer="whitespace")
+
+
+def plain(index: Index, stage, topic: Topic) -> list[tuple[str, float]]:
+    """All matching documents with their scores in the one order, without the kernel."""
+    found = impacts.impacts_of(index, stage.weighting)
+    counts = stage._counts(Topics([topic]))[0]
+    bag = stage._bag(stage.weighting, counts)
+    sums: dict[int, float] = {}
+    for term in sorted(bag):
+        for at in range(found.lists.bounds[term], found.lists.bounds[term + 1]):
+            doc = int(found.lists.docs[at])
+            sums[doc] = sums.get(doc, 0.0) + bag[term] * float(found.weights[at])
+    scored = [(index.ids[doc], float(np.float32(value))) for doc, value in sums.items()]
+    return sorted(sorted(scored, reverse=True), key=lambda pair: -pair[1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=st.lists(st.integers(1, 60) | st.integers(1, 3000), min_size=1, max_size=12),
+    k=st.sampled_from([1, 3, 10, 11, 100, 1000, 2500]),
+    model=st.sampled_from(["lucene", "plus", "robertson", "tfidf"]),
+    sign=st.sampled_from([1.0, 1.0, -1.0]),
+)
+def test_the_best_k_are_those_of_plain_sums(collection, words, k, model, sign):
+    stage = collection.tfidf(k=k) if model == "tfidf" else collection.bm25(variant=model, k=k)
+    weights = {f"w{w}": sign * (1 + i % 3) for i, w in enumerate(words)}
+    topic = Topic("1", "", weights=weights)
+    assert [(h.id, h.score) for h in stage(topic)["1"]] == plain(collection, stage, topic)[:k]
+
+
+def test_long_lists_have_rows_of_bounds_and_windows_are_passed_over(collection):
+    found = impacts.impacts_of(collection, collection.bm25().weighting)
+    assert len(found.rows) > 3
+    for term in np.flatnonzero(found.lists.row_of >= 0).tolist():
+        part = slice(int(found.lists.bounds[term]), int(found.lists.bounds[term + 1]))
+        bounds = found.rows[found.lists.row_of[term]][found.lists.docs[part] // 64] * found.best[term] / 255
+        assert np.all(found.weights[part] <= bounds * (1 + 1e-6))
+        assert np.all(bounds <= found.best[term] * (1 + 1e-6))
+        for depth, k in enumerate((10, 100, 1000)):
+            assert np.count_nonzero(found.weights[part] >= found.kth[term, depth]) >= min(k, len(found.weights[part]))
+        windows = np.bincount(found.lists.docs[part] // WINDOW, minlength=found.lists.starts.shape[1] - 1)
+        assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
+
+
+@pytest.fixture
+def large(collection, tmp_path, monkeypatch):
+    """A copy of the index that counts as large, so that its impacts are kept on disk."""
+    monkeypatch.setattr(impacts, "LARGE", 1)
+    shutil.copytree(collection.path, tmp_path / "large.index")
+    return tmp_path / "large.index"
+
+
+def models(path) -> list[str]:
+    return sorted(f.name for f in (path / "cache").glob("*/*"))
+
+
+def test_impacts_of_a_large_index_are_kept_and_used_again(large, monkeypatch):
+    first = Index.open(large).bm25()("w1 w2 w9")
+    assert len(models(large)) == 2  # the lists and one model
+    monkeypatch.setattr(impacts, "_weighted", lambda *a: pytest.fail("worked out again"))
+    assert Index.open(large).bm25()("w1 w2 w9") == first
+
+
+def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
+    first = Index.open(large).bm25()("w1 w2 w9")
+    for folder in (large / "cache").glob("*/*"):
+        for file in folder.iterdir():
+            file.write_bytes(file.read_bytes()[:-3])
+    assert Index.open(large).bm25()("w1 w2 w9") == first
+    shutil.rmtree(large / "cache")
+    assert Index.open(large).bm25()("w1 w2 w9") == first
+
+
+def test_the_cache_keeps_the_last_few_models(large):
+    index = Index.open(large)
+    for k1 in range(1, 9):
+        index.bm25(k1=k1)("w1")
+    assert len(models(large)) == impacts.KEPT + 1
+    assert len(index.memory) <= impacts.KEPT + 2
+
+
+def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_cache(large):
+    Index.open(large).bm25()("w1")
+    index = Index.build([("a", "w1 w1"), ("b", "w1 w2")], large, analyzer="whitespace", overwrite=True)
+    assert index.bm25()("w1 w2")["1"].ids == ["b", "a"]
+    assert not any(name.startswith(".") for name in models(large))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_index_that_cannot_be_written_is_searched_all_the_same(large):
+    large.chmod(0o500)
+    assert Index.open(large).bm25()("w1")["1"].ids
+    assert not (large / "cache").exists()
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(large):
+    (large / "cache").write_text("in the way")
+    assert Index.open(large).bm25()("w1")["1"].ids
