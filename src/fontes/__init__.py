@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         BM25 as BM25,
         RM3 as RM3,
         TFIDF as TFIDF,
+        LearnedSparse as LearnedSparse,
         QueryLikelihood as QueryLikelihood,
     )
     from .text import (
@@ -94,7 +95,7 @@ _NAMES = {
         "Success evaluate nDCG parse"
     ),
     "index": ("Index Progress"),
-    "lexical": ("BM25 RM3 TFIDF QueryLikelihood"),
+    "lexical": ("BM25 LearnedSparse RM3 TFIDF QueryLikelihood"),
     "text": ("Analyzer"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .kernels import MOST_BYTES, count_terms, encode, gather, invert
 
 BATCH = 1 << 24  # bytes of text that are analysed at a time
 CHUNK = 1 << 22  # postings that are merged at a time
+SCALE = 100  # of given term weights, which are kept as whole numbers
 POSTING = 24  # bytes of memory that a posting takes at the most before it is written
 
 
@@ -42,13 +44,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Batch:
-    """Documents on their way into the index, in UTF-8."""
+    """Documents on their way into the index, in UTF-8; `contents` is what is indexed of each: text, or a vector."""
 
     ids: list[str]
     titles: list[bytes]
     texts: list[bytes]
     metadata: list[bytes]
-    contents: list[bytes]
+    contents: list[Any]
 
 
 def build_segment(
@@ -57,6 +59,7 @@ def build_segment(
     analyzer: Analyzer,
     fields: Sequence[str],
     *,
+    vectors: Vectors | None,
     memory: int,
     threads: int,
     progress: Callable[[Progress], None] | None,
@@ -72,9 +75,10 @@ def build_segment(
     ids: list[str] = []
     try:
         with _Workers(threads) as workers:
-            for batch in batches(docs, fields):
+            add = postings.add if vectors is None else postings.add_vectors
+            for batch in batches(docs, fields, vectors):
                 ids += batch.ids
-                workers.run(postings.add, batch.contents)
+                workers.run(add, batch.contents)
                 workers.run(store.add, batch.titles, batch.texts, batch.metadata)
                 if progress:
                     progress(Progress(len(ids), time.perf_counter() - start, _fraction(docs, len(ids))))
@@ -85,7 +89,7 @@ def build_segment(
         store.abandon()
 
 
-def batches(docs: Iterable[Doc], fields: Sequence[str]) -> Iterator[Batch]:
+def batches(docs: Iterable[Doc], fields: Sequence[str], vectors: Vectors | None) -> Iterator[Batch]:
     """Groups documents into batches of about BATCH bytes of text. Raises InputError for a document without an id."""
     batch, size = Batch([], [], [], [], []), 0
     plain = list(fields) == ["title", "text"]
@@ -93,7 +97,12 @@ def batches(docs: Iterable[Doc], fields: Sequence[str]) -> Iterator[Batch]:
         if not doc.id:
             raise InputError(f"document {len(batch.ids) + 1} of a batch has an empty id (its text begins '{doc.text[:40]}')")
         title, text = utf8(doc.title), utf8(doc.text)
-        indexed = (title + b" " + text if title else text) if plain else utf8(content(doc, fields))
+        if vectors is not None:
+            indexed: Any = vectors.of(doc)
+        elif plain:
+            indexed = title + b" " + text if title else text
+        else:
+            indexed = utf8(content(doc, fields))
         batch.ids.append(doc.id)
         batch.titles.append(title)
         batch.texts.append(text)
@@ -113,6 +122,26 @@ def content(doc: Doc, fields: Sequence[str]) -> str:
     return " ".join(value for value in values if value)
 
 
+@dataclass(frozen=True)
+class Vectors:
+    """Term weights in place of texts: the key of the metadata that holds them. They are kept as weight times SCALE."""
+
+    field: str
+
+    def of(self, doc: Doc) -> dict[str, int]:
+        """The vector of a document, in whole numbers. Raises InputError where it has none, or one with other values."""
+        vector = doc.metadata.get(self.field)
+        if not isinstance(vector, Mapping):
+            raise InputError(f"document '{doc.id}' has no vector '{self.field}': a JSON object of terms and weights")
+        scaled = {}
+        for term, weight in vector.items():
+            if not isinstance(weight, Real) or not 0 <= (value := float(weight) * SCALE) < 2**31 - 1:
+                raise InputError(f"document '{doc.id}', term '{term}': the weight {weight!r} is not a number from 0 up")
+            if round(value):
+                scaled[str(term)] = round(value)
+        return scaled
+
+
 class PostingsWriter:
     """Turns texts into the files of the inverted index: terms, df, cf, postings, doc_lengths."""
 
@@ -120,7 +149,7 @@ class PostingsWriter:
         self._folder = folder
         self._vocabulary: Vocabulary = analyzer.vocabulary()
         self._most = max(1, memory // POSTING)
-        self._lengths: list[NDArray[np.int32]] = []
+        self._lengths: list[NDArray[np.int64]] = []
         self._pending: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]] = []
         self._pending_size = 0
         self._pending_first = 0  # the number of the first document that is pending
@@ -133,9 +162,22 @@ class PostingsWriter:
         scratch = np.zeros(len(self._vocabulary.terms), dtype=np.int32)
         term_bounds = count_terms(numbers, bounds, scratch, terms, counts)
         filled = int(term_bounds[-1])
-        self._pending.append((terms[:filled].copy(), counts[:filled].copy(), term_bounds))
-        self._pending_size += filled
-        self._lengths.append(np.diff(bounds).astype(np.int32))
+        self._append(terms[:filled].copy(), counts[:filled].copy(), term_bounds, np.diff(bounds))
+
+    def add_vectors(self, vectors: Sequence[Mapping[str, int]]) -> None:
+        """Appends documents that are given as terms with their frequencies."""
+        terms = self._vocabulary.numbers([term for vector in vectors for term in vector])
+        counts = np.array([count for vector in vectors for count in vector.values()], dtype=np.int32)
+        bounds = np.zeros(len(vectors) + 1, dtype=np.int64)
+        np.cumsum([len(vector) for vector in vectors], out=bounds[1:])
+        self._append(terms, counts, bounds, np.array([sum(vector.values()) for vector in vectors]))
+
+    def _append(
+        self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
+    ) -> None:
+        self._pending.append((terms, counts, term_bounds))
+        self._pending_size += len(terms)
+        self._lengths.append(lengths.astype(np.int64))
         if self._pending_size >= self._most:
             self._runs.append(self._invert().spilled(self._folder.parent, len(self._runs)))
 
@@ -146,6 +188,7 @@ class PostingsWriter:
         df = np.zeros(len(order), dtype=np.int64)
         for run in runs:
             df[: len(run.order)] += np.diff(run.bounds)[run.places]
+        order = order[df[order] > 0]  # the words of n-grams may stand in no document by themselves
         df = df[order]
         cf = np.zeros(len(order), dtype=np.int64)
         byte_bounds = np.zeros(len(order) + 1, dtype=np.int64)
@@ -163,7 +206,7 @@ class PostingsWriter:
             postings.abandon()
         terms = self._vocabulary.terms
         table = Strings.of(terms[n] for n in order.tolist())
-        lengths = np.concatenate([*self._lengths, np.zeros(0, dtype=np.int32)])
+        lengths = np.concatenate([*self._lengths, np.zeros(0, dtype=np.int64)])
         write_array(self._folder, "postings.bounds", smallest(byte_bounds))
         write_array(self._folder, "terms.bytes", table.blob)
         write_array(self._folder, "terms.bounds", smallest(table.offsets))

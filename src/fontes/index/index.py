@@ -17,12 +17,12 @@ from ..core.strings import Strings
 from ..core.values import Doc
 from ..data import docs as as_docs, read_corpus
 from ..text import Analyzer
-from .build import Progress, build_segment, content, memory_size
+from .build import SCALE, Progress, Vectors, build_segment, content, memory_size
 from .files import FORMAT, VERSION, check_digests, check_sizes, commit, read_manifest, staging
 from .segment import Segment
 
 if TYPE_CHECKING:
-    from ..lexical import BM25, RM3, TFIDF, QueryLikelihood
+    from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
 
 
 PLACES = 1_000_000  # terms whose places an index remembers
@@ -40,6 +40,7 @@ class Index:
         self.path = path
         self.analyzer = analyzer
         self.fields: tuple[str, ...] = tuple(manifest["fields"])
+        self.scale: float | None = manifest["scale"]
         self.fingerprint: str = manifest["fingerprint"]
         self._manifest = manifest
         self._segment = Segment(path / manifest["segments"][0]["name"])
@@ -54,6 +55,7 @@ class Index:
         *,
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
         fields: Sequence[str] = ("title", "text"),
+        vectors: str | None = None,
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
@@ -65,6 +67,8 @@ class Index:
                    or of (id, text) pairs
         analyzer   a name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`
         fields     what is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored
+        vectors    index no text but the term weights under this key of the metadata, for `index.impacts()`; they are kept to
+                   two decimals, and everything else of the documents is stored
         memory     how much memory postings may take before they are written to disk and merged at the end
         threads    with 2 or more (default: the machine's), reading, analysis and compression run side by side
         overwrite  replace an index that is there; it stays as it is until the new one is complete
@@ -86,6 +90,7 @@ class Index:
                 folder,
                 chosen,
                 fields,
+                vectors=None if vectors is None else Vectors(vectors),
                 memory=memory_size(memory),
                 threads=threads or os.cpu_count() or 1,
                 progress=progress,
@@ -95,7 +100,8 @@ class Index:
                 "version": VERSION,
                 "fontes": version("fontes"),
                 "analyzer": chosen.to_dict(),
-                "fields": list(fields),
+                "fields": list(fields) if vectors is None else [vectors],
+                "scale": None if vectors is None else SCALE,
                 **counts,
             }
             commit(stage, path, folder, manifest)
@@ -166,6 +172,12 @@ class Index:
         from ..lexical import QueryLikelihood
 
         return QueryLikelihood(self, smoothing, mu, lambda_, lengths, k, threads)
+
+    def impacts(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
+        """A retriever over the vectors that this index was built with; see `fontes.LearnedSparse`."""
+        from ..lexical import LearnedSparse
+
+        return LearnedSparse(self, k, threads)
 
     def rm3(self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
         """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.RM3`."""

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Explanation, Topic, Topics
 from .searching import search_topics
-from .weightings import BM25Weighting, LikelihoodWeighting, Postings, Statistics, TFIDFWeighting, Weighting
+from .weightings import BM25Weighting, ImpactWeighting, LikelihoodWeighting, Postings, Statistics, TFIDFWeighting, Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -40,8 +41,8 @@ class Lexical(Stage[Topics, Run]):
         raise NotImplementedError
 
     def apply(self, given: Topics) -> Run:
-        if self.k < 1:
-            raise ParameterError(f"k must be 1 or more, not {self.k}")
+        if not isinstance(self.k, Integral) or self.k < 1:
+            raise ParameterError(f"k must be a whole number from 1 up, not {self.k!r}")
         weighting = self.weighting
         bags = [self._bag(weighting, counts) for counts in self._counts(given)]
         return search_topics(self.index, weighting, given, bags, self.k, self.threads or os.cpu_count() or 1)
@@ -78,10 +79,10 @@ class Lexical(Stage[Topics, Run]):
         counts = []
         for topic in topics.values():
             weights: Mapping[str, float] = Counter(next(analyzed)) if topic.weights is None else topic.weights
-            bag = {}
+            bag: dict[int, float] = {}
             for term, weight in weights.items():
-                if not math.isfinite(weight):
-                    raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight} is not a finite number")
+                if not isinstance(weight, Real) or not math.isfinite(weight):
+                    raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is not a finite number")
                 place = self.index.place(term)
                 if place >= 0 and weight != 0:
                     bag[place] = float(weight)
@@ -211,3 +212,27 @@ class QueryLikelihood(Lexical):
     def weighting(self) -> LikelihoodWeighting:
         """The model with its parameters."""
         return LikelihoodWeighting(self.smoothing, self.mu, self.lambda_, self.lengths)
+
+
+@dataclass(frozen=True)
+class LearnedSparse(Lexical):
+    """The dot product of given term weights: documents' vectors, which the index was built with, and topics' weights.
+
+    For learned sparse encoders such as SPLADE or uniCOIL. A topic's vector is its `weights`; a topic with text only gets the
+    weight 1 for each time that a term occurs in it.
+
+    k, threads  as for BM25
+    """
+
+    index: Index = field(repr=False)
+    k: int = 1000
+    threads: int | None = field(default=None, repr=False)
+
+    @property
+    def weighting(self) -> ImpactWeighting:
+        """The model with its parameters. Raises ParameterError for an index of texts."""
+        if self.index.scale is None:
+            raise ParameterError(
+                f"{self.index.path} holds texts, not vectors; Index.build(…, vectors='vector') makes one of vectors"
+            )
+        return ImpactWeighting(self.index.scale)

@@ -306,8 +306,9 @@ class LikelihoodWeighting:
         tf, dl = postings.tf.astype(np.float64), self._lengths(statistics, postings.docs)
         if self.smoothing == "jelinek-mercer":
             weights: Floats = np.log(1 + (1 - self.lambda_) * tf / dl / (self.lambda_ * p))
-            return weights
-        return np.maximum(np.log(1 + tf / (self.mu * p)) + np.log(self.mu / (dl + self.mu)), 0.0)
+        else:
+            weights = np.maximum(np.log(1 + tf / (self.mu * p)) + np.log(self.mu / (dl + self.mu)), 0.0)
+        return weights
 
     def query(self, counts: Floats) -> Floats:
         """How often each term occurs."""
@@ -330,6 +331,26 @@ class LikelihoodWeighting:
     def _lengths(self, statistics: Statistics, docs: NDArray[Any]) -> Floats:
         lengths = statistics.lengths[docs]
         return _as_lucene(lengths) if self.lengths == "lucene" else lengths
+
+
+@dataclass(frozen=True)
+class ImpactWeighting:
+    """Given weights, kept in the index as whole numbers: the weight times `scale`."""
+
+    scale: float
+
+    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+        """The weights as given, to a whole multiple of 1 / scale."""
+        weights: Floats = postings.tf / self.scale
+        return weights
+
+    def query(self, counts: Floats) -> Floats:
+        """The topic's weights."""
+        return counts
+
+    def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
+        """The weight."""
+        return Explanation(float(posting.tf[0]) / self.scale, "weight in the document's vector")
 
 
 def _as_lucene(lengths: NDArray[Any]) -> NDArray[Any]:

@@ -46,6 +46,11 @@ class Vocabulary:
                 return self._add_ngrams(numbers, bounds)
             return numbers, bounds
 
+    def numbers(self, terms: list[str]) -> NDArray[np.int32]:
+        """The numbers of terms that are given as such, without analysis."""
+        with self._lock:
+            return self._number(terms)
+
     def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
         """Each token of `text` as (first character, end, its terms)."""
         encoded = utf8(text)
