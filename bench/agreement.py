@@ -136,13 +136,19 @@ def compare_measures(case: str, qrels: Path, theirs: Run, ours: Mapping[str, Run
 
 
 def adjusted(scores: Scores) -> Run:
-    """A run as Anserini leaves it: scores rounded to four decimals, equal ones in ascending order of ids."""
-    ordered = {t: sorted(docs, key=lambda doc: (-_rounded(docs[doc]), doc)) for t, docs in scores.items()}
-    return Run.of({topic: {doc: -float(rank) for rank, doc in enumerate(docs)} for topic, docs in ordered.items()})
-
-
-def _rounded(score: float) -> float:
-    return math.floor(score * 10_000 + 0.5) / 10_000
+    """A run as Anserini leaves it: equal scores in ascending order of ids, each score rounded to four decimals, less 0.000001
+    for each equal one before it, in float32, and written with six decimals.
+    """  # noqa: D205
+    changed: dict[str, dict[str, float]] = {}
+    for topic, docs in scores.items():
+        run = changed[topic] = {}
+        before, equal = None, 0
+        for doc in sorted(docs, key=lambda doc: (-docs[doc], doc)):  # noqa: B023
+            score = np.float32(math.floor(docs[doc] * 10_000 + 0.5)) / np.float32(10_000)
+            equal = equal + 1 if score == before else 0
+            before = score
+            run[doc] = float(f"{score - np.float32(0.000001) * np.float32(equal):.6f}")
+    return Run.of(changed)
 
 
 def compare_variants(peer: Path, source: Path, work: Path) -> None:

@@ -26,6 +26,7 @@ WORDS = ["a", "b", "c", "d", "e", "ff", "é", "東"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), min_size=1, max_size=12)
 QUERIES = st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=6).map(" ".join)
 K1, B = st.floats(0, 4), st.floats(0, 1)
+WEIGHTS = st.floats(0.01, 5) | st.floats(-5, -0.01) | st.just(0.0)
 Score = Callable[["Collection", str, int, int], float]
 
 
@@ -221,7 +222,7 @@ def test_tfidf_rows_are_those_of_scikit_learn(build, texts, query, sublinear):
 
 
 @PROPERTY
-@given(TEXTS, st.dictionaries(st.sampled_from([*WORDS, "unknown"]), st.floats(-5, 5), max_size=5))
+@given(TEXTS, st.dictionaries(st.sampled_from([*WORDS, "unknown"]), WEIGHTS, max_size=5))
 def test_the_weights_of_a_topic_replace_its_text(build, texts, weights):
     index, c = build(texts), Collection(texts)
     topic = Topic("t", "a b c", weights=weights)

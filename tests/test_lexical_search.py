@@ -46,10 +46,10 @@ def _no_waiting_for_the_disk(monkeypatch):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory) -> Index:
-    """500 documents; a tenth of them stands there three times, so that scores are tied."""
+    """2,900 documents, some of them three times, so that scores are tied, and enough to be pruned."""
     draw = random.Random(3)
-    texts = [" ".join(f"w{int(draw.paretovariate(0.6)) % 200}" for _ in range(draw.randrange(40))) for _ in range(400)]
-    texts += texts[:50] * 2
+    texts = [" ".join(f"w{int(draw.paretovariate(0.6)) % 200}" for _ in range(draw.randrange(40))) for _ in range(2_500)]
+    texts += texts[:200] * 2
     ids = [f"{draw.choice('aZé東')}{n}" for n in range(len(texts))]
     draw.shuffle(ids)
     docs = list(zip(ids, texts, strict=True))
@@ -78,8 +78,8 @@ def test_a_run_is_in_the_one_order_without_duplicates(index, parameters):
 
 @pytest.mark.parametrize("parameters", MODELS, ids=str)
 def test_the_best_k_are_the_first_k_of_all(index, parameters):
-    every = rows(model(index, parameters, k=1000)(TOPICS))
-    for k in (1, 2, 10, 99, 499):
+    every = rows(model(index, parameters, k=10_000)(TOPICS))
+    for k in (1, 2, 10, 99, 499, 2_000):
         found = rows(model(index, parameters, k=k)(TOPICS))
         assert found == {topic: hits[:k] for topic, hits in every.items()}
 
@@ -166,7 +166,7 @@ def test_a_k_beyond_the_collection_gives_every_match_and_no_more(index):
 
 @pytest.mark.parametrize("k", [0, -1])
 def test_a_k_below_one_is_an_error(index, k):
-    with pytest.raises(ParameterError, match=f"k must be 1 or more, not {k}"):
+    with pytest.raises(ParameterError, match=f"k must be .*, not {k}"):
         index.bm25(k=k)("w1")
     with pytest.raises(ParameterError, match="whole number from 1 up"):
         index.bm25() % k
@@ -200,20 +200,20 @@ def test_a_collection_of_one_document_can_be_searched(tmp_path, parameters):
 
 
 def test_a_document_that_matches_nothing_is_not_returned_to_fill_up_the_k(index):
-    ranking = index.bm25(k=500).search("w150", 500)
+    ranking = index.bm25(k=5_000).search("w150", 5_000)
     holders, _ = index.postings(np.array([index.terms.find("w150")]))
     assert sorted(ranking.ids) == sorted(index.ids.take(holders))
 
 
 def test_a_negative_weight_lowers_and_a_weight_of_zero_does_nothing(index):
-    plain = {hit.id: hit.score for hit in index.bm25().search(Topic("t", "", weights={"w1": 1.0}), 500)}
-    with_zero = {hit.id: hit.score for hit in index.bm25().search(Topic("t", "", weights={"w1": 1.0, "w2": 0}), 500)}
-    lowered = {hit.id: hit.score for hit in index.bm25().search(Topic("t", "", weights={"w1": 1.0, "w2": -1.0}), 500)}
+    plain = {hit.id: hit.score for hit in index.bm25(k=5_000).search(Topic("t", "", weights={"w1": 1.0}), 5_000)}
+    with_zero = {hit.id: hit.score for hit in index.bm25(k=5_000).search(Topic("t", "", weights={"w1": 1.0, "w2": 0}), 5_000)}
+    lowered = {hit.id: hit.score for hit in index.bm25(k=5_000).search(Topic("t", "", weights={"w1": 1.0, "w2": -1.0}), 5_000)}
     assert with_zero == plain
     both = [doc for doc in plain if lowered[doc] != plain[doc]]
     assert both
     assert all(lowered[doc] < plain[doc] for doc in both)
-    only = index.bm25().search(Topic("t", "", weights={"w2": -1.0}), 500)
+    only = index.bm25(k=5_000).search(Topic("t", "", weights={"w2": -1.0}), 5_000)
     assert len(only) > 0
     assert all(hit.score < 0 for hit in only)
 
@@ -230,7 +230,7 @@ def test_a_weight_that_is_no_finite_number_is_an_error_that_names_topic_and_term
 def test_k3_saturates_a_negative_weight_as_it_does_a_positive_one(index, weight):
     scores = []
     for sign in (1, -1):
-        ranking = index.bm25(k3=8).search(Topic("t", "", weights={"w1": sign * weight}), 500)
+        ranking = index.bm25(k3=8, k=5_000).search(Topic("t", "", weights={"w1": sign * weight}), 5_000)
         scores.append({hit.id: sign * hit.score for hit in ranking})
     assert scores[0] == scores[1]
     assert all(0 < score < np.inf for score in scores[0].values())
@@ -239,6 +239,13 @@ def test_k3_saturates_a_negative_weight_as_it_does_a_positive_one(index, weight)
 def test_scores_too_large_for_a_run_are_an_error_and_no_infinite_score(index):
     with pytest.raises(FontesError):
         index.bm25()(Topic("t", "", weights={"w1": 1e308, "w2": -1e308}))
+
+
+@pytest.mark.parametrize("weight", [1e-8, 1e-30, 1e-44, 1e-100, 1e-303, -1e-100])
+def test_a_document_that_matches_with_a_tiny_weight_is_returned(index, weight):
+    usual = index.bm25(k=5_000).search("w1", 5_000)
+    found = index.bm25(k=5_000).search(Topic("t", "", weights={"w1": weight}), 5_000)
+    assert sorted(found.ids) == sorted(usual.ids)
 
 
 def test_weights_are_those_of_terms_as_the_analyzer_writes_them(tmp_path):
@@ -252,7 +259,7 @@ def test_weights_are_those_of_terms_as_the_analyzer_writes_them(tmp_path):
 def test_an_explanation_adds_up_to_the_score_of_every_hit(index, parameters):
     retriever = model(index, parameters)
     for topic in TOPICS.values():
-        for hit in retriever.search(topic, 1000)[::7]:
+        for hit in retriever.search(topic, 1000)[::71]:
             explanation = retriever.explain(topic, hit.id)
             assert explanation.value == pytest.approx(hit.score, rel=1e-6, abs=1e-9)
             assert sum(part.value for part in explanation.parts) == pytest.approx(hit.score, rel=1e-6, abs=1e-6)
@@ -281,7 +288,7 @@ def test_an_explanation_of_tfidf_multiplies_and_divides_to_its_value(index):
 
 
 def test_a_document_without_a_match_is_explained_as_zero(index):
-    found = set(index.bm25().search("w1", 500).ids)
+    found = set(index.bm25(k=5_000).search("w1", 5_000).ids)
     other = next(doc for doc in index.ids if doc not in found)
     for retriever in (index.bm25(), index.tfidf()):
         explanation = retriever.explain("w1", other)

@@ -1,0 +1,366 @@
+"""Times searches in collections of several sizes with Fontes, PISA and bm25s, side by side and in turns, and draws the times.
+
+    python bench/lexical.py run RESULTS.json --work DIR --topics queries.jsonl passages.jsonl.gz big.jsonl:10000 big.jsonl
+    python bench/lexical.py alone FONTES.json --work DIR big.jsonl [--tuned big.jsonl:500000]
+    python bench/lexical.py report RESULTS.json FONTES.json
+    python bench/lexical.py plot RESULTS.json docs/assets    (where matplotlib is)
+
+FILE:N is the first N documents. All engines get the same terms, made beforehand by Fontes' English analyzer: their own stems
+and stop words are off. Topics are titles (--topics) and sentences of about 30 words drawn from the first collection. An index
+is built by a process that may use one core, and searched by another, which waits while the other engines have their turn.
+Nothing is timed before the top 1,000 agree with Fontes' scores by the engine's own formula. "alone" measures what there is to
+know of Fontes itself, and what each part of its search gives. DIR is kept; what is there already is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from searchers import K1, SEARCHERS, B, Searcher, read
+
+HERE = Path(__file__).parent
+ENGINES = {"fontes": "Fontes", "pisa": "PISA", "bm25s": "bm25s"}
+FORMULAS = {"pisa": {"variant": "robertson"}, "bm25s": {}}  # of Fontes, for the check
+DEPTHS = (10, 100, 1000)
+CHECKED = 100  # topics of each kind
+LENGTH = range(27, 34)  # of sentences, in words
+RUNS = 5
+
+
+# ---- the engines, each in processes of its own
+
+
+def fontes(folder: Path) -> Searcher:
+    """Takes terms with blanks between; gives a Ranking, or a Run."""
+    from fontes import Index, Topic, Topics
+
+    path = folder / "fontes"
+    if not path.exists():
+        Index.build(folder / "corpus.terms.jsonl", path, analyzer="whitespace", threads=1)
+    index = Index.open(path)
+
+    def search(queries: list[str], k: int, threads: int) -> Any:
+        stage = index.bm25(k1=K1, b=B, k=k, threads=threads)
+        if len(queries) == 1:
+            return stage.search(queries[0], k)
+        return stage(Topics(Topic(str(i), text) for i, text in enumerate(queries)))
+
+    def hits(queries: list[str], k: int) -> Any:
+        return (list(ranking.items()) for ranking in search(queries, k, 2).to_dict().values())
+
+    return Searcher(read(folder / "queries.terms.jsonl")[1], search, hits)
+
+
+def pisa(folder: Path) -> Searcher:
+    """Takes bags of terms; gives arrays, without the tables that PyTerrier makes of them."""
+    import numpy as np
+    from pyterrier_pisa import PisaIndex, _pisathon
+
+    made = SEARCHERS["pisa"](folder)
+    index = PisaIndex(str(folder / "pisa"), text_field="terms", stemmer="none", stops="none")
+    context = index.bm25(k1=K1, b=B, query_algorithm="maxscore", query_weighted=True, toks_scale=1.0)._ctxt
+
+    def search(queries: list[dict[str, float]], k: int, threads: int) -> Any:
+        types = (np.int32, object, np.int32, np.float32)
+        names = ("result_qidxs", "result_docnos", "result_ranks", "result_scores")
+        found = {name: np.empty(len(queries) * k, dtype=kind) for name, kind in zip(names, types, strict=True)}
+        given = list(enumerate(queries))
+        _pisathon.retrieve(context, "maxscore", given, k=k, threads=threads, query_weighted=1, pretokenised=True, **found)
+        return found
+
+    queries = [{term: float(n) for term, n in Counter(text.split()).items()} for text in read(folder / "queries.terms.jsonl")[1]]
+    return Searcher(queries, search, made.hits)
+
+
+def engine(name: str, folder: Path) -> Searcher:
+    return {"fontes": fontes, "pisa": pisa}.get(name, SEARCHERS[name])(folder)
+
+
+def build(name: str, folder: Path) -> None:
+    """Builds an index on one core, up to the first result; everything is compiled and imported before."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    with tempfile.TemporaryDirectory() as small:
+        for file in ("corpus.terms.jsonl", "queries.terms.jsonl"):
+            with (folder / file).open(encoding="utf-8") as source:
+                (Path(small) / file).write_text("".join(islice(source, 3000)), encoding="utf-8")
+        searcher = engine(name, Path(small))
+        searcher.search(searcher.queries[:1], 10, 1)
+        del searcher
+    shutil.rmtree(folder / name, ignore_errors=True)
+    start = time.perf_counter()
+    searcher = engine(name, folder)
+    searcher.search(searcher.queries[:1], 10, 1)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    size = sum(file.stat().st_size for file in (folder / name).rglob("*") if file.is_file())
+    say({"seconds": seconds, "peak": peak, "size": size / 1e6})
+
+
+def serve(name: str, folder: Path) -> None:
+    """Opens an index and answers orders, a line of JSON each."""
+    start = time.perf_counter()
+    searcher = engine(name, folder)
+    say({"open": time.perf_counter() - start})
+    for line in sys.stdin:
+        order = json.loads(line)
+        if order["way"] == "memory":
+            say(memory())
+            continue
+        k, queries = order["k"], searcher.queries[order["first"] : order["last"]]
+        if order["way"] == "hits":
+            say([list(found) for found in searcher.hits(queries, k)])
+        elif order["way"] == "one":
+            seconds = []
+            for query in queries:
+                start = time.perf_counter()
+                searcher.search([query], k, 1)
+                seconds.append(time.perf_counter() - start)
+            say(seconds)
+        else:
+            start = time.perf_counter()
+            searcher.search(queries, k, order["threads"])
+            say(time.perf_counter() - start)
+
+
+def memory() -> dict[str, float]:
+    """MiB that this process holds: anonymous, and of files."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return {name: int(status[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile")}
+
+
+def say(value: Any) -> None:
+    sys.stdout.write("\n=" + json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+class Worker:
+    """A process with one engine."""
+
+    def __init__(self, name: str, peer: Path, verb: str, folder: Path) -> None:
+        import peers
+
+        ours = name == "fontes"
+        command = [sys.executable if ours else peers.python(peer), HERE / "lexical.py", verb, name, folder]
+        environment = dict(os.environ) if ours else peers.environment(peer)
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [str(part) for part in command],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def answer(self, **order: Any) -> Any:
+        assert self._process.stdin
+        assert self._process.stdout
+        if order:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("="):
+                return json.loads(line[1:])
+        self._log.seek(0)
+        raise SystemExit(f"an engine ended:\n{self._log.read()[-3000:]}")
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+# ---- collections and topics
+
+
+def folder_of(given: str, work: Path) -> tuple[Path, int | None, Path]:
+    """File, number of documents, and the folder for both."""
+    name, _, count = given.partition(":")
+    path = Path(name)
+    stem = path.name.split(".")[0]
+    stem = path.parent.name if stem == "corpus" else stem
+    return path, int(count) if count else None, work / (f"{stem}-{count}" if count else stem)
+
+
+def documents(path: Path, count: int | None) -> Iterator[tuple[str, str]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        for line in islice(file, count):
+            doc = json.loads(line)
+            yield doc["_id"], " ".join(filter(None, (doc.get("title"), doc["text"])))
+
+
+def write_terms(path: Path, docs: Iterator[tuple[str, str]]) -> int:
+    from fontes import Analyzer
+
+    analyzer, written = Analyzer.of("english"), 0
+    with path.open("w", encoding="utf-8") as file:
+        while some := list(islice(docs, 20_000)):
+            for (doc_id, _), terms in zip(some, analyzer.many([text for _, text in some]), strict=True):
+                file.write(json.dumps({"_id": doc_id, "text": " ".join(terms)}, ensure_ascii=False) + "\n")
+            written += len(some)
+    return written
+
+
+def prepare(given: argparse.Namespace) -> dict[str, Path]:
+    """Folders with corpus.terms.jsonl and queries.terms.jsonl."""
+    folders = {}
+    topics = given.work / "queries.terms.jsonl"
+    given.work.mkdir(parents=True, exist_ok=True)
+    if not topics.exists():
+        path, count, _ = folder_of(given.collections[0], given.work)
+        texts = [text for _, text in documents(path, count)]
+        sentences = [s for text in texts for s in re.split(r"(?<=[.!?]) +", text) if s.count(" ") + 1 in LENGTH]
+        titles = [text for _, text in documents(given.topics, None)]
+        draw = random.Random(1)
+        asked = draw.sample(titles, min(given.titles, len(titles))) + draw.sample(sentences, given.sentences)
+        write_terms(topics, ((str(i), text) for i, text in enumerate(asked)))
+    for name in given.collections:
+        path, count, folder = folder_of(name, given.work)
+        folder.mkdir(exist_ok=True)
+        shutil.copy(topics, folder)
+        if not (folder / "corpus.terms.jsonl").exists():
+            written = write_terms(folder / "part", documents(path, count))
+            (folder / "count").write_text(str(written))
+            (folder / "part").rename(folder / "corpus.terms.jsonl")
+        folders[name] = folder
+    return folders
+
+
+# ---- the comparison
+
+
+def run(given: argparse.Namespace) -> None:
+    from harness import machine
+
+    results: dict[str, Any] = {"machine": machine(), "runs": given.runs, "collections": {}}
+    wanted = given.only.split(",")
+    for name, folder in prepare(given).items():
+        built = folder / "built.json"
+        builds = json.loads(built.read_text()) if built.exists() else {}
+        for engine_name in wanted:
+            if engine_name not in builds:
+                worker = Worker(engine_name, given.peers, "build", folder)
+                builds[engine_name] = worker.answer()
+                worker.end()
+                built.write_text(json.dumps(builds))
+                print(name, engine_name, builds[engine_name], flush=True)
+        if not given.build_only:
+            results["collections"][name] = {"documents": int((folder / "count").read_text()), "builds": builds}
+            results["collections"][name] |= compare(given, folder, wanted)
+            given.results.write_text(json.dumps(results))
+
+
+def compare(given: argparse.Namespace, folder: Path, wanted: Sequence[str]) -> dict[str, Any]:
+    from harness import wait_until_quiet
+
+    texts = read(folder / "queries.terms.jsonl")[1]
+    titles = len(texts) - given.sentences
+    parts = {"titles": (0, titles), "sentences": (titles, len(texts))}
+    workers = {name: Worker(name, given.peers, "serve", folder) for name in wanted}
+    opened = {name: worker.answer() for name, worker in workers.items()}
+    checked = {}
+    for name in wanted:
+        if name != "fontes":
+            some = [(first, min(first + CHECKED, last)) for first, last in parts.values()]
+            theirs = [h for first, last in some for h in workers[name].answer(way="hits", k=1000, first=first, last=last)]
+            checked[name] = check(folder, name, [text for first, last in some for text in texts[first:last]], theirs)
+            print(folder.name, name, checked[name], flush=True)
+    found: dict[str, Any] = {}
+    ways: list[tuple[str, int]] = [("one", 1), ("batch", 1), ("batch", 2)]
+    for part, (first, last) in parts.items():
+        for k in DEPTHS:
+            for way, threads in ways if given.batches else ways[:1]:
+                values: dict[str, list[Any]] = {name: [] for name in wanted}
+                for turn in range(given.runs + 1):
+                    wait_until_quiet(8)
+                    for name in wanted:
+                        got = workers[name].answer(way=way, k=k, threads=threads, first=first, last=last)
+                        if turn:
+                            values[name].append(got)
+                found[f"{part} {k} {way} {threads}"] = {
+                    name: [statistics.median(column) for column in zip(*some, strict=True)]
+                    if way == "one"
+                    else statistics.median(some) / (last - first)
+                    for name, some in values.items()
+                }
+        print(folder.name, part, time.ctime(), flush=True)
+    held = {name: worker.answer(way="memory", k=0) for name, worker in workers.items()}
+    for worker in workers.values():
+        worker.end()
+    return {
+        "open": opened,
+        "memory": held,
+        "checked": checked,
+        "terms": [len(set(text.split())) for text in texts],
+        "titles": titles,
+        "times": found,
+    }
+
+
+def check(folder: Path, name: str, texts: Sequence[str], theirs: Sequence[Sequence[tuple[str, float]]]) -> dict[str, Any]:
+    """Compares the top 1,000 with Fontes' by the same formula.
+
+    documents: of theirs, the share that Fontes ranks too, or ties with the last (within 1e-4); scores: the largest relative
+    difference of a score, after the factor that the median of all pairs gives.
+    """
+    from fontes import Index, Topic, Topics
+
+    index = Index.open(folder / "fontes")
+    ranked = index.bm25(k1=K1, b=B, k=2000, **FORMULAS.get(name, {}))(Topics(Topic(str(i), t) for i, t in enumerate(texts)))
+    pairs, same, total = [], 0, 0
+    for ours, some in zip(ranked.to_dict().values(), theirs, strict=True):
+        least = sorted(ours.values(), reverse=True)[:1000][-1] * (1 - 1e-4) if ours else 0
+        both = [(ours[doc], score) for doc, score in some if doc in ours]
+        pairs += both
+        same += sum(score >= least for score, _ in both)
+        total += max(len(some), min(1000, len(ours)))
+    factor = statistics.median(b / a for a, b in pairs)
+    return {"documents": same / total, "scores": max(abs(b / a / factor - 1) for a, b in pairs), "factor": factor}
+
+
+# ---- the command line
+
+
+def main() -> None:
+    if sys.argv[1:2] in (["build"], ["serve"]):
+        {"build": build, "serve": serve}[sys.argv[1]](sys.argv[2], Path(sys.argv[3]))
+        return
+    import peers
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    compares = verbs.add_parser("run")
+    compares.add_argument("results", type=Path)
+    compares.add_argument("collections", nargs="+")
+    compares.add_argument("--topics", type=Path, required=True)
+    compares.add_argument("--work", type=Path, required=True)
+    compares.add_argument("--peers", type=Path, default=peers.DEFAULT)
+    compares.add_argument("--only", default=",".join(ENGINES))
+    compares.add_argument("--titles", type=int, default=600)
+    compares.add_argument("--sentences", type=int, default=150)
+    compares.add_argument("--runs", type=int, default=RUNS)
+    compares.add_argument("--batches", action=argparse.BooleanOptionalAction, default=True)
+    compares.add_argument("--build-only", action="store_true")
+    compares.set_defaults(call=run)
+    given = parser.parse_args()
+    given.call(given)
+
+
+if __name__ == "__main__":
+    main()
