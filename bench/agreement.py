@@ -136,14 +136,16 @@ def compare_measures(case: str, qrels: Path, theirs: Run, ours: Mapping[str, Run
 
 
 def adjusted(scores: Scores) -> Run:
-    """A run as Anserini leaves it: equal scores in ascending order of ids, each score rounded to four decimals, less 0.000001
-    for each equal one before it, in float32, and written with six decimals.
-    """  # noqa: D205
+    """A run as Anserini writes it.
+
+    Equal scores come in ascending order of ids; each score is rounded to four decimals, less 0.000001 for each equal one before
+    it, in float32, and written with six decimals.
+    """
     changed: dict[str, dict[str, float]] = {}
     for topic, docs in scores.items():
         run = changed[topic] = {}
         before, equal = None, 0
-        for doc in sorted(docs, key=lambda doc: (-docs[doc], doc)):  # noqa: B023
+        for doc in sorted(docs, key=lambda doc: (-docs[doc], doc)):
             score = np.float32(math.floor(docs[doc] * 10_000 + 0.5)) / np.float32(10_000)
             equal = equal + 1 if score == before else 0
             before = score

@@ -122,7 +122,7 @@ def building(quiet: bool) -> Iterator[Building]:
     """Shows a bar while building, on a terminal; says so when kernels must be compiled first."""
     errors = Console(stderr=True, highlight=False)
     if not quiet and not _compiled_before():
-        errors.print("Compiling the kernels, once: this takes some ten seconds.")
+        errors.print("Compiling the kernels, once: this takes some fifteen seconds.")
     if quiet or not errors.is_terminal:
         yield Building(None)
         return

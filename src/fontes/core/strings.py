@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Strings(Sequence[str]):
@@ -122,7 +125,7 @@ def utf8(string: str) -> bytes:
     try:
         return string.encode()
     except UnicodeEncodeError:
-        return string.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+        return SURROGATE.sub("\ufffd", string).encode()
 
 
 def _sorted_places(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint32]:

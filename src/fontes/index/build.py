@@ -93,9 +93,11 @@ def batches(docs: Iterable[Doc], fields: Sequence[str], vectors: Vectors | None)
     """Groups documents into batches of about BATCH bytes of text. Raises InputError for a document without an id."""
     batch, size = Batch([], [], [], [], []), 0
     plain = list(fields) == ["title", "text"]
-    for doc in docs:
+    for number, doc in enumerate(_marked(docs), 1):
+        if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
+            raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")
         if not doc.id:
-            raise InputError(f"document {len(batch.ids) + 1} of a batch has an empty id (its text begins '{doc.text[:40]}')")
+            raise InputError(f"document {number} has an empty id (its text begins '{doc.text[:40]}')")
         title, text = utf8(doc.title), utf8(doc.text)
         if vectors is not None:
             indexed: Any = vectors.of(doc)
@@ -116,10 +118,19 @@ def batches(docs: Iterable[Doc], fields: Sequence[str], vectors: Vectors | None)
         yield batch
 
 
+def _marked(docs: Iterable[Doc]) -> Iterator[Doc]:
+    """The documents; an OSError that comes from reading them is marked as such, to be told from one of writing the index."""
+    try:
+        yield from docs
+    except OSError as e:
+        e.of_documents = True  # type: ignore[attr-defined]
+        raise
+
+
 def content(doc: Doc, fields: Sequence[str]) -> str:
     """What is indexed of a document: the fields that are not empty, with a space between them."""
-    values = (getattr(doc, f) if f in ("title", "text") else str(doc.metadata.get(f, "")) for f in fields)
-    return " ".join(value for value in values if value)
+    values = (getattr(doc, f) if f in ("title", "text") else doc.metadata.get(f) for f in fields)
+    return " ".join(str(value) for value in values if value not in (None, ""))
 
 
 @dataclass(frozen=True)
@@ -298,7 +309,7 @@ def _write_ids(folder: Path, ids: list[str]) -> None:
     """Writes doc_ids. Raises InputError where one occurs twice."""
     table = Strings.of(ids)
     order = table.order
-    in_order = [ids[i] for i in order.tolist()]
+    in_order = table.take(order)
     for i in range(1, len(in_order)):
         if in_order[i] == in_order[i - 1]:
             first, second = sorted((int(order[i - 1]) + 1, int(order[i]) + 1))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError, ParameterError
+from ..core.errors import IndexFormatError, InputError, ParameterError
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..data import docs as as_docs, read_corpus
@@ -104,7 +104,7 @@ class Index:
                 "scale": None if vectors is None else SCALE,
                 **counts,
             }
-            commit(stage, path, folder, manifest)
+            commit(stage, path, folder, manifest, overwrite)
         return cls.open(path, analyzer=chosen)
 
     @classmethod
@@ -116,14 +116,26 @@ class Index:
         """
         path = Path(path)
         manifest = read_manifest(path)
-        check_sizes(path, manifest)
+        while True:
+            try:
+                check_sizes(path, manifest)
+                return cls(path, manifest, cls._analyzer(path, manifest, analyzer))
+            except IndexFormatError:
+                # Another process may have replaced the index between two files; then the new one is opened.
+                before, manifest = manifest, read_manifest(path)
+                if manifest == before:
+                    raise
+
+    @staticmethod
+    def _analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
+        """The analyzer of the manifest, or the given one, if it is the same."""
         if analyzer is None:
-            return cls(path, manifest, Analyzer.of(manifest["analyzer"]))
+            return Analyzer.of(manifest["analyzer"])
         given = Analyzer.of(analyzer)
         stored = dict(manifest["analyzer"])
         if {**given.to_dict(), "libraries": None} != {**stored, "libraries": None}:
             raise ParameterError(f"{path} was made with another analyzer; leave analyzer out, or give the one it was made with")
-        return cls(path, manifest, given)
+        return given
 
     def bm25(
         self,

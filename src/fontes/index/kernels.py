@@ -98,8 +98,11 @@ def encode(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any
 
 
 @njit(cache=True, nogil=True)
-def decode(postings: Any, byte_bounds: Any, df: Any, terms: Any, docs: Any, tfs: Any) -> bool:
-    """The postings of `terms`, end to end, into `docs` and `tfs`. False where the bytes do not hold as many as `df` says."""
+def decode(postings: Any, byte_bounds: Any, df: Any, documents: int, terms: Any, docs: Any, tfs: Any) -> bool:
+    """The postings of `terms`, end to end, into `docs` and `tfs`.
+
+    False where the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.
+    """
     filled = 0
     for term in terms:
         at = np.int64(byte_bounds[term])
@@ -108,24 +111,28 @@ def decode(postings: Any, byte_bounds: Any, df: Any, terms: Any, docs: Any, tfs:
         for _ in range(df[term]):
             value, shift, more = np.int64(0), 0, True
             while more:
-                if at >= end:
+                if at >= end or shift > 35:
                     return False
                 more = postings[at] >= 128
                 value |= np.int64(postings[at] & 127) << shift
                 shift += 7
                 at += 1
             doc += value >> 1
+            if value < 2 or doc >= documents:
+                return False
             docs[filled] = doc
             tf = np.int64(1)
             if not value & 1:
                 tf, shift, more = np.int64(0), 0, True
                 while more:
-                    if at >= end:
+                    if at >= end or shift > 28:
                         return False
                     more = postings[at] >= 128
                     tf |= np.int64(postings[at] & 127) << shift
                     shift += 7
                     at += 1
+            if tf < 1 or tf > 0x7FFFFFFF:
+                return False
             tfs[filled] = tf
             filled += 1
         if at != end:

@@ -17,6 +17,7 @@ from numba import njit
 BLOCK = 64  # documents under one bound
 WINDOW = 512  # documents scored at a time
 BINS = 1024  # of the histogram that the k-th best weights are read from
+TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are kept
 
 
@@ -84,7 +85,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
         cursors = lists[0][terms[own]]
         pruned = True
         for at in range(own.start, own.stop):
-            pruned = pruned and query_weights[at] > 0 and positive[terms[at]]
+            pruned = pruned and query_weights[at] > TINY and positive[terms[at]]
         heap = found[0][topic - first]
         if pruned:
             least = _ceilings(terms[own], query_weights[own], lists, bounds_of, depth, ceilings)

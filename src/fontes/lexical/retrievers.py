@@ -22,6 +22,7 @@ from .weightings import BM25Weighting, ImpactWeighting, LikelihoodWeighting, Pos
 if TYPE_CHECKING:
     from ..index import Index
 
+MOST_WEIGHT = 1e30  # keeps scores within float32
 DEFAULTS = {"okapi": (1.5, 0.75)}  # k1 and b, as rank_bm25; all other variants as Anserini
 DELTAS = {"plus": 1.0, "l": 0.5}
 
@@ -83,6 +84,8 @@ class Lexical(Stage[Topics, Run]):
             for term, weight in weights.items():
                 if not isinstance(weight, Real) or not math.isfinite(weight):
                     raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is not a finite number")
+                if not abs(weight) <= MOST_WEIGHT:
+                    raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is beyond {MOST_WEIGHT:g}")
                 place = self.index.place(term)
                 if place >= 0 and weight != 0:
                     bag[place] = float(weight)

@@ -160,6 +160,10 @@ class BM25Weighting:
             raise ParameterError(f"k1 must be 0 or more and b between 0 and 1, not k1={self.k1}, b={self.b}")
         if self.k3 is not None and not 0 <= self.k3 < np.inf:
             raise ParameterError(f"k3 must be 0 or more, or None, not {self.k3}")
+        if not 0 <= self.delta < np.inf or not np.isfinite(self.epsilon):
+            raise ParameterError(
+                f"delta must be 0 or more and epsilon a number, not delta={self.delta}, epsilon={self.epsilon}"
+            )
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Idf times tf part."""
@@ -170,7 +174,7 @@ class BM25Weighting:
 
     def query(self, counts: Floats) -> Floats:
         """(k3 + 1) qtf / (k3 + qtf), or qtf where k3 is None."""
-        return counts if self.k3 is None else (self.k3 + 1) * counts / (self.k3 + counts)
+        return counts if self.k3 is None else (self.k3 + 1) * counts / (self.k3 + np.abs(counts))
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """The idf, and the tf part with the document's length."""

@@ -81,6 +81,8 @@ class Analyzer:
             return cls.from_dict(given)
         if callable(given):
             return cls(tokenizer=given, lowercase=False)
+        if not isinstance(given, str):
+            raise ParameterError(f"an analyzer is a name, an Analyzer or a callable, not {given!r}")
         name, *additions = given.split("+")
         analyzer = _preset(name)
         for addition in additions:
@@ -100,8 +102,9 @@ class Analyzer:
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The terms of each text."""
-        numbers, bounds = self._vocabulary.encode(texts)
-        terms = [self._vocabulary.terms[n] for n in numbers.tolist()]
+        vocabulary = self._vocabulary  # two threads may have made two at first
+        numbers, bounds = vocabulary.encode(texts)
+        terms = [vocabulary.terms[n] for n in numbers.tolist()]
         edges = bounds.tolist()
         return [terms[a:b] for a, b in pairwise(edges)]
 
@@ -152,6 +155,8 @@ class Analyzer:
         Raises ParameterError where that fails: the callable must then be given again.
         """
         values = {key: value for key, value in pipeline.items() if key != "libraries"}
+        if set(values) != {f.name for f in dataclasses.fields(cls)}:
+            raise ParameterError(f"an analyzer is described by {', '.join(f.name for f in dataclasses.fields(cls))}")
         for key in ("stopwords", "words", "chars"):
             values[key] = tuple(values[key]) if values[key] is not None else None
         if isinstance(values["tokenizer"], Mapping):

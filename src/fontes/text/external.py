@@ -54,7 +54,13 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
 def name_of(function: Callable[..., Any]) -> str:
     """The name under which a callable can be imported again: module:qualified.name."""
     qualified = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', 'builtins')}:{qualified}"
+    name = f"{getattr(function, '__module__', 'builtins')}:{qualified}"
+    try:
+        found = imported(name)
+    except ParameterError:
+        found = None
+    # A name that leads to another object, as that of an object's method does to a function, would be wrong.
+    return name if found == function else f"{name} (not importable)"
 
 
 def imported(name: str) -> Callable[[str], Sequence[str]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ..core.errors import ParameterError
 from ..core.strings import utf8
 from . import external, tokenizers
 from .interning import Interner
@@ -81,7 +82,10 @@ class Vocabulary:
         tokens: list[bytes] = []
         bounds = np.zeros(len(texts) + 1, dtype=np.int64)
         for i, found in enumerate(lists, 1):
-            tokens += [utf8(token) for token in found]
+            try:
+                tokens += [utf8(token) for token in found]
+            except (TypeError, AttributeError) as e:
+                raise ParameterError(f"the tokenizer {tokenizer!r} must give a list of strings, not {found!r}") from e
             bounds[i] = len(tokens)
         buffer, edges = _end_to_end(tokens)
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
