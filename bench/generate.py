@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def main(source: str, documents: int, target: str, seed: int = 1) -> None:
     sentences = [s for text in texts for s in re.split(r"(?<=[.!?]) +", text) if s]
     lengths = np.array([s.count(" ") + 1 for s in sentences])
     draws = np.random.default_rng(seed)
-    with open(target, "w", encoding="utf-8") as out:
+    with Path(target).open("w", encoding="utf-8") as out:
         written = 0
         while written < documents:
             drawn = draws.integers(0, len(sentences), 1 << 20)
