@@ -105,7 +105,7 @@ def test_models_and_parameters_reach_the_retriever(index, fontes):
         return [hit["score"] for hit in json.loads(fontes("search", index, "vitamin", "--json", *options)[1])["hits"]]
 
     plain = scores()
-    for options in (["--model", "tfidf"], ["--k1", "2"], ["--b", "1"], ["--variant", "plus"], ["--k3", "0"]):
+    for options in (["--model", "tfidf"], ["--model", "ql"], ["--k1", "2"], ["--b", "1"], ["--variant", "plus"], ["--k3", "0"]):
         assert (scores(*options) != plain) == (options != ["--k3", "0"])
 
 

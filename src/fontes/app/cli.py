@@ -28,7 +28,7 @@ IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_defa
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Format = Annotated[str | None, typer.Option(help="The format of the input; default: detected.", show_default=False)]
 Threads = Annotated[int | None, typer.Option(help="How many threads; default: all.", min=1, show_default=False)]
-Model = Annotated[str, typer.Option(help="bm25 or tfidf.")]
+Model = Annotated[str, typer.Option(help="bm25, tfidf or ql (query likelihood).")]
 Variant = Annotated[str, typer.Option(help="BM25: lucene, robertson, okapi, atire, plus or l.")]
 K1 = Annotated[float | None, typer.Option(help="BM25: saturation of tf.", show_default="0.9; okapi 1.5")]
 B = Annotated[float | None, typer.Option(help="BM25: influence of length, 0 to 1.", show_default="0.4; okapi 0.75")]
@@ -289,4 +289,6 @@ def _retriever(
         return index.bm25(variant=variant, k1=k1, b=b, k3=k3, delta=delta, lengths=lengths, threads=threads)
     if model == "tfidf":
         return index.tfidf(threads=threads)
-    raise ParameterError(f"unknown model '{model}'; there are bm25 and tfidf")
+    if model == "ql":
+        return index.ql(lengths=lengths, threads=threads)
+    raise ParameterError(f"unknown model '{model}'; there are bm25, tfidf and ql")

@@ -109,32 +109,28 @@ def decode(postings: Any, byte_bounds: Any, df: Any, documents: int, terms: Any,
         end = np.int64(byte_bounds[term + 1])
         doc = np.int64(-1)
         for _ in range(df[term]):
-            value, shift, more = np.int64(0), 0, True
-            while more:
-                if at >= end or shift > 35:
-                    return False
-                more = postings[at] >= 128
-                value |= np.int64(postings[at] & 127) << shift
-                shift += 7
-                at += 1
+            value, at = _varint(postings, at, end)
             doc += value >> 1
-            if value < 2 or doc >= documents:
-                return False
-            docs[filled] = doc
             tf = np.int64(1)
             if not value & 1:
-                tf, shift, more = np.int64(0), 0, True
-                while more:
-                    if at >= end or shift > 28:
-                        return False
-                    more = postings[at] >= 128
-                    tf |= np.int64(postings[at] & 127) << shift
-                    shift += 7
-                    at += 1
-            if tf < 1 or tf > 0x7FFFFFFF:
+                tf, at = _varint(postings, at, end)
+            if at < 0 or value < 2 or doc >= documents or not 1 <= tf <= 0x7FFFFFFF:
                 return False
-            tfs[filled] = tf
+            docs[filled], tfs[filled] = doc, tf
             filled += 1
         if at != end:
             return False
     return True
+
+
+@njit(cache=True, nogil=True)
+def _varint(postings: Any, at: Any, end: Any) -> Any:
+    """The integer at `at` and the place after it, which is -1 where the bytes end too early or make too large a number."""
+    value, shift = np.int64(0), 0
+    while 0 <= at < end and shift <= 35:
+        value |= np.int64(postings[at] & 127) << shift
+        if postings[at] < 128:
+            return value, at + 1
+        shift += 7
+        at += 1
+    return value, -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,9 +38,9 @@ class Lexical(Stage[Topics, Run]):
     threads: int | None
 
     @property
+    @abstractmethod
     def weighting(self) -> Weighting:
         """The model with its parameters."""
-        raise NotImplementedError
 
     def apply(self, given: Topics) -> Run:
         if not isinstance(self.k, Integral) or self.k < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -27,25 +28,26 @@ def search_topics(
 
     `bags` has for each topic its terms (positions in the index) with their query weights.
     """
-    bounds = np.zeros(len(bags) + 1, dtype=np.int64)
-    np.cumsum([len(bag) for bag in bags], out=bounds[1:])
+    bounds = _running_sum([len(bag) for bag in bags])
     sorted_bags = [sorted(bag.items()) for bag in bags]
     terms = np.array([term for bag in sorted_bags for term, _ in bag], dtype=np.int32)
     weights = np.array([weight for bag in sorted_bags for _, weight in bag], dtype=np.float64)
     k = min(k, len(index))
-    found = [(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))]
+    found = []
     if k and len(terms):
         step = max(1, RESULTS // k)
         for first in range(0, len(bags), step):
             last = min(first + step, len(bags))
             found.append(_found(index, weighting, (bounds, terms, weights), first, last, k, threads))
     else:
-        found.append((np.zeros(len(bags), np.int64), *found[0][1:]))
-    counts, docs, scores = (np.concatenate(column) for column in zip(*found, strict=True))
-    run_bounds = np.zeros(len(bags) + 1, dtype=np.int64)
-    np.cumsum(counts, out=run_bounds[1:])
+        found.append((np.zeros(len(bags), np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)))
+    counts, docs, scores = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
     provenance = {"index": str(index.path), "fingerprint": index.fingerprint}
-    return Run(topics, index.ids, run_bounds, docs, scores, documents=index, provenance=provenance)
+    return Run(topics, index.ids, _running_sum(counts.tolist()), docs, scores, documents=index, provenance=provenance)
+
+
+def _running_sum(sizes: list[int]) -> NDArray[np.int64]:
+    return np.array([0, *itertools.accumulate(sizes)], dtype=np.int64)
 
 
 def _found(
@@ -73,8 +75,9 @@ def _found(
             list(pool.map(part, edges[:-1], edges[1:]))
     keys.sort(axis=1)
     best_first = keys[:, ::-1]
-    flat = best_first[np.arange(k) < counts[:, None]]
-    bits = (flat >> np.uint64(32)).astype(np.uint32)
-    scores = np.where(bits >> 31, bits & np.uint32(0x7FFFFFFF), ~bits).astype(np.uint32).view(np.float32)
-    docs = index.ids.order[(flat & np.uint64(0xFFFFFFFF)).astype(np.int64)].astype(np.int32)
-    return counts, docs, scores
+    if counts.min() < k:
+        best_first = best_first[np.arange(k) < counts[:, None]]
+    halves = best_first.astype("<u8").reshape(-1).view("<u4")  # of each key: the place of the id, the bits of the score
+    bits = halves[1::2]
+    scores = np.where(bits >> 31, bits & np.uint32(0x7FFFFFFF), ~bits).view(np.float32)
+    return counts, index.ids.order[halves[::2]].view(np.int32), scores
