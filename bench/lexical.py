@@ -602,7 +602,7 @@ def plot(given: argparse.Namespace) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     mpl.rcParams.update({"svg.hashsalt": "fontes", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
     collections = list(json.loads(given.results.read_text())["collections"].items())
@@ -620,11 +620,14 @@ def plot(given: argparse.Namespace) -> None:
             axis.set_xlabel(label)
             axis.set_ylabel("ms a query")
             axis.set_yscale("log")
+            axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_locator(ticker.NullLocator())
             if log:
                 axis.set_xscale("log")
             if ticks:
                 axis.set_xticks(ticks, [str(t) for t in ticks])
-                axis.minorticks_off() if log else None
+                axis.xaxis.set_minor_locator(ticker.NullLocator())
         axes[0][0].legend()
         figure.tight_layout()
         figure.savefig(given.folder / file, metadata={"Date": None})

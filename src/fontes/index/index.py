@@ -238,7 +238,7 @@ class Index:
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The postings of the terms at these positions of `terms`, end to end: document positions, and term frequencies."""
-        return self._segment.postings(terms)
+        return self._segment.postings(np.asarray(terms))
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
         """The documents with these ids. Raises InputError for an id that is not in the index."""
