@@ -499,6 +499,8 @@ VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
     "blocks of 32, windows of 256": {"BLOCK = 64": "BLOCK = 32", "WINDOW = 512": "WINDOW = 256"},
     "blocks of 128, windows of 1024": {"BLOCK = 64": "BLOCK = 128", "WINDOW = 512": "WINDOW = 1024"},
     "blocks of 64, windows of 2048": {"WINDOW = 512": "WINDOW = 2048"},
+    "blocks of 64, windows of 4096": {"WINDOW = 512": "WINDOW = 4096"},
+    "blocks of 64, windows of 8192": {"WINDOW = 512": "WINDOW = 8192"},
     "blocks of 64, windows of 64": {"WINDOW = 512": "WINDOW = 64"},
 }
 

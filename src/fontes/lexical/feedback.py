@@ -23,9 +23,10 @@ LENGTHS = range(2, 21)  # of feedback terms, in characters
 class RM3(Stage[Run, Topics]):
     """RM3 as Anserini runs it: `bm25 >> index.rm3() >> bm25`.
 
-    The relevance model gives a term the sum, over the first `fb_docs` documents, of its share in the document times the
-    document's score; its best `fb_terms` terms, scaled to the sum 1, are mixed with the topic's own terms, also scaled to 1,
-    which have the weight `original_weight`. The new topic holds the terms as `weights` and the old topic as `origin`.
+    Each of the first `fb_docs` documents gives its `fb_terms` most frequent terms. The relevance model gives a term the sum,
+    over these documents, of its share among the document's given terms times the document's score; its best `fb_terms`
+    terms, scaled to the sum 1, are mixed with the topic's own terms, also scaled to 1, which have the weight
+    `original_weight`. The new topic holds the terms as `weights` and the old topic as `origin`.
 
     Terms of one character or more than 20, with other characters than letters and digits, or in more than `max_df` of the
     documents (a share) are left out. A topic without results stays as it is.
@@ -65,9 +66,13 @@ class RM3(Stage[Run, Topics]):
         model: dict[str, float] = {}
         for hit, terms in zip(hits, self.index.analyzed([hit.id for hit in hits]), strict=True):
             counts = {term: count for term, count in Counter(terms).items() if self._fits(term)}
-            for term, share in _scaled(counts).items():
+            for term, share in _scaled(self._best(counts)).items():
                 model[term] = model.get(term, 0.0) + share * hit.score
-        return dict(sorted(model.items(), key=lambda item: (-item[1], item[0]))[: self.fb_terms])
+        return self._best(model)
+
+    def _best(self, weights: Mapping[str, float]) -> dict[str, float]:
+        """The `fb_terms` terms with the greatest weights; of equal ones the first in ascending order."""
+        return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[: self.fb_terms])
 
     def _fits(self, term: str) -> bool:
         if len(term) not in LENGTHS or not term.isalnum():
