@@ -84,6 +84,14 @@ class Strings(Sequence[str]):
             return [table[p] for p in positions.tolist()]
         return [self._bytes(p).decode() for p in positions.tolist()]
 
+    def reordered(self, places: NDArray[Any]) -> Strings:
+        """A table of the strings at these places, in this order."""
+        lengths = np.diff(self._offsets).astype(np.int64)[places]
+        offsets = np.zeros(len(places) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        shift = self._offsets[:-1].astype(np.int64)[places] - offsets[:-1]
+        return Strings(self._blob[np.arange(offsets[-1]) + np.repeat(shift, lengths)], offsets)
+
     def tolist(self) -> list[str]:
         """All strings as a list."""
         text = self._blob.tobytes()

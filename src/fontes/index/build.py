@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from .documents import DocumentWriter, metadata_bytes
 from .files import ByteWriter, read_array, smallest, write_array
 from .kernels import MOST_BYTES, count_terms, encode, gather, invert
 
+SOME = 256  # documents that are looked at together
 BATCH = 1 << 24  # bytes of text that are analysed at a time
 CHUNK = 1 << 22  # postings that are merged at a time
 SCALE = 100  # of given term weights, which are kept as whole numbers
@@ -82,8 +84,8 @@ def build_segment(
                 workers.run(store.add, batch.titles, batch.texts, batch.metadata)
                 if progress:
                     progress(Progress(len(ids), time.perf_counter() - start, _fraction(docs, len(ids))))
+            workers.run(_write_ids, folder, ids)
         store.close()
-        _write_ids(folder, ids)
         return {"documents": len(ids), **postings.close()}
     finally:
         store.abandon()
@@ -91,31 +93,37 @@ def build_segment(
 
 def batches(docs: Iterable[Doc], fields: Sequence[str], vectors: Vectors | None) -> Iterator[Batch]:
     """Groups documents into batches of about BATCH bytes of text. Raises InputError for a document without an id."""
-    batch, size = Batch([], [], [], [], []), 0
-    plain = list(fields) == ["title", "text"]
-    for number, doc in enumerate(_marked(docs), 1):
-        if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
-            raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")
-        if not doc.id:
-            raise InputError(f"document {number} has an empty id (its text begins '{doc.text[:40]}')")
-        title, text = utf8(doc.title), utf8(doc.text)
+    batch, size, count = Batch([], [], [], [], []), 0, 0
+    stream = _marked(docs)
+    while some := list(islice(stream, SOME)):
+        _check(some, count)
+        count += len(some)
+        titles, texts = [utf8(doc.title) for doc in some], [utf8(doc.text) for doc in some]
         if vectors is not None:
-            indexed: Any = vectors.of(doc)
-        elif plain:
-            indexed = title + b" " + text if title else text
+            batch.contents.extend(map(vectors.of, some))
+        elif list(fields) == ["title", "text"]:
+            batch.contents.extend([a + b" " + b if a else b for a, b in zip(titles, texts, strict=True)])
         else:
-            indexed = utf8(content(doc, fields))
-        batch.ids.append(doc.id)
-        batch.titles.append(title)
-        batch.texts.append(text)
-        batch.metadata.append(metadata_bytes(doc))
-        batch.contents.append(indexed)
-        size += len(indexed) + 64
+            batch.contents.extend(utf8(content(doc, fields)) for doc in some)
+        batch.ids.extend(doc.id for doc in some)
+        batch.titles.extend(titles)
+        batch.texts.extend(texts)
+        batch.metadata.extend([metadata_bytes(doc) if doc.metadata else b"" for doc in some])
+        size += sum(map(len, texts)) + 64 * len(some)
         if size >= BATCH:
             yield batch
             batch, size = Batch([], [], [], [], []), 0
     if batch.ids:
         yield batch
+
+
+def _check(docs: list[Doc], before: int) -> None:
+    """Raises InputError unless all of `docs` have an id and are made of strings; `before` documents came before them."""
+    for number, doc in enumerate(docs, before + 1):
+        if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
+            raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")
+        if not doc.id:
+            raise InputError(f"document {number} has an empty id (its text begins '{doc.text[:40]}')")
 
 
 def _marked(docs: Iterable[Doc]) -> Iterator[Doc]:
@@ -159,6 +167,7 @@ class PostingsWriter:
     def __init__(self, folder: Path, analyzer: Analyzer, memory: int) -> None:
         self._folder = folder
         self._vocabulary: Vocabulary = analyzer.vocabulary()
+        self._table = Strings.of([])  # the terms, as of the last run
         self._most = max(1, memory // POSTING)
         self._lengths: list[NDArray[np.int64]] = []
         self._pending: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]] = []
@@ -215,8 +224,7 @@ class PostingsWriter:
             postings.close()
         finally:
             postings.abandon()
-        terms = self._vocabulary.terms
-        table = Strings.of(terms[n] for n in order.tolist())
+        table = self._table.reordered(order)
         lengths = np.concatenate([*self._lengths, np.zeros(0, dtype=np.int64)])
         write_array(self._folder, "postings.bounds", smallest(byte_bounds))
         write_array(self._folder, "terms.bytes", table.blob)
@@ -228,7 +236,8 @@ class PostingsWriter:
 
     def _invert(self) -> Run:
         """The pending documents as a run."""
-        order = Strings.of(self._vocabulary.terms).order.astype(np.int32)
+        self._table = Strings.of(self._vocabulary.terms)
+        order = self._table.order.astype(np.int32)
         places = np.empty_like(order)
         places[order] = np.arange(len(order), dtype=np.int32)
         sizes = np.zeros(len(order), dtype=np.int64)

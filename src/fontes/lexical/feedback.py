@@ -12,6 +12,7 @@ from ..core.errors import ParameterError
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
+from .weightings import Statistics
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -28,8 +29,8 @@ class RM3(Stage[Run, Topics]):
     terms, scaled to the sum 1, are mixed with the topic's own terms, also scaled to 1, which have the weight
     `original_weight`. The new topic holds the terms as `weights` and the old topic as `origin`.
 
-    Terms of one character or more than 20, with other characters than letters and digits, or in more than `max_df` of the
-    documents (a share) are left out. A topic without results stays as it is.
+    Terms of one character or more than 20, with other characters than letters and digits (Anserini: a to z and digits), or in
+    more than `max_df` of the documents that hold a term (a share) are left out. A topic without results stays as it is.
 
     (Abdul-Jaleel et al., TREC 2004; Lavrenko and Croft, SIGIR 2001.)
     """
@@ -78,7 +79,7 @@ class RM3(Stage[Run, Topics]):
         if len(term) not in LENGTHS or not term.isalnum():
             return False
         place = self.index.place(term)
-        return place >= 0 and int(self.index.df[place]) <= self.max_df * len(self.index)
+        return place >= 0 and self.index.df[place] <= self.max_df * Statistics.of(self.index).documents_with_terms
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:

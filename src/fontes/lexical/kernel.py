@@ -2,7 +2,7 @@
 
 For each term with a long list there is a row of bounds, the greatest weight in each block of 64 documents, in eight bits.
 Their weighted sum bounds every score of a block (Ding and Suel, SIGIR 2011, use such bounds to skip in lists; here they are
-summed for all blocks first, as Mallia, Suel and Tonellotto, SIGIR 2024, do). Windows of 512 documents without a block whose
+summed for all blocks first, as Mallia, Suel and Tonellotto, SIGIR 2024, do). Windows of 4,096 documents without a block whose
 bound reaches the k-th best score so far are passed over; in the others the postings of all terms are summed, one term after
 the other. The k-th best weight of each term gives the first threshold.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 BLOCK = 64  # documents under one bound
-WINDOW = 512  # documents scored at a time
+WINDOW = 4096  # documents scored at a time
 BINS = 1024  # of the histogram that the k-th best weights are read from
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are kept

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core.errors import ParameterError
 from . import external
+from .characters import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
@@ -127,7 +128,8 @@ class Analyzer:
         if self.normalize:
             tokens = [t if t.isascii() else _normalized(t, self.normalize) for t in tokens]
         if self.lowercase:
-            tokens = [external.lower(t) for t in tokens]
+            simple = lowercase()
+            tokens = [t.lower() if t.isascii() else t.translate(simple) for t in tokens]
         if self.stopwords:
             dropped = frozenset(self.stopwords)
             tokens = ["" if t in dropped else t for t in tokens]
