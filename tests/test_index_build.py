@@ -227,6 +227,7 @@ def test_ids_that_are_equal_once_written_occur_twice(tmp_path):
 
 
 def test_an_empty_id_is_an_error_that_says_which_document_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 100)
     docs = [Doc(f"d{n}", "words " * 10) for n in range(9)]
     with pytest.raises(InputError, match="document 10 has an empty id"):
@@ -287,6 +288,7 @@ def test_runs_that_were_spilled_and_merged_give_the_same_files(tmp_path_factory,
 
 
 def test_a_tiny_memory_spills_many_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
     runs = []
     spilled = build.Run.spilled
@@ -371,6 +373,7 @@ def failing_after(count: int, error: BaseException):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("error", [BrokenError(), KeyboardInterrupt(), InputError("line 7 is broken")])
 def test_a_build_that_fails_midway_leaves_nothing_and_raises_what_happened(tmp_path, monkeypatch, threads, error):
+    monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 3_000)
     with pytest.raises(type(error)):
         Index.build(failing_after(200, error), tmp_path / "x", threads=threads, memory="4K")
@@ -379,6 +382,7 @@ def test_a_build_that_fails_midway_leaves_nothing_and_raises_what_happened(tmp_p
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_failing_build_leaves_the_old_index_as_it_was(tmp_path, monkeypatch, threads):
+    monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 3_000)
     Index.build(DOCS, tmp_path / "x")
     before = files(tmp_path)
@@ -391,6 +395,7 @@ def test_a_failing_build_leaves_the_old_index_as_it_was(tmp_path, monkeypatch, t
 
 
 def test_an_error_of_the_tokenizer_comes_out_of_the_build_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
 
     def tokenize(text: str) -> list[str]:
@@ -458,6 +463,7 @@ def test_a_relative_path_works(tmp_path, monkeypatch):
 
 
 def test_progress_is_told_after_each_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
     told: list[build.Progress] = []
     docs = [(f"d{n}", "words " * 20) for n in range(50)]
@@ -469,6 +475,7 @@ def test_progress_is_told_after_each_batch(tmp_path, monkeypatch):
 
 
 def test_progress_in_a_file_has_a_fraction(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"_id": f"d{n}", "text": "words " * 20}) + "\n" for n in range(5_000)))
