@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,8 +29,12 @@ def fontes(monkeypatch, capsys):
 
     def run(*arguments: object, stdin: str | None = None) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["fontes", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
+        handler = signal.getsignal(signal.SIGINT)
+        try:
+            with pytest.raises(SystemExit) as stop:
+                main()
+        finally:
+            signal.signal(signal.SIGINT, handler)
         out, err = capsys.readouterr()
         return int(stop.value.code or 0), out, err
 
@@ -220,6 +226,24 @@ def test_a_reader_that_goes_away_is_no_error_message(index, place):
     assert process.stderr.read() == b""
     process.stderr.close()
     process.wait()
+
+
+def test_an_interrupted_build_says_so_and_leaves_nothing(place):
+    build = subprocess.Popen(command("index", "-", "-o", place / "i.index"), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert build.stdin is not None
+    assert build.stderr is not None
+    for _ in range(100):  # until it has begun to read
+        build.stdin.write(b'{"_id": "1", "text": "a"}\n')
+        build.stdin.flush()
+        if list(place.glob(".i.index.building-*")):
+            break
+        time.sleep(0.1)
+    build.send_signal(signal.SIGINT)
+    build.stdin.close()
+    message = build.stderr.read().decode().splitlines()[-1]
+    build.stderr.close()
+    assert (build.wait(), message) == (1, "fontes: interrupted; what was there before is unchanged")
+    assert not list(place.glob("*i.index*"))
 
 
 def test_help_of_every_command_is_quick_to_load():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -252,12 +253,11 @@ def demo(
 
 def main() -> NoReturn:
     """Runs the command line. Exit codes: 0 done, 1 an error in the input, 2 wrong usage."""
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         app(standalone_mode=True)
     except FontesError as e:
         _fail(str(e))
-    except KeyboardInterrupt:
-        _fail("interrupted")
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -265,6 +265,11 @@ def main() -> NoReturn:
     except OSError as e:
         _fail(f"{e.filename or 'output'}: {e.strerror or e}")
     sys.exit(0)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    # Not KeyboardInterrupt, of which typer makes a silent exit.
+    raise FontesError("interrupted; what was there before is unchanged")
 
 
 def _fail(message: str) -> NoReturn:
