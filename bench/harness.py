@@ -76,7 +76,8 @@ def _process(command: Sequence[Any], variables: dict[str, str] | None) -> Proces
         for file in (out, errors):
             file.seek(0)
         if child.returncode:
-            raise SystemExit(f"{' '.join(map(str, command))} failed:\n{errors.read().decode(errors='replace')[-3000:]}")
+            last = errors.read().decode(errors="replace")[-3000:]
+            raise SystemExit(f"{' '.join(map(str, command))} ended with {child.returncode}:\n{last}")
         lines = out.read().decode().splitlines()
     report = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
     cpu = usage.ru_utime + usage.ru_stime

@@ -133,7 +133,8 @@ def pisa(folder: Path) -> Searcher:
     import pandas as pd
     from pyterrier_pisa import PisaIndex
 
-    index = PisaIndex(str(folder / "pisa"), text_field="terms", stemmer="none", stops="none")
+    # In one batch: where it merges several (pyterrier-pisa 0.4.9), some terms get postings of other documents.
+    index = PisaIndex(str(folder / "pisa"), text_field="terms", stemmer="none", stops="none", batch_size=1 << 30)
     if not (folder / "pisa").exists():
         docs = zip(*read(folder / "corpus.terms.jsonl"), strict=True)
         index.toks_indexer("terms", scale=1.0).index({"docno": i, "terms": dict(Counter(text.split()))} for i, text in docs)
