@@ -24,7 +24,7 @@ from .files import ByteWriter, read_array, smallest, write_array
 from .kernels import MOST_BYTES, count_terms, encode, gather, invert
 
 SOME = 256  # documents that are looked at together
-BATCH = 1 << 24  # bytes of text that are analysed at a time
+BATCH = 1 << 22  # bytes of text that are analysed at a time
 CHUNK = 1 << 22  # postings that are merged at a time
 SCALE = 100  # of given term weights, which are kept as whole numbers
 POSTING = 24  # bytes of memory that a posting takes at the most before it is written
@@ -78,6 +78,7 @@ def build_segment(
     try:
         with _Workers(threads) as workers:
             add = postings.add if vectors is None else postings.add_vectors
+            workers.run(add, [])  # loads the compiled code while the first documents are read
             for batch in batches(docs, fields, vectors):
                 ids += batch.ids
                 workers.run(add, batch.contents)
