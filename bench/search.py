@@ -45,8 +45,6 @@ def main() -> None:
         check(index, folder, wanted)
         times = {name: run(name, given.peers, folder, given.runs) for name in wanted}
         report({name: process.report for name, process in times.items()})
-        memory = ", ".join(f"{NAMES[name]} {process.memory:,.0f}" for name, process in times.items())
-        print(f"\nPeak memory in MiB, with the queries and what the program itself reads: {memory}")
 
 
 def run(name: str, peers: Path, folder: Path, runs: int) -> Process:
