@@ -37,6 +37,8 @@ K3 = Annotated[float | None, typer.Option(help="BM25: saturation of the query's 
 Delta = Annotated[float | None, typer.Option(help="BM25 plus and l.", show_default="1 and 0.5")]
 Lengths = Annotated[str, typer.Option(help="BM25: exact, or lucene for scores equal to Lucene's.")]
 
+# commands: one line here for each module in commands/: app.add_typer(fuse.commands)
+
 
 @app.callback()
 def options(

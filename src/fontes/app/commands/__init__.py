@@ -1,0 +1,1 @@
+"""The commands beyond the main job, a module each."""

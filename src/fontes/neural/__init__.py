@@ -1,0 +1,1 @@
+"""Neural retrieval and reranking: encoders, vector search, late interaction, rerankers."""

@@ -1,0 +1,1 @@
+"""Training: splits without leakage."""
