@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fontes import Index, Topic, Topics
+from fontes import Index, Topic
 from fontes.lexical import impacts
 from fontes.lexical.kernel import WINDOW
+from fontes.lexical.retrievers import _bags
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +30,12 @@ def collection(tmp_path_factory):
 def plain(index: Index, stage, topic: Topic) -> list[tuple[str, float]]:
     """All matching documents with their scores in the one order, without the kernel."""
     found = impacts.impacts_of(index, stage.weighting)
-    counts = stage._counts(Topics([topic]))[0]
-    bag = stage._bag(stage.weighting, counts)
+    _, terms, weights = _bags(stage.weighting, stage._counts([topic]))
     sums: dict[int, float] = {}
-    for term in sorted(bag):
+    for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
         for at in range(found.lists.bounds[term], found.lists.bounds[term + 1]):
             doc = int(found.lists.docs[at])
-            sums[doc] = sums.get(doc, 0.0) + bag[term] * float(found.weights[at])
+            sums[doc] = sums.get(doc, 0.0) + weight * float(found.weights[at])
     scored = [(index.ids[doc], float(np.float32(value))) for doc, value in sums.items()]
     return sorted(sorted(scored, reverse=True), key=lambda pair: -pair[1])
 

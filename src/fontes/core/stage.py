@@ -86,11 +86,10 @@ class Stage(ABC, Generic[A, B]):
         return Pipeline(_steps(self) + _steps(after))
 
     def __mod__(self, k: int) -> Stage[A, B]:
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ParameterError(f"% keeps the best k documents: k must be a whole number from 1 up, not {k!r}")
+        k = check_depth(k)
         if gives(self) is not Run:
             raise PipelineError(f"{name(self)} gives Topics; % k cuts a Run")
-        return self.cut(int(k)) or Pipeline((*_steps(self), Cut(int(k))))
+        return self.cut(k) or Pipeline((*_steps(self), Cut(k)))
 
     def __mul__(self: Stage[A, Run], weight: float) -> Stage[A, Run]:
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
@@ -215,6 +214,13 @@ def gives(stage: Stage[Any, Any]) -> type[Any]:
 def name(stage: Stage[Any, Any]) -> str:
     """The name of a stage in messages."""
     return repr(stage) if isinstance(stage, (Pipeline, Scaled, Sum)) else type(stage).__name__
+
+
+def check_depth(k: Any) -> int:
+    """`k` as an int. Raises ParameterError for anything but a whole number from 1 up."""
+    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+        raise ParameterError(f"% keeps the best k documents: k must be a whole number from 1 up, not {k!r}")
+    return int(k)
 
 
 def require(stage: Stage[Any, Any], taken: type[Any], given: type[Any], doing: str) -> None:

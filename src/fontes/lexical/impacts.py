@@ -1,7 +1,7 @@
 """Impacts: the weights of an index's postings under one model, with the bounds that the search prunes by.
 
 They are worked out when a model is first asked for. Those of a large index are kept in its folder `cache`, which may be
-deleted at any time; an index that cannot be written to keeps them in memory.
+deleted at any time; an index that cannot be written to keeps them in memory, and so does a search inside `in_memory`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..index.files import CACHE, read_array, write_array
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
-from .weightings import Postings, Statistics, Weighting
+from .weightings import BM25Weighting, Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -61,12 +62,41 @@ class Impacts:
     positive: NDArray[np.bool_]
     rows: NDArray[np.uint8]
 
+    @cached_property
+    def postings(self) -> tuple[NDArray[Any], ...]:
+        """What the search takes as `lists`."""
+        return self.lists.bounds, self.lists.docs, self.weights
+
+    @cached_property
+    def limits(self) -> tuple[NDArray[Any], ...]:
+        """What the search takes as `bounds_of`."""
+        return self.best, self.kth, self.positive, self.lists.row_of, self.rows, self.lists.starts
+
 
 _LOCK = threading.Lock()
+_blocks = 0  # of `in_memory` that are open
+
+
+@contextlib.contextmanager
+def in_memory() -> Iterator[None]:
+    """Inside, impacts that are worked out are not written to disk: for many models that are searched once, as in tuning.
+
+    It holds for all threads of the process.
+    """
+    global _blocks
+    with _LOCK:
+        _blocks += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _blocks -= 1
 
 
 def impacts_of(index: Index, weighting: Weighting) -> Impacts:
     """The impacts of a model on an index, from memory, from the cache, or worked out now."""
+    if isinstance(weighting, BM25Weighting):
+        weighting = replace(weighting, k3=None)  # which is the topic's side: one set of impacts serves every k3
     with _LOCK:
         found: Impacts | None = index.memory.pop(weighting, None)
         if found is None:
@@ -81,11 +111,12 @@ def impacts_of(index: Index, weighting: Weighting) -> Impacts:
 def _impacts(index: Index, weighting: Weighting) -> Impacts:
     if "lists" not in index.memory:
         shapes = _list_shapes(index)
-        arrays = _cached(index, "lists", shapes, lambda: _decoded(index))
+        arrays = _cached(index, "lists", shapes, True, lambda: _decoded(index))
         index.memory["lists"] = Lists(_bounds(index), **arrays)
     lists: Lists = index.memory["lists"]
     name = hashlib.sha256(repr((VERSION, weighting)).encode()).hexdigest()[:16]
-    return Impacts(lists, **_cached(index, name, _impact_shapes(index, lists), lambda: _weighted(index, weighting, lists)))
+    shapes = _impact_shapes(index, lists)
+    return Impacts(lists, **_cached(index, name, shapes, not _blocks, lambda: _weighted(index, weighting, lists)))
 
 
 def _bounds(index: Index) -> NDArray[np.int64]:
@@ -178,16 +209,17 @@ def _cached(
     index: Index,
     name: str,
     shapes: dict[str, tuple[Any, tuple[int, ...]]],
+    keep: bool,
     make: Callable[[], dict[str, NDArray[Any]]],
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of these types and shapes, from the cache or made now and put there."""
+    """The arrays of these types and shapes, from the cache or made now and, if they are to be kept, put there."""
     folder = index.path / CACHE / index.fingerprint[:16] / name
     with contextlib.suppress(IndexFormatError):
         arrays = {key: read_array(folder, key) for key in shapes}
         if all(arrays[key].dtype == dtype and arrays[key].shape == shape for key, (dtype, shape) in shapes.items()):
             return arrays
     arrays = make()
-    if int(index.df.sum(dtype=np.int64)) >= LARGE:
+    if keep and int(index.df.sum(dtype=np.int64)) >= LARGE:
         with contextlib.suppress(OSError):
             _store(folder, arrays)
             return {key: read_array(folder, key) for key in shapes}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Self
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from ..core.errors import InputError, ParameterError
-from ..core.run import Run
-from ..core.stage import Stage
+from ..core.run import Ranking, Run
+from ..core.stage import Stage, check_depth
 from ..core.values import Explanation, Topic, Topics
-from .searching import search_topics
+from .searching import Bags, search_topic, search_topics
 from .weightings import BM25Weighting, ImpactWeighting, LikelihoodWeighting, Postings, Statistics, TFIDFWeighting, Weighting
 
 if TYPE_CHECKING:
@@ -43,11 +44,22 @@ class Lexical(Stage[Topics, Run]):
         """The model with its parameters."""
 
     def apply(self, given: Topics) -> Run:
+        k = self._depth
+        weighting = self.weighting
+        bags = _bags(weighting, self._counts(list(given.values())))
+        return search_topics(self.index, weighting, given, bags, k, self.threads or os.cpu_count() or 1)
+
+    def search(self, query: str | Topic, k: int = 10) -> Ranking:
+        topic = query if isinstance(query, Topic) else Topic("1", query)
+        k = min(check_depth(k), self._depth)
+        weighting = self.weighting
+        return search_topic(self.index, weighting, topic, _bags(weighting, self._counts([topic])), k)
+
+    @property
+    def _depth(self) -> int:
         if not isinstance(self.k, Integral) or self.k < 1:
             raise ParameterError(f"k must be a whole number from 1 up, not {self.k!r}")
-        weighting = self.weighting
-        bags = [self._bag(weighting, counts) for counts in self._counts(given)]
-        return search_topics(self.index, weighting, given, bags, self.k, self.threads or os.cpu_count() or 1)
+        return self.k
 
     def cut(self, k: int) -> Self:
         return self if k >= self.k else self.with_(k=k)
@@ -58,28 +70,28 @@ class Lexical(Stage[Topics, Run]):
         weighting = self.weighting
         statistics = Statistics.of(self.index)
         doc = self.index.position(doc_id)
-        counts = self._counts(Topics([topic]))[0]
-        bag = self._bag(weighting, counts)
+        counts = self._counts([topic])[0]
+        _, terms, weights = _bags(weighting, [counts])
         parts = []
-        for term in sorted(bag):
+        for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
             docs, tfs = self.index.postings(np.array([term]))
             at = int(np.searchsorted(docs, doc))
             if at < len(docs) and docs[at] == doc:
                 posting = Postings(np.array([term]), np.array([len(docs)]), docs[at : at + 1], tfs[at : at + 1])
                 of_posting = weighting.explain(statistics, posting)
-                of_query = Explanation(bag[term], f"query part: qtf={counts[term]:g}")
-                value = bag[term] * float(np.float32(of_posting.value))
+                of_query = Explanation(weight, f"query part: qtf={counts[term]:g}")
+                value = weight * float(np.float32(of_posting.value))
                 parts.append(Explanation(value, f"'{self.index.terms[term]}'", (of_posting, of_query)))
         total = float(np.float32(sum(part.value for part in parts)))
         return Explanation(
             total, f"{self!r}: sum over terms" if parts else "no term of the topic is in the document", tuple(parts)
         )
 
-    def _counts(self, topics: Topics) -> list[dict[int, float]]:
+    def _counts(self, topics: Sequence[Topic]) -> list[dict[int, float]]:
         """For each topic its terms that the index has, as positions, and how often they occur, or their given weights."""
-        analyzed = iter(self.index.analyzer.many([t.text for t in topics.values() if t.weights is None]))
+        analyzed = iter(self.index.analyzer.many([t.text for t in topics if t.weights is None]))
         counts = []
-        for topic in topics.values():
+        for topic in topics:
             weights: Mapping[str, float] = Counter(next(analyzed)) if topic.weights is None else topic.weights
             bag: dict[int, float] = {}
             for term, weight in weights.items():
@@ -92,11 +104,6 @@ class Lexical(Stage[Topics, Run]):
                     bag[place] = float(weight)
             counts.append(bag)
         return counts
-
-    @staticmethod
-    def _bag(weighting: Weighting, counts: dict[int, float]) -> dict[int, float]:
-        terms = sorted(counts)
-        return dict(zip(terms, weighting.query(np.array([counts[t] for t in terms])).tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -240,3 +247,12 @@ class LearnedSparse(Lexical):
                 f"{self.index.path} holds texts, not vectors; Index.build(…, vectors='vector') makes one of vectors"
             )
         return ImpactWeighting(self.index.scale)
+
+
+def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:
+    """The terms of each topic in ascending order, with their query weights."""
+    ordered = [sorted(bag.items()) for bag in counts]
+    terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
+    bounds = np.array([0, *itertools.accumulate(map(len, ordered))], dtype=np.int64)
+    weights = [weighting.query(np.array([count for _, count in bag])) for bag in ordered if bag]
+    return bounds, terms, weights[0] if len(weights) == 1 else np.concatenate([np.zeros(0), *weights])

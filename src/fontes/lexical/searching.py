@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.run import Run
-from ..core.values import Topics
+from ..core.run import Ranking, Run
+from ..core.values import Topic, Topics
 from .impacts import impacts_of
 from .kernel import DEPTHS, search
 from .weightings import Weighting
@@ -18,52 +17,51 @@ from .weightings import Weighting
 if TYPE_CHECKING:
     from ..index import Index
 
+Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
+Found = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
+
 RESULTS = 1 << 21  # that are held at a time before they are packed
 
 
-def search_topics(
-    index: Index, weighting: Weighting, topics: Topics, bags: list[dict[int, float]], k: int, threads: int
-) -> Run:
-    """The best `k` documents of an index for each topic.
-
-    `bags` has for each topic its terms (positions in the index) with their query weights.
-    """
-    bounds = _running_sum([len(bag) for bag in bags])
-    sorted_bags = [sorted(bag.items()) for bag in bags]
-    terms = np.array([term for bag in sorted_bags for term, _ in bag], dtype=np.int32)
-    weights = np.array([weight for bag in sorted_bags for _, weight in bag], dtype=np.float64)
-    k = min(k, len(index))
-    found = []
-    if k and len(terms):
-        step = max(1, RESULTS // k)
-        for first in range(0, len(bags), step):
-            last = min(first + step, len(bags))
-            found.append(_found(index, weighting, (bounds, terms, weights), first, last, k, threads))
-    else:
-        found.append((np.zeros(len(bags), np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)))
-    counts, docs, scores = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+def search_topics(index: Index, weighting: Weighting, topics: Topics, bags: Bags, k: int, threads: int) -> Run:
+    """The best `k` documents of an index for each topic. `bags` has the terms (positions in the index) of each topic."""
+    counts, docs, scores = _best(index, weighting, bags, k, threads)
+    bounds = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=bounds[1:])
     provenance = {"index": str(index.path), "fingerprint": index.fingerprint}
-    return Run(topics, index.ids, _running_sum(counts.tolist()), docs, scores, documents=index, provenance=provenance)
+    return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=provenance)
 
 
-def _running_sum(sizes: list[int]) -> NDArray[np.int64]:
-    return np.array([0, *itertools.accumulate(sizes)], dtype=np.int64)
+def search_topic(index: Index, weighting: Weighting, topic: Topic, bag: Bags, k: int) -> Ranking:
+    """The same for one topic, without a run around it."""
+    _, docs, scores = _best(index, weighting, bag, k, 1)
+    return Ranking(topic, index.ids, docs, scores, index)
 
 
-def _found(
-    index: Index, weighting: Weighting, topics: tuple[Any, Any, Any], first: int, last: int, k: int, threads: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """For the topics from `first` to `last` the counts of results, and their documents and scores end to end."""
+def _best(index: Index, weighting: Weighting, bags: Bags, k: int, threads: int) -> Found:
+    """For each topic the count of results, and their documents and scores end to end."""
+    count, k = len(bags[0]) - 1, min(k, len(index))
+    if not k or not len(bags[1]):
+        return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+    step = max(1, RESULTS // k)
+    firsts = range(0, count, step)
+    found = [_found(index, weighting, bags, first, min(first + step, count), k, threads) for first in firsts]
+    if len(found) == 1:
+        return found[0]
+    counts, docs, scores = map(np.concatenate, zip(*found, strict=True))
+    return counts, docs, scores
+
+
+def _found(index: Index, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int) -> Found:
+    """The same for the topics from `first` to `last`."""
     impacts = impacts_of(index, weighting)
-    lists = (impacts.lists.bounds, impacts.lists.docs, impacts.weights)
-    limits = (impacts.best, impacts.kth, impacts.positive, impacts.lists.row_of, impacts.rows, impacts.lists.starts)
     depth = next((i for i, kept in enumerate(DEPTHS) if k <= kept), -1)
     keys = np.zeros((last - first, k), dtype=np.uint64)
     counts = np.zeros(last - first, dtype=np.int64)
 
     def part(a: int, b: int) -> None:
         rows = slice(a - first, b - first)
-        search(a, b, topics, lists, limits, index.ids.rank, k, depth, (keys[rows], counts[rows]))
+        search(a, b, bags, impacts.postings, impacts.limits, index.ids.rank, k, depth, (keys[rows], counts[rows]))
 
     threads = min(threads, last - first)
     if threads == 1:

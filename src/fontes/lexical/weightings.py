@@ -167,7 +167,7 @@ class BM25Weighting:
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Idf times tf part."""
-        idf = self._idf(statistics, statistics.df[postings.terms])
+        idf = self.idf(statistics, statistics.df[postings.terms])
         tf_part = self._tf_part(postings.tf.astype(np.float64), self._length_part(statistics, postings.docs))
         weights: Floats = postings.spread(idf) * tf_part
         return weights
@@ -178,7 +178,7 @@ class BM25Weighting:
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """The idf, and the tf part with the document's length."""
-        idf = float(self._idf(statistics, statistics.df[posting.terms])[0])
+        idf = float(self.idf(statistics, statistics.df[posting.terms])[0])
         length_part = self._length_part(statistics, posting.docs)
         tf_part = float(self._tf_part(posting.tf.astype(np.float64), length_part)[0])
         n, avgdl = self._collection(statistics)
@@ -202,7 +202,8 @@ class BM25Weighting:
         n = statistics.documents_with_terms
         return n, statistics.mean_length * statistics.documents / n if n else 0.0
 
-    def _idf(self, statistics: Statistics, df: Any) -> Any:
+    def idf(self, statistics: Statistics, df: Any) -> Any:
+        """The idf of terms that `df` documents have."""
         n, _ = self._collection(statistics)
         idf = IDF[self.variant](n, df)
         if self.variant == "okapi":
@@ -243,7 +244,7 @@ class TFIDFWeighting:
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Tf times idf, divided by the length of the document's row."""
-        weights: Floats = self._tf(statistics, postings) * postings.spread(self._idf(statistics, postings.terms))
+        weights: Floats = self._tf(statistics, postings) * postings.spread(self.idf(statistics, statistics.df[postings.terms]))
         return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
 
     def query(self, counts: Floats) -> Floats:
@@ -259,7 +260,7 @@ class TFIDFWeighting:
             tf = f"1 + ln tf, {tf}"
         elif self.relative_tf:
             tf = f"tf / dl, {tf}, dl={statistics.lengths[posting.docs][0]:g}"
-        idf = float(self._idf(statistics, posting.terms)[0])
+        idf = float(self.idf(statistics, statistics.df[posting.terms])[0])
         parts = [
             Explanation(float(self._tf(statistics, posting)[0]), tf),
             Explanation(idf, f"idf: N={statistics.documents}, df={posting.df[0]}"),
@@ -281,8 +282,9 @@ class TFIDFWeighting:
             return 1 + np.log(tf)
         return tf / statistics.lengths[postings.docs] if self.relative_tf else tf
 
-    def _idf(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
-        n, df = statistics.documents, statistics.df[terms]
+    def idf(self, statistics: Statistics, df: Any) -> Floats:
+        """The idf of terms that `df` documents have."""
+        n = statistics.documents
         idf: Floats = np.log((1 + n) / (1 + df)) + 1 if self.smooth_idf else np.log(n / df)
         return idf
 
