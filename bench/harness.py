@@ -42,8 +42,8 @@ def options(description: str | None, runs: int = 5) -> argparse.ArgumentParser:
 class Process:
     """A child process that has ended.
 
-    What it reported; its seconds of clock and of processor; its peak memory in MiB (not less than that of the process that started
-    it has, so import little there); how many cores others kept busy meanwhile.
+    What it reported; its seconds of clock and of processor; its peak memory in MiB (not less than that of the process that
+    started it has, so import little there); how many cores others kept busy meanwhile.
     """
 
     report: dict[str, Any]

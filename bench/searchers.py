@@ -1,11 +1,10 @@
-"""Times searches with one engine, in a process of its own, and writes its run to be checked.
+"""The engines of lexical.py, each in a process of its own that builds an index or answers orders.
 
-    python searchers.py ENGINE FOLDER [--k 10,1000] [--threads 1,2] [--runs 3]
+    python searchers.py build ENGINE FOLDER
+    python searchers.py serve ENGINE FOLDER
 
-FOLDER has corpus.jsonl and queries.jsonl, and the same as terms with blanks between: corpus.terms.jsonl, queries.terms.jsonl;
-and Fontes' index, "fontes". Other indexes are made in FOLDER/ENGINE where they are missing. Prints JSON: seconds for all
-queries, for each k: "one", each query in a call of its own, and for each number of threads "batch N", all of them in one call.
-Writes FOLDER/ENGINE.tsv: topic, document, score. Runs in Fontes' or in the peers' environment.
+FOLDER has corpus.terms.jsonl and queries.terms.jsonl: terms with blanks between, which no engine stems or stops again. "build"
+makes the index FOLDER/ENGINE and prints what that took; "serve" opens it and answers orders, a line of JSON each, after "=".
 
 An engine is what `SEARCHERS` makes from the folder: `queries` in the form that it takes, prepared before the clock starts;
 `search(queries, k, threads)`, timed up to whatever the engine hands over; and `hits(queries, k)`, not timed: for each query its
@@ -14,14 +13,18 @@ documents and scores. To measure another engine, add a function.
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
+import resource
+import shutil
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -37,41 +40,50 @@ class Searcher:
 
 
 def read(path: Path) -> tuple[list[str], list[str]]:
-    """Ids and texts, title first."""
+    """Ids and texts."""
     with path.open(encoding="utf-8") as file:
         docs = [json.loads(line) for line in file]
-    return [doc["_id"] for doc in docs], [" ".join(filter(None, (doc.get("title"), doc["text"]))) for doc in docs]
+    return [doc["_id"] for doc in docs], [doc["text"] for doc in docs]
 
 
 def fontes(folder: Path) -> Searcher:
-    """Takes texts; gives a Run (ids as codes)."""
+    """Takes terms with blanks between; gives a Ranking, or a Run."""
     from fontes import Index, Topic, Topics
 
-    index = Index.open(folder / "fontes")
-    texts = read(folder / "queries.jsonl")[1]
+    path = folder / "fontes"
+    if not path.exists():
+        Index.build(folder / "corpus.terms.jsonl", path, analyzer="whitespace", threads=1)
+    index = Index.open(path)
 
     def search(queries: list[str], k: int, threads: int) -> Any:
+        stage = index.bm25(k1=K1, b=B, k=k, threads=threads)
         if len(queries) == 1:
-            return index.bm25(k1=K1, b=B, threads=threads).search(queries[0], k)
-        return index.bm25(k1=K1, b=B, k=k, threads=threads)(Topics(Topic(str(i), text) for i, text in enumerate(queries)))
+            return stage.search(queries[0], k)
+        return stage(Topics(Topic(str(i), text) for i, text in enumerate(queries)))
 
     def hits(queries: list[str], k: int) -> Hits:
         return (list(ranking.items()) for ranking in search(queries, k, 2).to_dict().values())
 
-    return Searcher(texts, search, hits)
+    return Searcher(read(folder / "queries.terms.jsonl")[1], search, hits)
 
 
 def bm25s(folder: Path) -> Searcher:
-    """Takes lists of terms; gives arrays of document numbers and scores."""
+    """Takes lists of terms; gives arrays of document numbers and scores.
+
+    Built from numbers of terms, as its own tokenizer makes them: lists of strings take four times the memory.
+    """
     import bm25s as library
     import numpy as np
 
-    ids, texts = read(folder / "corpus.terms.jsonl")
     path = folder / "bm25s"
     if not path.exists():
+        vocabulary: dict[str, int] = {}
+        with (folder / "corpus.terms.jsonl").open(encoding="utf-8") as file:
+            docs = [[vocabulary.setdefault(t, len(vocabulary)) for t in json.loads(line)["text"].split(" ")] for line in file]
         made = library.BM25(k1=K1, b=B, backend="numba")
-        made.index([text.split(" ") for text in texts], show_progress=False)
+        made.index(library.tokenization.Tokenized(ids=docs, vocab=vocabulary), show_progress=False)
         made.save(path)
+        del docs, made
     model = library.BM25.load(path)
     model.backend = "numba"
     model.activate_numba_scorer()
@@ -81,6 +93,7 @@ def bm25s(folder: Path) -> Searcher:
         return model.retrieve(queries, k=k, n_threads=threads, show_progress=False)
 
     def hits(queries: list[list[str]], k: int) -> Hits:
+        ids = read(folder / "corpus.terms.jsonl")[0]
         documents, scores = search(queries, k, 1)
         for row, values in zip(documents.tolist(), np.asarray(scores).tolist(), strict=True):
             yield [(ids[doc], score) for doc, score in zip(row, values, strict=True) if score > 0]
@@ -100,8 +113,9 @@ def tantivy(folder: Path) -> Searcher:
     index.register_tokenizer("terms", library.TextAnalyzerBuilder(library.Tokenizer.whitespace()).build())
     if made:
         writer = index.writer(heap_size=1_000_000_000, num_threads=1)
-        for doc_id, text in zip(*read(folder / "corpus.terms.jsonl"), strict=True):
-            writer.add_document(library.Document(id=doc_id, text=text))
+        with (folder / "corpus.terms.jsonl").open(encoding="utf-8") as file:
+            for doc in map(json.loads, file):
+                writer.add_document(library.Document(id=doc["_id"], text=doc["text"]))
         writer.commit()
         writer.wait_merging_threads()
     index.reload()
@@ -129,95 +143,136 @@ def tantivy(folder: Path) -> Searcher:
 
 
 def pisa(folder: Path) -> Searcher:
-    """Takes a table of bags of terms; gives a table."""
-    import pandas as pd
-    from pyterrier_pisa import PisaIndex
+    """Takes bags of terms; gives arrays, without the tables that PyTerrier makes of them."""
+    import numpy as np
+    from pyterrier_pisa import PisaIndex, _pisathon
 
     # In one batch: where it merges several (pyterrier-pisa 0.4.9), some terms get postings of other documents.
     index = PisaIndex(str(folder / "pisa"), text_field="terms", stemmer="none", stops="none", batch_size=1 << 30)
     if not (folder / "pisa").exists():
-        docs = zip(*read(folder / "corpus.terms.jsonl"), strict=True)
-        index.toks_indexer("terms", scale=1.0).index({"docno": i, "terms": dict(Counter(text.split()))} for i, text in docs)
-    models: dict[tuple[int, int], Any] = {}
-    queries = [dict(Counter(text.split())) for text in read(folder / "queries.terms.jsonl")[1]]
+        with (folder / "corpus.terms.jsonl").open(encoding="utf-8") as file:
+            docs = ({"docno": doc["_id"], "terms": dict(Counter(doc["text"].split(" ")))} for doc in map(json.loads, file))
+            index.toks_indexer("terms", scale=1.0).index(docs)
+    context = index.bm25(k1=K1, b=B, query_algorithm="maxscore", query_weighted=True, toks_scale=1.0)._ctxt
+    texts = read(folder / "queries.terms.jsonl")[1]
 
-    def search(queries: list[dict[str, int]], k: int, threads: int) -> Any:
-        if (k, threads) not in models:
-            models[k, threads] = index.bm25(
-                k1=K1, b=B, num_results=k, threads=threads, query_algorithm="maxscore", query_weighted=True, toks_scale=1.0
-            )
-        return models[k, threads].transform(pd.DataFrame({"qid": range(len(queries)), "query_toks": queries}))
+    def search(queries: list[dict[str, float]], k: int, threads: int) -> Any:
+        types = (np.int32, object, np.int32, np.float32)
+        names = ("result_qidxs", "result_docnos", "result_ranks", "result_scores")
+        found = {name: np.empty(len(queries) * k, dtype=kind) for name, kind in zip(names, types, strict=True)}
+        given = list(enumerate(queries))
+        _pisathon.retrieve(context, "maxscore", given, k=k, threads=threads, query_weighted=1, pretokenised=True, **found)
+        return found
 
-    def hits(queries: list[dict[str, int]], k: int) -> Hits:
+    def hits(queries: list[dict[str, float]], k: int) -> Hits:
+        import pandas as pd
+
+        model = index.bm25(
+            k1=K1, b=B, num_results=k, threads=1, query_algorithm="maxscore", query_weighted=True, toks_scale=1.0
+        )
         found: list[list[tuple[str, float]]] = [[] for _ in queries]
-        for qid, docno, score in search(queries, k, 1)[["qid", "docno", "score"]].itertuples(index=False):
+        rows = model.transform(pd.DataFrame({"qid": range(len(queries)), "query_toks": queries}))
+        for qid, docno, score in rows[["qid", "docno", "score"]].itertuples(index=False):
             found[qid].append((docno, score))
         return found
 
-    return Searcher(queries, search, hits)
+    return Searcher([{term: float(n) for term, n in Counter(text.split(" ")).items()} for text in texts], search, hits)
 
 
 def pyserini(folder: Path) -> Searcher:
-    """Takes texts; gives Java's hits, whose ids are not read yet."""
+    """Takes terms with blanks between; gives Java's hits, whose ids are not read yet."""
+    from pyserini.analysis import JWhiteSpaceAnalyzer
     from pyserini.search.lucene import LuceneSearcher
 
     path = folder / "pyserini"
     if not path.exists():
-        from engines import Clock, build_pyserini
+        import subprocess
 
-        build_pyserini(Clock(), folder / "corpus.jsonl", path, 1, False)
+        (folder / "pyserini.input").mkdir(exist_ok=True)
+        with (
+            (folder / "corpus.terms.jsonl").open(encoding="utf-8") as file,
+            (folder / "pyserini.input" / "corpus.jsonl").open("w", encoding="utf-8") as out,
+        ):
+            for doc in map(json.loads, file):
+                out.write(json.dumps({"id": doc["_id"], "contents": doc["text"]}) + "\n")
+        options = ["--collection", "JsonCollection", "--generator", "DefaultLuceneDocumentGenerator", "--threads", "1"]
+        options += ["--input", str(folder / "pyserini.input"), "--index", str(path), "--pretokenized"]
+        subprocess.run([sys.executable, "-m", "pyserini.index.lucene", *options], check=True, capture_output=True)
+        shutil.rmtree(folder / "pyserini.input")
     searcher = LuceneSearcher(str(path))
+    searcher.set_analyzer(JWhiteSpaceAnalyzer())
     searcher.set_bm25(K1, B)
 
     def search(queries: list[str], k: int, threads: int) -> Any:
         if len(queries) == 1:
             return [searcher.search(queries[0], k)]
-        names = [str(i) for i in range(len(queries))]
-        return searcher.batch_search(queries, names, k, threads)
+        return searcher.batch_search(queries, [str(i) for i in range(len(queries))], k, threads)
 
     def hits(queries: list[str], k: int) -> Hits:
         return ([(hit.docid, hit.score) for hit in searcher.search(query, k)] for query in queries)
 
-    return Searcher(read(folder / "queries.jsonl")[1], search, hits)
+    return Searcher(read(folder / "queries.terms.jsonl")[1], search, hits)
 
 
-SEARCHERS = {function.__name__: function for function in (fontes, bm25s, tantivy, pisa, pyserini)}
-CHECKED = 100  # documents of each topic that are written
+SEARCHERS = {function.__name__: function for function in (fontes, pisa, bm25s, tantivy, pyserini)}
 
 
-def measure(searcher: Searcher, k: int, threads: Iterable[int], runs: int) -> dict[str, list[float]]:
-    """Seconds for all queries, the first round thrown away."""
-    ways: dict[str, Callable[[], object]] = {"one": lambda: [searcher.search([query], k, 1) for query in searcher.queries]}
-    for number in threads:
-        ways[f"batch {number}"] = lambda number=number: searcher.search(searcher.queries, k, number)  # type: ignore[misc]
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(runs + 1):
-        for name, way in ways.items():
+def build(name: str, folder: Path) -> None:
+    """Builds an index on one core, up to the first result; everything is compiled and imported before."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    with tempfile.TemporaryDirectory() as small:
+        for file in ("corpus.terms.jsonl", "queries.terms.jsonl"):
+            with (folder / file).open(encoding="utf-8") as source:
+                (Path(small) / file).write_text("".join(islice(source, 3000)), encoding="utf-8")
+        searcher = SEARCHERS[name](Path(small))
+        searcher.search(searcher.queries[:1], 10, 1)
+        del searcher
+    shutil.rmtree(folder / name, ignore_errors=True)
+    start, worked = time.perf_counter(), time.process_time()
+    searcher = SEARCHERS[name](folder)
+    searcher.search(searcher.queries[:1], 10, 1)
+    seconds, worked = time.perf_counter() - start, time.process_time() - worked
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    size = sum(file.stat().st_size for file in (folder / name).rglob("*") if file.is_file())
+    say({"seconds": seconds, "processor": worked, "peak": peak, "size": size / 1e6})
+
+
+def serve(name: str, folder: Path) -> None:
+    """Opens an index and answers orders, a line of JSON each."""
+    start = time.perf_counter()
+    searcher = SEARCHERS[name](folder)
+    say({"open": time.perf_counter() - start})
+    for line in sys.stdin:
+        order = json.loads(line)
+        if order["way"] == "memory":
+            say(memory())
+            continue
+        k, queries = order["k"], searcher.queries[order["first"] : order["last"]]
+        if order["way"] == "hits":
+            say([list(found) for found in searcher.hits(queries, k)])
+        elif order["way"] == "one":
+            seconds = []
+            for query in queries:
+                start = time.perf_counter()
+                searcher.search([query], k, 1)
+                seconds.append(time.perf_counter() - start)
+            say(seconds)
+        else:
             start = time.perf_counter()
-            way()
-            if turn:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds
+            searcher.search(queries, k, order["threads"])
+            say(time.perf_counter() - start)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engine", choices=SEARCHERS)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--k", default="10,1000")
-    parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--runs", type=int, default=3)
-    given = parser.parse_args()
-    searcher = SEARCHERS[given.engine](given.folder)
-    written = given.folder / f"{given.engine}.tsv"
-    if not written.exists():
-        rows = enumerate(searcher.hits(searcher.queries, CHECKED))
-        lines = (f"{topic}\t{doc}\t{score!r}\n" for topic, found in rows for doc, score in found)
-        written.write_text("".join(lines), encoding="utf-8")
-    threads = [int(number) for number in given.threads.split(",")]
-    found = {k: measure(searcher, int(k), threads, given.runs) for k in given.k.split(",")}
-    sys.stdout.write("\n" + json.dumps({"queries": len(searcher.queries), "seconds": found}) + "\n")
+def memory() -> dict[str, float]:
+    """MiB that this process holds: anonymous, and of files."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return {name: int(status[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile")}
+
+
+def say(value: Any) -> None:
+    sys.stdout.write("\n=" + json.dumps(value) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    {"build": build, "serve": serve}[sys.argv[1]](sys.argv[2], Path(sys.argv[3]))

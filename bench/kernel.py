@@ -1,0 +1,220 @@
+"""Measures Fontes' own search: the first query, a setting of k1 and b, what surrounds the kernel, what each part of it gives.
+
+    python bench/kernel.py FONTES.json --work DIR
+
+DIR is a folder that lexical.py has made for a collection: DIR/fontes, DIR/queries.terms.jsonl. Variants of the kernel are made
+by replacing a line of its source; all must find the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness import machine, spread, table
+from searchers import K1, B, read
+
+from fontes import Index, Topic, Topics
+from fontes.lexical import impacts, kernel
+
+DEPTHS = (10, 100, 1000)
+RUNS = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--tuned", type=Path, help="the same of a smaller collection, for settings of k1 and b")
+    parser.add_argument("--sentences", type=int, default=150)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    given = parser.parse_args()
+    index = Index.open(given.work / "fontes")
+    texts = read(given.work / "queries.terms.jsonl")[1]
+    titles = len(texts) - given.sentences
+    parts = {"titles": texts[: min(200, titles)], "sentences": texts[titles : titles + 50]}
+    results: dict[str, Any] = {"machine": machine(), "first": starts(given.work)}
+    results["tuning"] = tuning(given.tuned or given.work)
+    results["overhead"] = {name: overhead(index, some, given.runs) for name, some in parts.items()}
+    results["parts"] = ablations(index, parts, given.runs)
+    given.results.write_text(json.dumps(results))
+    report(results)
+
+
+def report(results: dict[str, Any]) -> None:
+    rows = [
+        [way, *(spread([1000 * one[x] for one in some], 1) for x in ("open", "first", "second"))]
+        for way, some in results["first"].items()
+    ]
+    table("A process's first query", ["impacts", "open, ms", "first query, ms", "second, ms"], rows)
+    columns = zip(*results["tuning"], strict=True)
+    table("A setting of k1 and b", ["impacts, s", "300 topics, s"], [[spread(column) for column in columns]])
+    rows = [
+        [part, k, *(f"{value:.3f}" for value in three)] for part, of in results["overhead"].items() for k, three in of.items()
+    ]
+    table("One call, ms", ["topics", "k", "search()", "kernel", "difference"], rows)
+    cases = list(results["parts"])
+    rows = [[name, *(f"{results['parts'][case][name]:.2f}" for case in cases)] for name in results["parts"][cases[0]]]
+    table("Variants of the kernel, ms a query", ["", *cases], rows)
+
+
+FIRST = """
+import json, sys, time
+from fontes import Index
+start = time.perf_counter()
+stage = Index.open(sys.argv[1]).bm25(threads=1)
+opened = time.perf_counter()
+stage.search("histori railwai", 10)
+first = time.perf_counter()
+stage.search("battl second world war", 10)
+second = time.perf_counter()
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+anonymous = int(status["RssAnon"].split()[0]) / 1024
+print(json.dumps({"open": opened - start, "first": first - opened, "second": second - first, "anonymous": anonymous}))
+"""
+
+
+def starts(folder: Path) -> dict[str, list[Any]]:
+    """The first query of a process with impacts in the cache, and without."""
+    found: dict[str, list[Any]] = {"cached": [], "not cached": []}
+    for way, runs in (("warm up", 1), ("cached", 5), ("not cached", 3)):
+        for _ in range(runs):
+            if way == "not cached":
+                shutil.rmtree(folder / "fontes" / "cache", ignore_errors=True)
+            command = [sys.executable, "-c", FIRST, str(folder / "fontes")]
+            report = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+            found.setdefault(way, []).append(report)
+    return found
+
+
+def tuning(folder: Path) -> list[list[float]]:
+    """For settings of k1 and b the seconds for impacts alone, and for 300 topics after that."""
+    index = Index.open(folder / "fontes")
+    shutil.rmtree(folder / "fontes" / "cache", ignore_errors=True)
+    topics = Topics(Topic(str(i), text) for i, text in enumerate(read(folder / "queries.terms.jsonl")[1][:300]))
+    index.bm25()(topics)
+    seconds = []
+    for k1 in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6):
+        stage, start = index.bm25(k1=k1, b=0.3 + k1 / 4), time.perf_counter()
+        impacts.impacts_of(index, stage.weighting)
+        worked_out = time.perf_counter()
+        stage(topics)
+        seconds.append([worked_out - start, time.perf_counter() - worked_out])
+    return seconds
+
+
+def prepared(index: Any, texts: Sequence[str]) -> tuple[Any, Any, Any]:
+    """Topics as the kernel takes them."""
+    bags = [sorted((index.place(term), n) for term, n in Counter(text.split()).items()) for text in texts]
+    bags = [[(place, n) for place, n in bag if place >= 0] for bag in bags]
+    bounds = np.zeros(len(bags) + 1, dtype=np.int64)
+    np.cumsum([len(bag) for bag in bags], out=bounds[1:])
+    terms = np.array([place for bag in bags for place, _ in bag], dtype=np.int32)
+    return bounds, terms, np.array([n for bag in bags for _, n in bag], dtype=np.float64)
+
+
+def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[float]]:
+    """Milliseconds that a call of search(text, k) takes, the kernel alone, and the difference: medians over the topics."""
+    stage = index.bm25(threads=1)
+    topics, made = prepared(index, texts), impacts.impacts_of(index, stage.weighting)
+    found = {}
+    for depth, k in enumerate(DEPTHS):
+        keys, counts = np.zeros((1, k), dtype=np.uint64), np.zeros(1, dtype=np.int64)
+        rows = []
+        for i, text in enumerate(texts):
+            calls, searches = [], []
+            for turn in range(2 * runs):
+                start = time.perf_counter()
+                if turn % 2:
+                    stage.search(text, k)
+                else:
+                    kernel.search(i, i + 1, topics, made.postings, made.limits, index.ids.rank, k, depth, (keys, counts))
+                (calls if turn % 2 else searches).append(time.perf_counter() - start)
+            both = statistics.median(calls[1:]), statistics.median(searches[1:])
+            rows.append((*both, both[0] - both[1]))
+        found[str(k)] = [1000 * statistics.median(column) for column in zip(*rows, strict=True)]
+    return found
+
+
+VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
+    "as it is": {},
+    "no first threshold": {"least = max(least, np.float32(query_weights[i] * kth[term, depth]))": "least = np.float32(0)"},
+    "no bounds of blocks": {"            size = _pruned(": "            ceilings[:] = np.inf\n            size = _pruned("},
+    "neither": {
+        "least = max(least, np.float32(query_weights[i] * kth[term, depth]))": "least = np.float32(0)",
+        "            size = _pruned(": "            ceilings[:] = np.inf\n            size = _pruned(",
+    },
+    "blocks of 32": {"BLOCK = 64": "BLOCK = 32"},
+    "blocks of 128": {"BLOCK = 64": "BLOCK = 128"},
+    "windows of 512": {"WINDOW = 4096": "WINDOW = 512"},
+    "windows of 2048": {"WINDOW = 4096": "WINDOW = 2048"},
+    "windows of 8192": {"WINDOW = 4096": "WINDOW = 8192"},
+}
+
+
+ROUNDED = "weights of 16 bits, scores not exact"
+
+
+def rounded(lists: Any, limits: Any) -> tuple[Any, Any]:
+    """The weights as whole numbers of 16 bits: what a search in these costs before exact scores are made again."""
+    (bounds, docs, weights), (best, kth, *others) = lists, limits
+    scale = np.float32(65535 / best.max())
+    return (bounds, docs, np.rint(weights * scale).astype(np.uint16)), (best * scale, kth * scale, *others)
+
+
+def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, Any]:
+    """Milliseconds a query of variants of the kernel, one thread, in turns; all find the same."""
+    source = Path(kernel.__file__).read_text(encoding="utf-8")
+    weighting, variants = index.bm25(k1=K1, b=B).weighting, {}
+    with tempfile.TemporaryDirectory() as folder:
+        sys.path.insert(0, folder)
+        for number, (name, changes) in enumerate(VARIANTS.items()):
+            text = source
+            for old, new in changes.items():
+                assert text.count(old) == 1, old
+                text = text.replace(old, new)
+            (Path(folder) / f"kernel{number}.py").write_text(text.replace("cache=True, ", ""), encoding="utf-8")
+            module = __import__(f"kernel{number}")
+            made = impacts.impacts_of(index, weighting)
+            if changes.keys() & {"BLOCK = 64", "WINDOW = 4096"}:
+                impacts.BLOCK, impacts.WINDOW, impacts.summarize = module.BLOCK, module.WINDOW, module.summarize
+                lists = impacts.Lists(made.lists.bounds, **impacts._decoded(index))
+                made = impacts.Impacts(lists, **impacts._weighted(index, weighting, lists))
+                impacts.BLOCK, impacts.WINDOW, impacts.summarize = kernel.BLOCK, kernel.WINDOW, kernel.summarize
+            variants[name] = module.search, made.postings, made.limits
+        search, lists, limits = variants["as it is"]
+        variants["every document, one after the other"] = search, lists, (*limits[:2], np.zeros_like(limits[2]), *limits[3:])
+        variants[ROUNDED] = search, *rounded(lists, limits)
+        found: dict[str, Any] = {}
+        for part, texts in parts.items():
+            topics = prepared(index, texts)
+            for depth, k in enumerate(DEPTHS):
+                seconds: dict[str, list[float]] = {name: [] for name in variants}
+                results = {}
+                for _ in range(runs + 1):
+                    for name, (search, lists, bounds_of) in variants.items():
+                        keys, counts = np.zeros((len(texts), k), dtype=np.uint64), np.zeros(len(texts), dtype=np.int64)
+                        start = time.perf_counter()
+                        search(0, len(texts), topics, lists, bounds_of, index.ids.rank, k, depth, (keys, counts))
+                        seconds[name].append((time.perf_counter() - start) / len(texts))
+                        results[name] = np.sort(keys, axis=1)
+                del results[ROUNDED]
+                assert all(np.array_equal(results["as it is"], one) for one in results.values())
+                found[f"{part} {k}"] = {name: 1000 * statistics.median(some[1:]) for name, some in seconds.items()}
+            print(found, flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    main()
