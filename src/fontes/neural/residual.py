@@ -1,0 +1,147 @@
+"""Token vectors in few bits: the nearest of a set of centroids, and the residual to it in 1, 2 or 4 bits a dimension."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..core.errors import ParameterError
+from ..index.files import read_array, write_array
+
+NBITS = (1, 2, 4)
+ITERATIONS = 4  # of k-means, as ColBERTv2
+SAMPLE = 64  # vectors a centroid that k-means looks at
+HELD_OUT = 0.05  # of the sample, for the quantiles of the residuals, as ColBERTv2
+ROWS = 1 << 13  # whose similarities with all centroids are in memory at a time
+SEED = 20220710
+
+
+@dataclass(frozen=True)
+class Codec:
+    """Turns unit vectors into codes and packed residuals, and back (Santhanam et al., NAACL 2022, section 3.3).
+
+    centroids   (centroids, dim), float32, of unit length
+    cutoffs     the 2^nbits - 1 bounds between the buckets of a residual, float32
+    weights     the value that stands for each bucket, float32
+
+    One vector takes 4 bytes for its centroid and dim · nbits / 8 for its residual.
+    """
+
+    centroids: NDArray[np.float32]
+    cutoffs: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+    @property
+    def nbits(self) -> int:
+        """Bits a dimension; 0 for one that only finds centroids."""
+        return len(self.weights).bit_length() - 1
+
+    @classmethod
+    def trained(cls, sample: NDArray[np.float32], count: int, nbits: int) -> Codec:
+        """The codec of a sample of vectors: centroids by k-means, buckets by the quantiles of the residuals held out.
+
+        nbits 0 makes one without buckets, for vectors that are kept whole.
+        """
+        order = np.random.default_rng(SEED).permutation(len(sample))
+        held_out = sample[order[: max(1, min(50_000, int(HELD_OUT * len(sample))))]]
+        centroids = kmeans(sample, min(count, len(sample)))
+        residuals = held_out - centroids[nearest(centroids, held_out)]
+        options = 1 << nbits
+        quantiles = np.arange(options) / options
+        weights = np.quantile(residuals, quantiles + 0.5 / options).astype(np.float32)
+        return cls(centroids, np.quantile(residuals, quantiles[1:]).astype(np.float32), weights)
+
+    def compress(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """The centroid of each vector, and its residual: (vectors, dim · nbits / 8) bytes, lowest dimension in the lowest bits."""
+        codes = nearest(self.centroids, vectors)
+        per_byte = 8 // self.nbits
+        width = -(-vectors.shape[1] // per_byte)
+        buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
+        for first in range(0, len(vectors), ROWS):
+            rows = slice(first, first + ROWS)
+            # As torch.bucketize: a value on a bound belongs to the bucket below it.
+            residuals = vectors[rows] - self.centroids[codes[rows]]
+            buckets[rows, : vectors.shape[1]] = np.searchsorted(self.cutoffs, residuals, side="left")
+        shifted = buckets.reshape(len(vectors), width, per_byte) << (np.arange(per_byte, dtype=np.uint8) * self.nbits)
+        return codes, np.bitwise_or.reduce(shifted, axis=2).astype(np.uint8)
+
+    def decompress(self, codes: NDArray[np.integer[Any]], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The vectors, about: centroid plus residual, of unit length. (vectors, dim), float32."""
+        vectors = np.empty((len(codes), self.centroids.shape[1]), dtype=np.float32)
+        _decompress(self.centroids, self.weights, self.nbits, codes, packed, vectors)
+        return vectors
+
+    def save(self, folder: Path) -> None:
+        """Writes centroids, cutoffs and weights into a folder."""
+        for name in ("centroids", "cutoffs", "weights"):
+            write_array(folder, name, getattr(self, name))
+
+    @classmethod
+    def load(cls, folder: Path) -> Codec:
+        """The codec that `save` wrote. Raises IndexFormatError where a file is missing or damaged."""
+        return cls(*(read_array(folder, name) for name in ("centroids", "cutoffs", "weights")))
+
+
+def check_nbits(nbits: int) -> None:
+    """Raises ParameterError for anything but 1, 2, 4 (compressed), 16 and 32 (whole)."""
+    if nbits not in (*NBITS, 16, 32):
+        raise ParameterError(f"nbits is 1, 2 or 4 for residuals, 16 or 32 for whole vectors, not {nbits!r}")
+
+
+def centroids_for(tokens: float) -> int:
+    """How many centroids a collection of so many tokens gets: four times their square root, as a power of two."""
+    return int(2 ** max(0, round(math.log2(4 * math.sqrt(max(1.0, tokens))))))
+
+
+def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    """`count` centroids of unit length by spherical k-means: four rounds from vectors drawn with a fixed seed.
+
+    A centroid that loses all its vectors stays where it is.
+    """
+    rng = np.random.default_rng(SEED)
+    centroids = vectors[np.sort(rng.choice(len(vectors), count, replace=False))].copy()
+    for _ in range(ITERATIONS):
+        sums = np.zeros_like(centroids)
+        codes = nearest(centroids, vectors)
+        _add_rows(sums, codes, vectors)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        centroids = np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1), centroids).astype(np.float32)
+    return centroids
+
+
+def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int32]:
+    """For each vector the centroid with the greatest dot product."""
+    codes = np.empty(len(vectors), dtype=np.int32)
+    transposed = np.ascontiguousarray(centroids.T)
+    for first in range(0, len(vectors), ROWS):
+        codes[first : first + ROWS] = np.argmax(vectors[first : first + ROWS] @ transposed, axis=1)
+    return codes
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(sums: Any, codes: Any, vectors: Any) -> None:
+    for i in range(len(codes)):
+        for j in range(vectors.shape[1]):
+            sums[codes[i], j] += vectors[i, j]
+
+
+@njit(cache=True, nogil=True)
+def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: Any, vectors: Any) -> None:
+    dim, per_byte, mask = vectors.shape[1], 8 // nbits, (1 << nbits) - 1
+    for i in range(len(codes)):
+        square = 0.0
+        for j in range(dim):
+            bucket = (packed[i, j // per_byte] >> ((j % per_byte) * nbits)) & mask
+            value = centroids[codes[i], j] + weights[bucket]
+            vectors[i, j] = value
+            square += value * value
+        length = np.sqrt(square)
+        if length > 0:
+            for j in range(dim):
+                vectors[i, j] /= length
