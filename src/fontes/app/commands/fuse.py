@@ -1,0 +1,79 @@
+"""`fontes fuse`: several runs as one, with weights that are given or learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...core.errors import ParameterError
+
+commands = typer.Typer()
+
+
+@commands.command()
+def fuse(
+    runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC or MS MARCO.", show_default=False)],
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="rrf, combsum, combmnz, combmax, combmin, wsum, borda or isr.", show_default="rrf; with --learn wsum"
+        ),
+    ] = None,
+    normalize: Annotated[str, typer.Option(help="Scores: min-max, max, sum, z, rank or none.")] = "min-max",
+    weights: Annotated[str | None, typer.Option(help="One a run, with commas: 0.3,0.7.", show_default="1 for each run")] = None,
+    rrf_k: Annotated[float, typer.Option(help="rrf: the constant k.")] = 60,
+    missing: Annotated[
+        str | None,
+        typer.Option(help="What a run gives a document that it lacks: min, or a number.", show_default="as the method says"),
+    ] = None,
+    k: Annotated[int | None, typer.Option("-k", help="Documents a topic.", min=1, show_default="all")] = None,
+    output: Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")] = "-",
+    tag: Annotated[str, typer.Option(help="The name of the run, its last column.")] = "fontes",
+    learn: Annotated[
+        str | None,
+        typer.Option(help="Judgments to learn weights from by cross-validation: a file, or irds:NAME.", show_default=False),
+    ] = None,
+    measure: Annotated[str, typer.Option(help="With --learn: what the weights are best by.")] = "nDCG@10",
+    folds: Annotated[int, typer.Option(help="With --learn: how many folds.")] = 5,
+    seed: Annotated[int, typer.Option(help="With --learn: how the topics are dealt into folds.")] = 0,
+    step: Annotated[float, typer.Option(help="With --learn: weights are multiples of this.")] = 0.1,
+    json: Annotated[bool, typer.Option("--json", help="With --learn: print the weights as JSON.")] = False,
+) -> None:
+    """Fuse runs into one. With --learn each topic is fused with weights that were learned on other topics."""
+    from ...data import read_run, write_run
+    from ...evaluation import fit_weights
+    from ...fusion import fuse as fuse_runs
+    from ..inputs import qrels_of
+    from ..output import print_json
+
+    if learn is not None and weights is not None:
+        raise typer.BadParameter("give either --weights or --learn")
+    if json and (learn is None or output == "-"):
+        raise typer.BadParameter("--json prints what --learn has learned; it needs --learn, and -o FILE for the run")
+    how: dict[str, Any] = {
+        "method": method or ("rrf" if learn is None else "wsum"),
+        "normalize": None if normalize == "none" else normalize,
+        "k": rrf_k,
+        "missing": missing if missing in (None, "min") else _number(missing, "--missing"),
+    }
+    given = [read_run(path) for path in runs]
+    if learn is None:
+        listed = None if weights is None else [_number(weight, "--weights") for weight in weights.split(",")]
+        run = fuse_runs(*given, weights=listed, **how)
+    else:
+        learned = fit_weights(given, qrels_of(learn), measure, folds=folds, seed=seed, step=step, **how)
+        run = learned.run
+        if json:
+            print_json(learned.to_dict())
+        else:
+            typer.echo(str(learned), err=output == "-")
+    write_run(run if k is None else run.top(k), output, tag=tag)
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"{option}: '{text}' is not a number") from None
