@@ -6,7 +6,7 @@ import dataclasses
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -68,6 +68,21 @@ class Stage(ABC, Generic[A, B]):
             if key not in known:
                 raise ParameterError(f"{name(self)} has no parameter '{key}'; it has {', '.join(known) or 'none'}")
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def key(self) -> str | None:
+        """What this stage does, in a string that is the same in every process: its class and its parameters.
+
+        By it `compare` keeps runs on disk. None, which means that they are not kept, for a class outside of Fontes, whose code
+        may change, and where a parameter is anything but a number, a string, None, a tuple of such, a stage with a key, or an
+        object with a `fingerprint`, such as an index. A stage of your own may return a string that changes whenever its
+        results could.
+        """
+        cls = type(self)
+        if cls.__module__.partition(".")[0] != __name__.partition(".")[0] or not dataclasses.is_dataclass(cls):
+            return None
+        parts = [_key(value) for value in self.params().values()]
+        known = [part for part in parts if part is not None]
+        return f"{cls.__module__}.{cls.__qualname__}({', '.join(known)})" if len(known) == len(parts) else None
 
     def cut(self, k: int) -> Stage[A, B] | None:
         """This stage, giving `k` documents a topic by itself, or None if it cannot; `stage % k` asks for it."""
@@ -230,6 +245,22 @@ def require(stage: Stage[Any, Any], taken: type[Any], given: type[Any], doing: s
             f"{name(stage)} takes {takes(stage).__name__} and gives {gives(stage).__name__}; "
             f"{doing} needs a stage from {taken.__name__} to {given.__name__}"
         )
+
+
+def _key(value: Any) -> str | None:
+    """A parameter in a string that is the same in every process, or None."""
+    if isinstance(value, Stage):
+        return value.key()
+    if value is None or isinstance(value, (str, Number)):
+        return repr(value)
+    if isinstance(value, tuple):
+        parts = [_key(part) for part in value]
+        known = [part for part in parts if part is not None]
+        return f"({', '.join(known)})" if len(known) == len(parts) else None
+    if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):
+        return None  # the index knows the name of its analyzer's function, not what it does
+    fingerprint = getattr(value, "fingerprint", None)
+    return f"{type(value).__qualname__} {fingerprint}" if isinstance(fingerprint, str) else None
 
 
 def _steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:

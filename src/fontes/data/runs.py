@@ -17,7 +17,7 @@ from .qrels import one_word
 
 FORMATS = ("trec", "msmarco")
 COLUMNS = {6: (2, 4), 3: (1, 2)}  # where document and score (or rank) are
-BLOCK = 1 << 24
+BLOCK = 1 << 17  # bytes: small enough for the cache of a processor
 SPACE = np.zeros(256, dtype=bool)
 SPACE[[9, 10, 11, 12, 13, 32]] = True  # what bytes.split() splits at
 
@@ -29,8 +29,8 @@ def read_run(path: str | Path, topics: Topics | None = None) -> Run:
     MS MARCO (topic, document, rank), whose scores become 1/rank, so that the order is kept. The run has the given `topics`,
     with an empty ranking for each that the file does not have; topics that only the file has follow without text.
 
-    Takes about 16 bytes a row, the ids, and a block of the file. Raises InputError that names file and line for a wrong
-    number of columns, a score that is no number or NaN, and a document listed twice for one topic.
+    Takes about 16 bytes a row, and the ids. Raises InputError that names file and line for a wrong number of columns, a
+    score that is no number or NaN, and a document listed twice for one topic.
     """
     with reading(path) as source:
         rows = _Rows(source.name, topics or Topics())

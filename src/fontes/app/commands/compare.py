@@ -1,0 +1,69 @@
+"""`fontes compare`: runs side by side, with statistics."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+commands = typer.Typer()
+
+COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a measure
+
+
+@commands.command()
+def compare(
+    qrels: Annotated[str, typer.Argument(help="Judgments: TREC, BEIR, irds:NAME, or -.", show_default=False)],
+    runs: Annotated[list[Path], typer.Argument(help="Runs: TREC or MS MARCO.", show_default=False)],
+    measures: Annotated[str, typer.Option("-m", "--measures", help="With commas between them.")] = "nDCG@10,AP,R@100",
+    baseline: Annotated[
+        str | None, typer.Option(help="A run, to test the others against.", show_default="all pairs are tested")
+    ] = None,
+    test: Annotated[str, typer.Option(help="t, wilcoxon, fisher or tukey.")] = "t",
+    correction: Annotated[str, typer.Option(help="holm, bonferroni, bh or none, over each measure.")] = "holm",
+    alpha: Annotated[float, typer.Option(help="The corrected p up to which a difference is significant.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Of permutations and bootstrap.")] = 0,
+    topics: Annotated[
+        str | None, typer.Option(help="The topics, for their texts in a page: a file, or irds:NAME.", show_default=False)
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; more than once.", show_default=False
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report as a page.", show_default=False)] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare runs: means side by side, tests, intervals and effect sizes."""
+    import sys
+
+    from ...evaluation import compare as compare_runs
+    from ..inputs import qrels_of, topics_of
+
+    report = compare_runs(
+        runs,
+        None if topics is None else topics_of(topics),
+        qrels_of(qrels),
+        [name for name in COMMA.split(measures) if name.strip()],
+        baseline=baseline,
+        test=test,
+        correction=correction,
+        alpha=alpha,
+        seed=seed,
+        cache=False,
+    )
+    for path in output or []:
+        report.save(path)
+    if html is not None:
+        report.save(html, "html")
+    if json:
+        sys.stdout.write(report.to_json())
+    elif sys.stdout.isatty():
+        from ..output import console
+
+        console.print(report)
+    else:
+        sys.stdout.write(f"{report}\n")

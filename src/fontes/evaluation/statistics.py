@@ -1,0 +1,236 @@
+"""Is a difference more than chance: paired tests, corrections for many tests, intervals and effect sizes.
+
+`differences` is a matrix, float64, with a row for each topic and a column for each pair of systems (and measure) compared.
+Results have one number a column. NaN stands for what cannot be told, such as the t-test of a single topic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import ParameterError
+
+Floats = NDArray[np.floating[Any]]
+
+DIGITS = 12  # differences that are equal in these decimals count as equal
+EXACT_WILCOXON = 50  # topics with a difference up to which the distribution is counted out
+EXACT_FISHER = 16  # topics up to which all signs are tried
+BLOCK = 1 << 21  # numbers in a block of resamples: 16 MiB
+
+
+def t_test(differences: Floats) -> tuple[Floats, Floats]:
+    """The paired t-test (Student 1908), two-sided: t = mean / (sd / sqrt(n)), with n - 1 degrees of freedom, and p.
+
+    p is 1 where all differences are 0, and NaN with a single topic.
+    """
+    from scipy.special import stdtr
+
+    n = len(differences)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = differences.mean(axis=0) / (deviation(differences) / math.sqrt(n))
+    t = np.where(_same(differences) & (n > 1), 0.0, t)
+    return t, 2 * stdtr(n - 1, -np.abs(t))
+
+
+def wilcoxon(differences: Floats) -> tuple[Floats, Floats]:
+    """The signed rank test (Wilcoxon 1945), two-sided: the smaller of the two sums of ranks, and p.
+
+    Differences of 0 are left out, equal ones share their mean rank. Up to 50 differences the distribution is counted out,
+    beyond it is taken as normal, with the variance corrected for ties. p is 1 where no difference is left.
+    """
+    results = [_wilcoxon(column[column != 0]) for column in np.round(differences, DIGITS).T]
+    return np.array([w for w, _ in results]), np.array([p for _, p in results])
+
+
+def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> tuple[Floats, Floats]:
+    """Fisher's randomisation test (Fisher 1935; Smucker, Allan and Carterette 2007), two-sided: the mean difference, and p.
+
+    Under the hypothesis of no difference, each topic's difference could as well have the other sign. Up to 16 topics all
+    signs are tried, and p is exact. Beyond, `permutations` random ones are, the same for all columns, and
+    p = (b + 1) / (permutations + 1), where b of them give at least the mean observed (Phipson and Smyth 2010).
+    """
+    n = len(differences)
+    total = 1 << n if n <= EXACT_FISHER else permutations
+    sums = differences.sum(axis=0)
+    least = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # for sums that differ by rounding alone
+    reached = np.zeros(differences.shape[1], dtype=np.int64)
+    for kept in _signs(n, total, seed, max(1, BLOCK // max(differences.shape))):
+        reached += (np.abs(2 * (kept @ differences) - sums) >= least).sum(axis=0)
+    p = reached / total if n <= EXACT_FISHER else (reached + 1) / (total + 1)
+    return differences.mean(axis=0), p
+
+
+def tukey(values: Floats, pairs: Sequence[tuple[int, int]], blocks: bool = True) -> tuple[Floats, Floats]:
+    """Tukey's honestly significant differences: for each pair of columns the studentized range q, and p.
+
+    `values` has a row for each topic and a column for each of all m systems; p is corrected for all pairs of them.
+    q = |mean_i - mean_j| / sqrt(V / n). With `blocks`, V is what is left after the means of systems and of topics are taken
+    out, with (m - 1)(n - 1) degrees of freedom, as is right where all systems have the same topics (Carterette 2012; Sakai
+    2018). Without, topics are taken as different ones for each system: V is the variance within systems, with m(n - 1)
+    degrees of freedom, which finds less.
+    """
+    from scipy.stats import studentized_range
+
+    n, m = values.shape
+    means = values.mean(axis=0)
+    left = values - means
+    if blocks:
+        left = left - left.mean(axis=1, keepdims=True)
+    freedom = (m - 1) * (n - 1) if blocks else m * (n - 1)
+    if not freedom or not pairs:
+        return np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
+    first, second = np.array(pairs).T
+    gaps = np.abs(means[first] - means[second])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q = gaps / math.sqrt(float((left**2).sum()) / freedom / n)
+    q = np.where(np.round(gaps, DIGITS) == 0, 0.0, q)
+    p = np.where(q == 0, 1.0, np.where(np.isinf(q), 0.0, studentized_range.sf(np.where(np.isinf(q), 1.0, q), m, freedom)))
+    return q, p
+
+
+def corrected(p: Floats, method: str) -> Floats:
+    """The p-values of one family of tests, raised so that many tests do not make differences out of chance.
+
+    "bonferroni" multiplies by their number; "holm" (Holm 1979) does as much for the family with fewer misses; "bh" (Benjamini
+    and Hochberg 1995) bounds the share of false findings instead; "none" leaves them. NaN stays, and is not counted.
+    """
+    result = np.array(p, dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(result))
+    order = known[np.argsort(result[known], kind="stable")]
+    number = len(order)
+    ascending = result[order]
+    if method == "bonferroni":
+        ascending = ascending * number
+    elif method == "holm":
+        ascending = np.maximum.accumulate(ascending * np.arange(number, 0, -1))
+    elif method == "bh":
+        ascending = np.minimum.accumulate((ascending * number / np.arange(1, number + 1))[::-1])[::-1]
+    elif method != "none":
+        raise ParameterError(f"unknown correction '{method}'; there are holm, bonferroni, bh and none")
+    result[order] = np.minimum(ascending, 1.0)
+    return result
+
+
+def bootstrap(values: Floats, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0) -> tuple[Floats, Floats]:
+    """For each column the bootstrap interval of its mean: `interval` of `resampled`."""
+    return interval(values, resampled(values, resamples, seed), confidence)
+
+
+def resampled(values: Floats, resamples: int = 10_000, seed: int = 0) -> Floats:
+    """The means of each column in samples of the topics, drawn with replacement: a row for each sample.
+
+    All columns have the same samples, so the means of differences are the differences of these means.
+    """
+    n, columns = values.shape
+    generator = np.random.default_rng(seed)
+    rows = max(1, BLOCK // n)
+    means = np.empty((resamples, columns))
+    for start in range(0, resamples, rows):
+        count = min(rows, resamples - start)
+        drawn = generator.integers(0, n, (count, n), dtype=np.int32) + (np.arange(count, dtype=np.int32) * n)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n).astype(np.float64)
+        means[start : start + count] = times @ values / n
+    return means
+
+
+def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
+    """For each column the interval of its mean, given its means in samples: BCa, bias-corrected, accelerated (Efron 1987).
+
+    A column without spread has its mean as interval; NaN with a single topic.
+    """
+    from scipy.special import ndtr, ndtri
+
+    if len(values) < 2:
+        return np.full(values.shape[1], np.nan), np.full(values.shape[1], np.nan)
+    mean = values.mean(axis=0)
+    centred = values - mean
+    still = _same(centred)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        acceleration = (centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5)
+    margin = 1e-12 * np.maximum(np.abs(mean), 1)  # means that are equal but for rounding count half
+    bias = ndtri(((means < mean - margin).sum(axis=0) + (means <= mean + margin).sum(axis=0)) / (2 * len(means)))
+    shares = []
+    for z in ndtri([(1 - confidence) / 2, (1 + confidence) / 2]):
+        with np.errstate(invalid="ignore"):
+            share = ndtr(bias + (bias + z) / (1 - acceleration * (bias + z)))
+        shares.append(np.where(np.isnan(share), ndtr(z), share))
+    ends = np.array([np.quantile(column, both) for column, both in zip(means.T, np.transpose(shares), strict=True)])
+    return np.where(still, mean, ends[:, 0]), np.where(still, mean, ends[:, 1])
+
+
+def d_z(differences: Floats) -> Floats:
+    """Cohen's d_z of paired values: the mean difference divided by the standard deviation of the differences (Cohen 1988).
+
+    0 where all differences are 0; NaN where they are all the same, or for a single topic.
+    """
+    return _effect(differences, deviation(differences))
+
+
+def hedges_g(system: Floats, against: Floats) -> Floats:
+    """Hedges' g: the mean difference in standard deviations of the values, J * mean(a - b) / sqrt((sd_a² + sd_b²) / 2).
+
+    J = 1 - 3 / (4 (n - 1) - 1) takes out the bias of small samples (Hedges 1981; for paired values Borenstein et al. 2009,
+    equation 4.22, and Cumming 2012). Unlike d_z it does not grow with the correlation of the two systems.
+    """
+    n = len(system)
+    spread = np.sqrt((deviation(system) ** 2 + deviation(against) ** 2) / 2)
+    return _effect(system - against, spread) * (1 - 3 / (4 * (n - 1) - 1))
+
+
+def deviation(values: Floats) -> Floats:
+    """The standard deviation of each column, with n - 1; NaN with a single row."""
+    if len(values) < 2:
+        return np.full(values.shape[1], np.nan)
+    result: Floats = values.std(axis=0, ddof=1)
+    return np.where(_same(values - values[:1]), 0.0, result)
+
+
+def _same(differences: Floats) -> NDArray[np.bool_]:
+    """Which columns hold nothing but 0."""
+    return np.asarray(np.all(np.round(differences, DIGITS) == 0, axis=0))
+
+
+def _effect(differences: Floats, spread: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effect = differences.mean(axis=0) / spread
+    return np.where(np.isfinite(effect), effect, np.where(_same(differences) & (len(differences) > 1), 0.0, np.nan))
+
+
+def _wilcoxon(differences: Floats) -> tuple[float, float]:
+    """The test for differences without 0."""
+    n = len(differences)
+    if not n:
+        return 0.0, 1.0
+    _, place, ties = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
+    doubled = (2 * np.cumsum(ties) - ties + 1)[place]  # twice the mean rank is a whole number
+    above = int(doubled[differences > 0].sum())
+    w = min(above, int(doubled.sum()) - above)
+    if n <= EXACT_WILCOXON:
+        ways = np.zeros(int(doubled.sum()) + 1)
+        ways[0] = 1
+        for rank in doubled.tolist():
+            ways[rank:] = ways[rank:] + ways[:-rank]
+        return w / 2, min(1.0, 2 * float(ways[: w + 1].sum()) / 2**n)
+    from scipy.special import ndtr
+
+    variance = n * (n + 1) * (2 * n + 1) / 24 - float((ties.astype(np.float64) ** 3 - ties).sum()) / 48
+    return w / 2, min(1.0, 2 * float(ndtr((w / 2 - n * (n + 1) / 4) / math.sqrt(variance))))
+
+
+def _signs(n: int, total: int, seed: int, rows: int) -> Iterator[Floats]:
+    """Blocks of 0 and 1, `total` rows of n in all: which topics keep their sign. All 2^n rows where that is the total."""
+    generator = np.random.default_rng(seed)
+    for start in range(0, total, rows):
+        count = min(rows, total - start)
+        if n <= EXACT_FISHER:
+            bits: NDArray[Any] = (np.arange(start, start + count)[:, None] >> np.arange(n)) & 1
+        else:
+            width = -(-n // 8)
+            packed = np.frombuffer(generator.bytes(count * width), dtype=np.uint8).reshape(count, width)
+            bits = np.unpackbits(packed, axis=1, count=n)
+        yield bits.astype(np.float64)
