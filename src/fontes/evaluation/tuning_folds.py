@@ -1,0 +1,83 @@
+"""Which topics belong together, and folds that keep them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from ..core import InputError, ParameterError, Qrels, Topic, Topics
+
+Groups: TypeAlias = str | Mapping[str, str] | Callable[[Topic], object] | None
+
+
+def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
+    """The topic ids in groups that must not be torn apart; the same for every order of the topics.
+
+    groups   None: each topic alone. "document": topics that share a relevant document (grade 1 or more), directly or through
+             others. "conversation": topics whose ids are the same before the last "_". Or a mapping from topic id to the name
+             of its group, or a function from topic to that name.
+
+    Raises ParameterError for another word, InputError for a topic that the mapping lacks.
+    """
+    ids = sorted(topics)
+    if groups is None:
+        return [[i] for i in ids]
+    if groups == "document":
+        return _joined(ids, ([(i, d) for d, grade in qrels.get(i, {}).items() if grade >= 1] for i in ids))
+    if groups == "conversation":
+        return _named({i: i.rpartition("_")[0] or i for i in ids})
+    if isinstance(groups, Mapping):
+        for i in ids:
+            if i not in groups:
+                raise InputError(f"topic '{i}' has no group in the mapping of groups")
+        return _named({i: groups[i] for i in ids})
+    if callable(groups):
+        return _named({i: groups(topics[i]) for i in ids})
+    raise ParameterError(f"groups must be 'document', 'conversation', a mapping or a function, not {groups!r}")
+
+
+def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
+    """Topic id to the number of its fold, from 0: the units are shuffled, and the larger ones dealt first.
+
+    Each unit goes to the fold that has the fewest topics so far. Raises ParameterError for fewer than two folds, or more folds
+    than units.
+    """
+    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
+        raise ParameterError(f"folds must be a whole number from 2 up, not {folds!r}")
+    if folds > len(units):
+        raise ParameterError(f"{folds} folds cannot be made of {len(units)} topics or groups of topics; give fewer folds")
+    order = np.random.default_rng(seed).permutation(len(units)).tolist()
+    sizes = [0] * folds
+    fold_of = {}
+    for unit in sorted((units[i] for i in order), key=len, reverse=True):
+        fold = sizes.index(min(sizes))
+        sizes[fold] += len(unit)
+        fold_of.update(dict.fromkeys(unit, fold))
+    return fold_of
+
+
+def _named(names: Mapping[str, object]) -> list[list[str]]:
+    units: dict[object, list[str]] = {}
+    for topic_id, name in names.items():
+        units.setdefault(name, []).append(topic_id)
+    return list(units.values())
+
+
+def _joined(ids: list[str], links: Iterable[list[tuple[str, str]]]) -> list[list[str]]:
+    """The connected components of topics and documents."""
+    parent = {i: i for i in ids}
+
+    def root(i: str) -> str:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    first: dict[str, str] = {}
+    for pairs in links:
+        for topic_id, doc_id in pairs:
+            a, b = root(topic_id), root(first.setdefault(doc_id, topic_id))
+            parent[max(a, b)] = min(a, b)
+    return _named({i: root(i) for i in ids})

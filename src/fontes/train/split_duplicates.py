@@ -1,0 +1,148 @@
+"""Which texts are the same, or nearly: exact, normalised, and by the shingles that they share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import ParameterError, Topic
+
+SHINGLE = 5  # characters
+BATCH = 1 << 11  # rows that are compared with all others at a time
+WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """Two topics with the same text, or nearly the same.
+
+    kind        "exact": the same characters; "normalised": the same but for case, white space and punctuation; "near": not the
+                same, but `similarity` is at least what was asked for
+    similarity  the Jaccard similarity of their sets of shingles, 1 for exact and normalised
+    """
+
+    id: str
+    of: str
+    kind: str
+    similarity: float
+
+
+def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate]:
+    """All pairs of topics whose texts are the same or nearly, each pair once; `id` comes after `of` in the list.
+
+    A text is normalised by Unicode's NFKC, case folding, and keeping letters and digits only, with one space between words. The
+    similarity of two texts is the Jaccard similarity of the sets of their SHINGLE consecutive characters when normalised; it is
+    worked out exactly, for all pairs (Bayardo, Ma and Srikant 2007 for the way to find them). Topics with turns are the same
+    where all turns are; they are never near, because neighbours in a conversation share what went before.
+
+    Raises ParameterError where `near` is not above 0 and at most 1, or None, which looks for no near ones.
+    """
+    check_near(near)
+    found: list[Duplicate] = []
+    groups: dict[str, list[int]] = {}
+    for number, topic in enumerate(topics):
+        groups.setdefault(normalised(topic), []).append(number)
+    for members in groups.values():
+        for at, later in enumerate(members):
+            for earlier in members[:at]:
+                kind = "exact" if whole(topics[later]) == whole(topics[earlier]) else "normalised"
+                found.append(Duplicate(topics[later].id, topics[earlier].id, kind, 1.0))
+    if near is not None:
+        texts = {text: members for text, members in groups.items() if not topics[members[0]].turns}
+        for a, b, similarity in near_pairs(list(texts), near):
+            members = list(texts.values())
+            for one in members[a]:
+                for other in members[b]:
+                    later, earlier = max(one, other), min(one, other)
+                    found.append(Duplicate(topics[later].id, topics[earlier].id, "near", similarity))
+    return found
+
+
+def check_near(near: float | None) -> None:
+    """Raises ParameterError unless `near` is None, or above 0 and at most 1."""
+    if near is not None and (isinstance(near, bool) or not isinstance(near, (int, float)) or not 0 < near <= 1):
+        raise ParameterError(f"near, a Jaccard similarity, must be above 0 and at most 1, or None, not {near!r}")
+
+
+def whole(topic: Topic) -> str:
+    """The text of a topic; with turns, all that has been said."""
+    return "\n".join([*(turn.text for turn in topic.turns[:-1]), topic.text]) if topic.turns else topic.text
+
+
+def normalised(topic: Topic) -> str:
+    """The text in one case, without punctuation; a text without letters and digits stays as it is."""
+    parts = [unicodedata.normalize("NFKC", part).casefold() for part in whole(topic).split("\n")]
+    return "\n".join(" ".join(WORD.findall(part)) or part.strip() for part in parts)
+
+
+def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]]:
+    """The pairs (a, b), a < b, whose sets of shingles have at least the similarity `near`, with it.
+
+    A set must share ceil(near n) of its n shingles, so one of any n - ceil(near n) + 1; and ceil(2 near n / (1 + near)) of them
+    with a set that is no smaller (Xiao et al. 2008). So only texts are compared whose rarest shingles have one in common.
+    """
+    from scipy.sparse import csr_array
+
+    rows, sizes = _shingles(texts)
+    if not len(sizes):
+        return []
+    width = int(rows.max()) + 1 if len(rows) else 1
+    bounds = np.concatenate(([0], np.cumsum(sizes)))
+    sets = csr_array((np.ones(len(rows), dtype=np.int32), rows, bounds), shape=(len(texts), width))
+
+    def rarest(part: float) -> Any:
+        kept = sizes - np.ceil(part * sizes - 1e-9).astype(np.int64) + 1
+        rare = np.arange(len(rows)) - np.repeat(bounds[:-1], sizes) < np.repeat(kept, sizes)
+        ends = np.concatenate(([0], np.cumsum(np.minimum(kept, sizes))))
+        return csr_array((np.ones(int(rare.sum()), dtype=np.int32), rows[rare], ends), shape=sets.shape)
+
+    larger, smaller = rarest(near), rarest(2 * near / (1 + near)).T.tocsr()
+    pairs: list[tuple[int, int, float]] = []
+    for first in range(0, len(texts), BATCH):
+        candidates = (larger[first : first + BATCH] @ smaller).tocoo()
+        a, b = candidates.row + first, candidates.col
+        once = (sizes[a] > sizes[b]) | ((sizes[a] == sizes[b]) & (a < b))
+        likely = once & (sizes[b] >= near * sizes[a] - 1e-9)
+        pairs += _verified(sets, sizes, a[likely], b[likely], near)
+    return sorted(pairs)
+
+
+def _verified(
+    sets: Any, sizes: NDArray[np.int64], a: NDArray[Any], b: NDArray[Any], near: float
+) -> list[tuple[int, int, float]]:
+    """Those of the candidates that are similar enough."""
+    pairs = []
+    for first in range(0, len(a), BATCH):
+        one, other = a[first : first + BATCH], b[first : first + BATCH]
+        shared = sets[one].multiply(sets[other]).sum(axis=1)
+        similarity = shared / (sizes[one] + sizes[other] - shared)
+        for i in np.flatnonzero(similarity >= near - 1e-12).tolist():
+            low, high = sorted((int(one[i]), int(other[i])))
+            pairs.append((low, high, float(similarity[i])))
+    return pairs
+
+
+def _shingles(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The sets of shingles, end to end, as numbers that ascend with frequency in each set; and the sizes of the sets."""
+    numbers: dict[str, int] = {}
+    rows: list[int] = []
+    sizes = []
+    for text in texts:
+        shingles = {text[i : i + SHINGLE] for i in range(max(1, len(text) - SHINGLE + 1))}
+        rows += [numbers.setdefault(shingle, len(numbers)) for shingle in sorted(shingles)]
+        sizes.append(len(shingles))
+    found = np.array(rows, dtype=np.int64)
+    size = np.array(sizes, dtype=np.int64)
+    if not len(found):
+        return found, size
+    frequency = np.bincount(found)
+    rank = np.empty(len(frequency), dtype=np.int64)
+    rank[np.lexsort((np.arange(len(frequency)), frequency))] = np.arange(len(frequency))
+    ranked = rank[found]
+    return ranked[np.lexsort((ranked, np.repeat(np.arange(len(size)), size)))], size

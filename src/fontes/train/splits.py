@@ -1,0 +1,329 @@
+"""`split`: topics into training and test, without duplicates; `leakage`: what two sets of topics have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..core import InputError, ParameterError, Qrels, Topic, Topics
+from ..evaluation.tuning_folds import Groups, units_of
+from .split_duplicates import Duplicate, check_near, duplicates_of
+
+Several: TypeAlias = object  # what Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
+
+EXAMPLES = 3  # of each kind in a report
+
+
+class Part(NamedTuple):
+    """One side of a split: the topics and their judgments."""
+
+    topics: Topics
+    qrels: Qrels
+
+
+@dataclass(frozen=True, repr=False)
+class Leakage:
+    """What test topics have in common with training topics.
+
+    same       pairs with the same text, exact or normalised; `id` is the test topic, `of` the training topic
+    near       pairs whose similarity is at least `threshold` (None: not looked for)
+    documents  relevant documents of both sides: document id to (training topic ids, test topic ids)
+    """
+
+    train: int
+    test: int
+    same: tuple[Duplicate, ...]
+    near: tuple[Duplicate, ...]
+    threshold: float | None
+    documents: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The test topics that have a text or a relevant document in common with training."""
+        shared = (topic_id for _, test in self.documents.values() for topic_id in test)
+        return frozenset([*(pair.id for pair in (*self.same, *self.near)), *shared])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "train": self.train,
+            "test": self.test,
+            "threshold": self.threshold,
+            "topics": len(self.topics),
+            "same": [_plain(pair) for pair in self.same],
+            "near": [_plain(pair) for pair in self.near],
+            "documents": {d: {"train": list(train), "test": list(test)} for d, (train, test) in self.documents.items()},
+        }
+
+    def __str__(self) -> str:
+        lines = [f"leakage from {self.train:,} training topics to {self.test:,} test topics:"]
+        lines.append(self._line("the same text", {pair.id for pair in self.same}, self.same))
+        if self.threshold is not None:
+            lines.append(self._line(f"a text at {self.threshold:g} or more", {pair.id for pair in self.near}, self.near))
+        shared = {topic_id for _, test in self.documents.values() for topic_id in test}
+        lines.append(self._line("a relevant document", shared, ()))
+        return "\n".join(lines)
+
+    def _line(self, what: str, topics: set[str], pairs: Sequence[Duplicate]) -> str:
+        share = f"{len(topics) / self.test:.1%}" if self.test else "0.0%"
+        shown = ", ".join(f"{pair.id} = {pair.of}" for pair in pairs[:EXAMPLES])
+        more = ", …" if len(pairs) > EXAMPLES else ""
+        return f"  {what:<22} {len(topics):>6,} test topics  {share:>6}" + (f"  {shown}{more}" if shown else "")
+
+    def __repr__(self) -> str:
+        return f"Leakage({len(self.topics)} of {self.test} test topics)"
+
+
+@dataclass(frozen=True, repr=False)
+class Split:
+    """What `split` gives. `train` and `test` are pairs: `topics, qrels = split.train`.
+
+    duplicates  topics that were left out, each with the topic that was kept in its place (`of`)
+    leakage     what the two sides have in common all the same
+    unjudged    topics that were left out because they have no judgments
+    unknown     judged topics that were left out because they have no text
+    groups      how many groups the topics form; as many as topics where none were asked for
+    """
+
+    train: Part
+    test: Part
+    duplicates: tuple[Duplicate, ...]
+    leakage: Leakage
+    unjudged: int = 0
+    unknown: int = 0
+    groups: int = 0
+
+    def save(self, directory: str | Path) -> None:
+        """Writes train.jsonl and test.jsonl, and train.qrels and test.qrels (TREC) where there are judgments.
+
+        The directory is made where it is missing. Raises InputError where writing fails.
+        """
+        from ..data import write_qrels, write_topics
+
+        folder = Path(directory)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made ({error.strerror or error})") from None
+        for name, part in (("train", self.train), ("test", self.test)):
+            write_topics(part.topics, folder / f"{name}.jsonl")
+            if part.qrels:
+                write_qrels(part.qrels, folder / f"{name}.qrels")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: the topic ids of both sides, and the report."""
+        return {
+            "train": list(self.train.topics),
+            "test": list(self.test.topics),
+            "groups": self.groups,
+            "unjudged": self.unjudged,
+            "unknown": self.unknown,
+            "duplicates": [_plain(pair) for pair in self.duplicates],
+            "leakage": self.leakage.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        train, test = len(self.train.topics), len(self.test.topics)
+        grouped = "" if self.groups == train + test else f" in {self.groups:,} groups"
+        lines = [
+            f"{train + test:,} topics{grouped}: {train:,} for training, {test:,} for testing ({test / (train + test):.1%})"
+        ]
+        if self.unjudged:
+            lines.append(f"{self.unjudged:,} topics without judgments left out")
+        if self.unknown:
+            lines.append(f"{self.unknown:,} judged topics without text left out")
+        for kind in ("exact", "normalised", "near"):
+            pairs = [pair for pair in self.duplicates if pair.kind == kind]
+            if pairs:
+                shown = ", ".join(f"{pair.id} = {pair.of}" for pair in pairs[:EXAMPLES])
+                lines.append(f"{len(pairs):,} {kind} duplicates left out: {shown}{', …' if len(pairs) > EXAMPLES else ''}")
+        return "\n".join([*lines, str(self.leakage)])
+
+    def __repr__(self) -> str:
+        return f"Split({len(self.train.topics)} train, {len(self.test.topics)} test, {len(self.duplicates)} duplicates)"
+
+
+def split(
+    topics: Several,
+    qrels: Several | None = None,
+    test: float = 0.2,
+    *,
+    groups: Groups = None,
+    near: float | None = 0.8,
+    seed: int = 0,
+) -> Split:
+    """Divides topics into training and test, without duplicates, the same way for every order of the input.
+
+    topics  what `Topics.of` accepts, or a path. A list of Topics or of paths (`pathlib.Path`) is merged: splits that exist.
+    qrels   what `Qrels.of` accepts, a path, or a list of Qrels or paths; with them only judged topics are divided
+    test    the share of the topics, below 1, or their number, an int
+    groups  what must stay on one side: "document": topics that share a relevant document, directly or through others;
+            "conversation": topics with the same id before the last "_"; a mapping from topic id to the name of a group; or a
+            function from topic to that name
+    near    the Jaccard similarity of 5-character shingles from which on two texts are duplicates; None looks only for texts
+            that are the same but for case, white space and punctuation
+
+    Of duplicates the topic whose id comes first is kept, and a later one is left out if it is a duplicate of one that is kept.
+    A kept topic gets the judgments of the topics left out with the same text, the higher grade where they differ; not those
+    of near ones. Groups are shuffled by `seed` and go to the test side as long as they fit.
+
+    Raises InputError for an id that two texts have and for too few topics, ParameterError for parameters that cannot be.
+    """
+    check_near(near)
+    given, judged = _merged_topics(topics), _merged_qrels(qrels)
+    kept = {i: given[i] for i in sorted(given) if qrels is None or i in judged}
+    unjudged = len(given) - len(kept)
+    unknown = sum(topic_id not in given for topic_id in judged)
+    duplicates = _left_out(list(kept.values()), near)
+    judged = _with_judgments_of(judged, duplicates)
+    for pair in duplicates:
+        del kept[pair.id]
+    remaining = Topics(kept.values())
+    units = units_of(remaining, judged, groups)
+    chosen = _chosen(units, test, len(remaining), seed)
+    sides = []
+    for inside in (False, True):
+        ids = [i for i in remaining if (i in chosen) == inside]
+        rows = (row for row in judged.rows() if row[0] in remaining and (row[0] in chosen) == inside)
+        sides.append(Part(Topics(remaining[i] for i in ids), Qrels(sorted(rows))))
+    found = _leakage(sides[0], sides[1], near)
+    return Split(sides[0], sides[1], tuple(duplicates), found, unjudged, unknown, len(units))
+
+
+def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
+    """What the test topics have in common with the training topics: texts, near texts, relevant documents.
+
+    train, test  pairs (topics, qrels), each of them what `split` accepts; topics without judgments are left out. Topics alone
+                 may be given instead of a pair, as Topics or a `pathlib.Path`.
+    near         as for `split`
+
+    Raises what `split` raises.
+    """
+    check_near(near)
+    return _leakage(_part(train), _part(test), near)
+
+
+def _leakage(train: Part, test: Part, near: float | None) -> Leakage:
+    sides = [(topic, False) for topic in train.topics.values()] + [(topic, True) for topic in test.topics.values()]
+    # Both sides may use the same ids: numbers stand for the topics.
+    numbered = [replace(topic, id=str(number)) for number, (topic, _) in enumerate(sides)]
+    pairs = []
+    for pair in duplicates_of(numbered, near):
+        later, earlier = int(pair.id), int(pair.of)
+        if sides[later][1] and not sides[earlier][1]:
+            pairs.append(replace(pair, id=sides[later][0].id, of=sides[earlier][0].id))
+    pairs.sort(key=lambda pair: (-pair.similarity, pair.id, pair.of))
+    in_train, in_test = _relevant(train), _relevant(test)
+    return Leakage(
+        len(train.topics),
+        len(test.topics),
+        tuple(pair for pair in pairs if pair.kind != "near"),
+        tuple(pair for pair in pairs if pair.kind == "near"),
+        near,
+        {doc: (tuple(in_train[doc]), tuple(ids)) for doc, ids in sorted(in_test.items()) if doc in in_train},
+    )
+
+
+def _relevant(part: Part) -> dict[str, list[str]]:
+    """Document id to the topics that it is relevant for."""
+    found: dict[str, list[str]] = {}
+    for topic_id, grades in part.qrels.items():
+        for doc_id, grade in grades.items():
+            if grade >= 1:
+                found.setdefault(doc_id, []).append(topic_id)
+    return found
+
+
+def _left_out(topics: list[Topic], near: float | None) -> list[Duplicate]:
+    """For each topic that is a duplicate of one that is kept, the most similar of these."""
+    before: dict[str, list[Duplicate]] = {}
+    for pair in duplicates_of(topics, near):
+        before.setdefault(pair.id, []).append(pair)
+    left_out: dict[str, Duplicate] = {}
+    for topic in topics:
+        kept = [pair for pair in before.get(topic.id, ()) if pair.of not in left_out]
+        if kept:
+            kinds = ("exact", "normalised", "near")
+            left_out[topic.id] = min(kept, key=lambda pair: (-pair.similarity, kinds.index(pair.kind), pair.of))
+    return list(left_out.values())
+
+
+def _with_judgments_of(qrels: Qrels, duplicates: Iterable[Duplicate]) -> Qrels:
+    """The judgments, with those of topics that have the same text as another also for that one."""
+    same = {pair.id: pair.of for pair in duplicates if pair.kind != "near"}
+    if not any(topic_id in qrels for topic_id in same):
+        return qrels
+    rows = [(i, group, doc, grade) for topic, group, doc, grade in qrels.rows() for i in {topic, same.get(topic, topic)}]
+    highest: dict[tuple[str, str], int] = {}
+    for topic, _, doc, grade in rows:
+        highest[topic, doc] = max(highest.get((topic, doc), grade), grade)
+    return Qrels((topic, group, doc, highest[topic, doc]) for topic, group, doc, _ in rows)
+
+
+def _chosen(units: list[list[str]], test: float, count: int, seed: int) -> set[str]:
+    """The topics of the test side."""
+    if isinstance(test, bool) or not isinstance(test, (int, float)) or test <= 0 or (isinstance(test, float) and test >= 1):
+        raise ParameterError(f"test must be a share between 0 and 1, or a number of topics, not {test!r}")
+    wanted = test if isinstance(test, int) else max(1, round(test * count))
+    if wanted >= count:
+        raise InputError(f"{count} topics are too few to keep {wanted} for testing and leave some for training")
+    chosen: set[str] = set()
+    for i in np.random.default_rng(seed).permutation(len(units)).tolist():
+        if len(chosen) + len(units[i]) <= wanted:
+            chosen.update(units[i])
+    if not chosen:
+        raise InputError(f"no group of topics is small enough for a test side of {wanted}; give more, or other groups")
+    return chosen
+
+
+def _part(given: object) -> Part:
+    topics, qrels = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    merged, judged = _merged_topics(topics), _merged_qrels(qrels)
+    return Part(Topics(t for t in merged.values() if t.id in judged) if judged else merged, judged)
+
+
+def _merged_topics(given: object) -> Topics:
+    """Raises InputError for an id that has two texts."""
+    merged: dict[str, Topic] = {}
+    for topics in _several(given, Topics):
+        for topic in _topics(topics).values():
+            first = merged.setdefault(topic.id, topic)
+            if (first.text, first.turns) != (topic.text, topic.turns):
+                raise InputError(f"topic '{topic.id}' has two texts in what is merged; give the topics ids that differ")
+    if not merged:
+        raise InputError("there are no topics")
+    return Topics(merged.values())
+
+
+def _merged_qrels(given: object) -> Qrels:
+    if given is None:
+        return Qrels()
+    return Qrels(row for qrels in _several(given, Qrels) for row in _qrels(qrels).rows())
+
+
+def _several(given: object, kind: type[Any]) -> list[object]:
+    """A list of values or paths as it is; anything else as a list of one."""
+    if isinstance(given, (list, tuple)) and given and all(isinstance(item, (kind, os.PathLike)) for item in given):
+        return list(given)
+    return [given]
+
+
+def _topics(given: object) -> Topics:
+    from ..data import read_topics
+
+    return read_topics(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else Topics.of(given)
+
+
+def _qrels(given: object) -> Qrels:
+    from ..data import read_qrels
+
+    return read_qrels(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else Qrels.of(given)
+
+
+def _plain(pair: Duplicate) -> dict[str, Any]:
+    return {"id": pair.id, "of": pair.of, "kind": pair.kind, "similarity": round(pair.similarity, 4)}
