@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -25,14 +27,14 @@ def case(tokens: int = 11, dim: int = 24, documents: int = 40) -> tuple[np.ndarr
 @pytest.mark.parametrize("dim", [1, 24, 128])
 def test_maxsim_is_the_sum_of_the_greatest_products(tokens: int, dim: int) -> None:
     query, vectors, bounds = case(tokens, dim)
-    expected = [(query @ vectors[a:b].T).max(axis=1).sum() for a, b in zip(bounds, bounds[1:], strict=False)]
+    expected = [(query @ vectors[a:b].T).max(axis=1).sum() for a, b in itertools.pairwise(bounds)]
     np.testing.assert_allclose(maxsim(query, vectors, bounds), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_the_score_of_a_document_does_not_depend_on_the_documents_beside_it() -> None:
     query, vectors, bounds = case()
     together = maxsim(query, vectors, bounds)
-    for i, (a, b) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for i, (a, b) in enumerate(itertools.pairwise(bounds)):
         assert maxsim(query, vectors[a:b], np.array([0, b - a]))[0] == together[i]
 
 
@@ -46,7 +48,7 @@ def test_a_document_without_tokens_scores_minus_infinity() -> None:
 def test_the_best_tokens_add_up_to_the_score_bit_for_bit() -> None:
     query, vectors, bounds = case()
     scores = maxsim(query, vectors, bounds)
-    for i, (a, b) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for i, (a, b) in enumerate(itertools.pairwise(bounds)):
         places, best = best_tokens(query, vectors[a:b])
         assert np.float32(sum(best.astype(float).tolist())) == scores[i]
         assert places.tolist() == np.argmax(query @ vectors[a:b].T, axis=1).tolist()
@@ -66,7 +68,9 @@ def test_centroid_interaction_is_maxsim_of_the_centroids() -> None:
     bounds = np.array([0, 20, 21, 50])
     similarities = centroids @ padded(query)
     docs = np.array([0, 2])
-    expected = [maxsim(query, centroids[codes[bounds[d] : bounds[d + 1]]], np.array([0, bounds[d + 1] - bounds[d]]))[0] for d in docs]
+    expected = [
+        maxsim(query, centroids[codes[bounds[d] : bounds[d + 1]]], np.array([0, bounds[d + 1] - bounds[d]]))[0] for d in docs
+    ]
     found = interaction(similarities, len(query), codes, bounds, docs, -np.inf)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 

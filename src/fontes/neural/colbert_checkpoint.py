@@ -6,7 +6,7 @@ The two codes differ in a few points, each followed as its form has it:
 settings                    artifact.metadata                            config_sentence_transformers.json
 marker                      takes the place of a full stop that is       is put in after the first token
                             set before the text
-punctuation                 ids of the first token of each character     ids of the words as they are; a word that the vocabulary
+punctuation                 ids of the first token of each character     ids of the words as they are; one that the vocabulary
                                                                          lacks stands for the unknown token
 documents without settings  220 tokens                                   180 tokens
 

@@ -69,7 +69,8 @@ class Late(Stage[Topics, Run]):
             for i, of_topic in zip(asked[part], self._found(store, queries[part]), strict=True):
                 found[i] = of_topic
         bounds = np.array([0, *accumulate(len(docs) for docs, _ in found)], dtype=np.int64)
-        docs, scores = (np.concatenate(part) for part in zip(*found, strict=True)) if found else (np.zeros(0), np.zeros(0))
+        docs = np.concatenate([np.zeros(0, np.int32), *(docs.astype(np.int32) for docs, _ in found)])
+        scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in found)])
         provenance = {
             "index": str(self.index.path),
             "fingerprint": self.index.fingerprint,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -65,7 +66,7 @@ class TokenVectors:
         )
         self._whole = None if self.nbits in NBITS else _whole(folder.parent, self.meta["fingerprint"], self.nbits)
         if self._whole is None:
-            self._residuals = read_array(folder, "residuals").reshape(len(self.codes), -1)
+            self._residuals = read_array(folder, "residuals").reshape(len(self.codes), self.codec.width)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -104,7 +105,8 @@ class TokenVectors:
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
         """MaxSim of the query with each of these documents; `threads` do not change it."""
-        return scores_of(self, [query], docs, threads)[0]
+        (scores,) = scores_of(self, [query], docs, threads)
+        return np.asarray(scores)
 
     def check(self) -> None:
         """Reads every file. Raises IndexFormatError where anything is not as it was written."""
@@ -117,7 +119,10 @@ class TokenVectors:
         size = sum(file["bytes"] for file in self.meta["files"].values())
         if self._whole is not None:
             size += self._whole.info()["bytes"]
-        return {**{key: self.meta[key] for key in ("colbert", "fingerprint", "nbits", "dim", "centroids", "recall")}, "bytes": size}
+        return {
+            **{key: self.meta[key] for key in ("colbert", "fingerprint", "nbits", "dim", "centroids", "recall")},
+            "bytes": size,
+        }
 
 
 def effort(k: int) -> tuple[int, float, int]:
@@ -141,7 +146,7 @@ def scores_of(
             row[first:last] = maxsim(query, vectors, bounds)
 
     if threads == 1:
-        for first, last in zip(edges, edges[1:], strict=False):
+        for first, last in itertools.pairwise(edges):
             part(first, last)
     else:
         with ThreadPoolExecutor(threads) as pool:
@@ -280,7 +285,9 @@ def _compressed(
 
 
 def _sample(whole: Embeddings, size: int) -> NDArray[np.float32]:
-    """Vectors drawn with a fixed seed, in their order."""
+    """Vectors drawn with a fixed seed, in their order; any one where there are none."""
+    if not len(whole):
+        return np.eye(1, whole.dim, dtype=np.float32)
     rows = np.sort(np.random.default_rng(SEED).permutation(len(whole))[:size])
     return whole.decoded(rows)
 
@@ -320,7 +327,7 @@ def _recall(index: Index, colbert: ColBERT, made: TokenVectors, whole: Embedding
     if not texts or not depths:
         return {}
     queries = colbert.encode_queries(texts)
-    docs, ranks, found = np.arange(made.documents), index.ids.rank, {k: 0 for k in depths}
+    docs, ranks, found = np.arange(made.documents), index.ids.rank, dict.fromkeys(depths, 0)
     for first in range(0, len(queries), TOGETHER):
         part = queries[first : first + TOGETHER]
         for query, scores in zip(part, scores_of(_Whole(whole), part, docs, os.cpu_count() or 1), strict=True):
@@ -337,7 +344,7 @@ def _recall(index: Index, colbert: ColBERT, made: TokenVectors, whole: Embedding
 def _first_sentences(index: Index) -> list[str]:
     """The first sentences of documents drawn with a fixed seed, without their titles."""
     ids, order = index.ids, np.random.default_rng(SEED).permutation(len(index))
-    texts = []
+    texts: list[str] = []
     for doc in index.docs(ids.take(order[: 4 * QUERIES])):
         sentence = doc.text.strip().partition(". ")[0]
         if sentence and len(texts) < QUERIES:
@@ -395,7 +402,9 @@ def _alone(segment: Path, name: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise FontesError(f"{segment.parent} is being encoded by another process with the same model; wait for it") from error
+            raise FontesError(
+                f"{segment.parent} is being encoded by another process with the same model; wait for it"
+            ) from error
         yield
 
 

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 LANES = 16  # queries are padded to a multiple of it, with zeros that are not summed: vectors of 16 float32 fill a register
 
 
-def maxsim(
-    query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDArray[np.integer[Any]]
-) -> NDArray[np.float32]:
+def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
     """The score of each document for a query (Khattab and Zaharia, SIGIR 2020, equation 3).
 
     query      one row a token, (tokens, dim)
@@ -33,9 +31,7 @@ def maxsim(
     return scores
 
 
-def best_tokens(
-    query: NDArray[np.float32], vectors: NDArray[np.float32]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """For each token of the query the place of the best token of one document, and their similarity; the first of equals."""
     columns = padded(query)
     places, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)

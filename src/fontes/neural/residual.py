@@ -42,6 +42,11 @@ class Codec:
         """Bits a dimension; 0 for one that only finds centroids."""
         return len(self.weights).bit_length() - 1
 
+    @property
+    def width(self) -> int:
+        """Bytes of a packed residual."""
+        return -(-int(self.centroids.shape[1]) * self.nbits // 8)
+
     @classmethod
     def trained(cls, sample: NDArray[np.float32], count: int, nbits: int) -> Codec:
         """The codec of a sample of vectors: centroids by k-means, buckets by the quantiles of the residuals held out.
@@ -58,10 +63,9 @@ class Codec:
         return cls(centroids, np.quantile(residuals, quantiles[1:]).astype(np.float32), weights)
 
     def compress(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """The centroid of each vector, and its residual: (vectors, dim · nbits / 8) bytes, lowest dimension in the lowest bits."""
+        """The centroid of each vector, and its residual: (vectors, dim · nbits / 8) bytes, the first dimension lowest."""
         codes = nearest(self.centroids, vectors)
-        per_byte = 8 // self.nbits
-        width = -(-vectors.shape[1] // per_byte)
+        per_byte, width = 8 // self.nbits, self.width
         buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
         for first in range(0, len(vectors), ROWS):
             rows = slice(first, first + ROWS)
