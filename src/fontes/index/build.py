@@ -32,16 +32,27 @@ POSTING = 24  # bytes of memory that a posting takes at the most before it is wr
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a build is. `fraction` is None where the size of the collection is not known."""
+    """How far a build is. `fraction` is None where the size of the collection is not known.
+
+    `before` is how much of `documents` an earlier run has done, which was interrupted.
+    """
 
     documents: int
     seconds: float
     fraction: float | None
+    before: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Documents a second."""
+        return (self.documents - self.before) / max(self.seconds, 1e-9)
 
     @property
     def seconds_left(self) -> float | None:
         """The time left at the rate so far."""
-        return self.seconds * (1 / self.fraction - 1) if self.fraction else None
+        if not self.fraction or self.documents <= self.before:
+            return None
+        return self.seconds * (1 / self.fraction - 1) * self.documents / (self.documents - self.before)
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,16 @@ from ..core.values import Doc
 from ..data import docs as as_docs, read_corpus
 from ..text import Analyzer
 from .build import SCALE, Progress, Vectors, build_segment, content, memory_size
+from .embeddings import DTYPES, Embeddings, Job, encode, find
 from .files import FORMAT, VERSION, check_digests, check_sizes, commit, read_manifest, staging
 from .segment import Segment
 
 if TYPE_CHECKING:
     from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
+    from ..neural.colbert import ColBERT
+    from ..neural.dense import Dense
+    from ..neural.encoders import Encoder
+    from ..neural.late import Late
 
 
 PLACES = 1_000_000  # terms whose places an index remembers
@@ -43,7 +48,9 @@ class Index:
         self.scale: float | None = manifest["scale"]
         self.fingerprint: str = manifest["fingerprint"]
         self._manifest = manifest
-        self._segment = Segment(path / manifest["segments"][0]["name"])
+        self._folder = path / manifest["segments"][0]["name"]
+        self._segment = Segment(self._folder)
+        self._embeddings = find(self._folder)
         self._places: dict[str, int] = {}
         self.memory: dict[Any, Any] = {}  # what retrievers have worked out
 
@@ -197,6 +204,110 @@ class Index:
 
         return RM3(self, fb_docs, fb_terms, original_weight, max_df)
 
+    def encode(
+        self,
+        encoder: Encoder,
+        *,
+        dtype: str = "float32",
+        overwrite: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)`.
+
+        dtype      "float32", "float16", or "int8": whole numbers with one scale for each vector
+        overwrite  encode again where these vectors are there already; else there is nothing to do
+        progress   is called with a `Progress` as documents are done
+
+        An encoding that was interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others
+        are made of them. An index may hold the vectors of several encoders; building it anew with overwrite=True removes them.
+        Raises FontesError where the disk is full; what is encoded is kept.
+        """
+        from ..neural.encoders import document_vectors
+
+        if dtype not in DTYPES:
+            raise ParameterError(f"dtype must be float32, float16 or int8, not {dtype!r}")
+        ids = self.ids.tolist()
+        full = None
+        if dtype != "float32" and not overwrite:
+            full = next(
+                (e for e in self._found() if e.meta["fingerprint"] == encoder.fingerprint and e.dtype == "float32"), None
+            )
+
+        def vectors(first: int, last: int, tell: Any) -> Any:
+            if full is None:
+                return document_vectors(encoder, self._segment.store.read(ids[first:last], range(first, last)), tell)
+            a, b = full.rows(first, last)
+            bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
+            return full.decoded(slice(a, b)), bounds
+
+        job = Job(encoder.fingerprint, repr(encoder), encoder.dim, dtype, ids, vectors)
+        made = encode(self._folder, job, overwrite, progress)
+        self._embeddings = {**find(self._folder), **self._embeddings, job.name: made}
+
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+        """The documents' vectors by `encoder`, the most exact ones where no dtype is given.
+
+        Raises ParameterError where there are none, IndexFormatError where they are damaged.
+        """
+        fitting = self._fitting(encoder, dtype)
+        if not fitting:
+            self._embeddings = {**find(self._folder), **self._embeddings}  # another process may have made them
+            fitting = self._fitting(encoder, dtype)
+        if fitting:
+            return fitting[0]
+        for found in self._embeddings.values():
+            if isinstance(found, IndexFormatError):
+                raise found
+        remedy = f"index.encode(encoder), or fontes encode {self.path} MODEL, makes them"
+        if not self._embeddings:
+            raise ParameterError(f"{self.path} holds no vectors; {remedy}")
+        kind = f"{dtype} vectors" if dtype else "vectors"
+        held = " and ".join(f"{e.encoder} ({e.dtype}, fingerprint {e.meta['fingerprint'][:8]})" for e in self._found())
+        raise ParameterError(
+            f"{self.path} holds vectors of {held}, but no {kind} of {encoder!r} "
+            f"(fingerprint {encoder.fingerprint[:8]}); {remedy}"
+        )
+
+    def _found(self) -> list[Embeddings]:
+        return [found for found in self._embeddings.values() if isinstance(found, Embeddings)]
+
+    def _fitting(self, encoder: Encoder, dtype: str | None) -> list[Embeddings]:
+        """The sound vectors of an encoder, the most exact ones first."""
+        fitting = [e for e in self._found() if e.meta["fingerprint"] == encoder.fingerprint and dtype in (None, e.dtype)]
+        return sorted(fitting, key=lambda e: list(DTYPES).index(e.dtype))
+
+    def dense(
+        self,
+        encoder: Encoder,
+        *,
+        search: str = "flat",
+        k: int = 1000,
+        effort: int | None = None,
+        dtype: str | None = None,
+        threads: int | None = None,
+    ) -> Dense:
+        """A retriever over the vectors that `index.encode(encoder)` stored; see `fontes.Dense` for the parameters."""
+        from ..neural.dense import Dense
+
+        return Dense(self, encoder, search, k, effort, dtype, threads)
+
+    def late(
+        self,
+        colbert: ColBERT,
+        *,
+        search: str = "centroids",
+        k: int = 1000,
+        nprobe: int | None = None,
+        threshold: float | None = None,
+        candidates: int | None = None,
+        nbits: int | None = None,
+        threads: int | None = None,
+    ) -> Late:
+        """A retriever over the token vectors that `encode_late` stored; see `fontes.Late` for the parameters."""
+        from ..neural.late import Late
+
+        return Late(self, colbert, search, k, nprobe, threshold, candidates, nbits, threads)
+
     @property
     def ids(self) -> Strings:
         """The document ids, in the order in which the documents came."""
@@ -265,6 +376,10 @@ class Index:
         """Reads every file. Raises IndexFormatError where anything is not as it was written or does not fit together."""
         check_digests(self.path, self._manifest)
         self._segment.check()
+        for found in find(self._folder).values():
+            if isinstance(found, IndexFormatError):
+                raise found
+            found.check()
 
     def info(self) -> dict[str, Any]:
         """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""
@@ -282,7 +397,13 @@ class Index:
             "format": self._manifest["version"],
             "fontes": self._manifest["fontes"],
             "fingerprint": self.fingerprint,
+            "vectors": [self._vector_info(found) for found in self._found()],
         }
+
+    def _vector_info(self, found: Embeddings) -> dict[str, Any]:
+        from ..neural.ann import kept
+
+        return {**found.info(), "approximate": kept(found, self.path)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _opened, (self.path.absolute(), self.analyzer)

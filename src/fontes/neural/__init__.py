@@ -1,1 +1,5 @@
 """Neural retrieval and reranking: encoders, vector search, late interaction, rerankers."""
+
+from .dense import Dense
+
+__all__ = ["Dense"]
