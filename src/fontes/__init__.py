@@ -48,23 +48,45 @@ if TYPE_CHECKING:
         RBP as RBP,
         RR as RR,
         Bpref as Bpref,
+        Comparison as Comparison,
         Complete as Complete,
         Evaluation as Evaluation,
         IPrec as IPrec,
         Judged as Judged,
+        LearnedWeights as LearnedWeights,
         NumRel as NumRel,
         NumRelRet as NumRelRet,
         NumRet as NumRet,
         P as P,
+        Plot as Plot,
+        PowerLaw as PowerLaw,
         R as R,
+        Report as Report,
         Rprec as Rprec,
         SetF as SetF,
         SetP as SetP,
         SetR as SetR,
         Success as Success,
+        System as System,
+        Tuning as Tuning,
+        compare as compare,
         evaluate as evaluate,
+        fit_weights as fit_weights,
+        heaps as heaps,
         nDCG as nDCG,
         parse as parse,
+        plot_bm25 as plot_bm25,
+        plot_heaps as plot_heaps,
+        plot_idf as plot_idf,
+        plot_lengths as plot_lengths,
+        plot_tfidf as plot_tfidf,
+        plot_zipf as plot_zipf,
+        tune as tune,
+        zipf as zipf,
+    )
+    from .fusion import (
+        Fusion as Fusion,
+        fuse as fuse,
     )
     from .index import (
         Index as Index,
@@ -77,8 +99,20 @@ if TYPE_CHECKING:
         LearnedSparse as LearnedSparse,
         QueryLikelihood as QueryLikelihood,
     )
+    from .neural import (
+        Dense as Dense,
+    )
     from .text import (
         Analyzer as Analyzer,
+        Passages as Passages,
+        to_documents as to_documents,
+    )
+    from .train import (
+        Duplicate as Duplicate,
+        Leakage as Leakage,
+        Split as Split,
+        leakage as leakage,
+        split as split,
     )
 
 _NAMES = {
@@ -91,12 +125,16 @@ _NAMES = {
         "write_qrels write_run write_topics"
     ),
     "evaluation": (
-        "AP RBP RR Bpref Complete Evaluation IPrec Judged NumRel NumRelRet NumRet P R Rprec SetF SetP SetR "
-        "Success evaluate nDCG parse"
+        "AP RBP RR Bpref Comparison Complete Evaluation IPrec Judged LearnedWeights NumRel NumRelRet NumRet P R Report Rprec "
+        "SetF SetP SetR Success System compare evaluate fit_weights nDCG parse "
+        "Plot PowerLaw heaps plot_bm25 plot_heaps plot_idf plot_lengths plot_tfidf plot_zipf Tuning tune zipf"
     ),
+    "fusion": ("Fusion fuse"),
     "index": ("Index Progress"),
     "lexical": ("BM25 LearnedSparse RM3 TFIDF QueryLikelihood"),
-    "text": ("Analyzer"),
+    "neural": ("Dense"),
+    "text": ("Analyzer Passages to_documents"),
+    "train": ("Duplicate Leakage Split leakage split"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ..core.errors import FontesError, ParameterError
+from .commands import compare, fuse, plot, split, tune
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -38,6 +39,11 @@ Delta = Annotated[float | None, typer.Option(help="BM25 plus and l.", show_defau
 Lengths = Annotated[str, typer.Option(help="BM25: exact, or lucene for scores equal to Lucene's.")]
 
 # commands: one line here for each module in commands/: app.add_typer(fuse.commands)
+app.add_typer(split.commands)
+app.add_typer(tune.commands)
+app.add_typer(plot.commands)
+app.add_typer(compare.commands)
+app.add_typer(fuse.commands)
 
 
 @app.callback()

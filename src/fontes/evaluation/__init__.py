@@ -1,5 +1,7 @@
-"""Evaluation: measures as objects, and `evaluate`, which applies them to a run."""
+"""Evaluation: measures as objects, `evaluate`, which applies them to a run, and `compare`, which puts systems side by side."""
 
+from .comparison import compare
+from .curves import plot_bm25, plot_idf, plot_tfidf
 from .evaluation import Evaluation, evaluate
 from .measure import Measure
 from .measures import (
@@ -24,6 +26,12 @@ from .measures import (
     nDCG,
 )
 from .names import parse
+from .plots import Plot
+from .plots_index import PowerLaw, heaps, plot_heaps, plot_lengths, plot_zipf, zipf
+from .report import Comparison, Report, System
+from .tuning import tune
+from .tuning_result import Tuning
+from .weights import Fold, LearnedWeights, fit_weights
 
 __all__ = [
     "AP",
@@ -31,22 +39,41 @@ __all__ = [
     "RBP",
     "RR",
     "Bpref",
+    "Comparison",
     "Complete",
     "Evaluation",
+    "Fold",
     "IPrec",
     "Judged",
+    "LearnedWeights",
     "Measure",
     "NumRel",
     "NumRelRet",
     "NumRet",
     "P",
+    "Plot",
+    "PowerLaw",
     "R",
+    "Report",
     "Rprec",
     "SetF",
     "SetP",
     "SetR",
     "Success",
+    "System",
+    "Tuning",
+    "compare",
     "evaluate",
+    "fit_weights",
+    "heaps",
     "nDCG",
     "parse",
+    "plot_bm25",
+    "plot_heaps",
+    "plot_idf",
+    "plot_lengths",
+    "plot_tfidf",
+    "plot_zipf",
+    "tune",
+    "zipf",
 ]
