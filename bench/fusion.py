@@ -49,13 +49,17 @@ def main() -> None:
 
 
 def agreement(given: Any) -> None:
-    """Scores of every method and normalisation, ours and ranx's, on real runs; lists with one score throughout left out."""
+    """Scores of every method and normalisation, ours and ranx's, on real runs.
+
+    Topics with a list of one score throughout are left out; by rank also those with equal scores in a list, which ranx ranks
+    in an order of its own.
+    """
     from harness import table
 
     import fontes as ft
 
     for title, runs in (("checkthat25_4b, 4 development runs", dev_runs(given.data)), ("scifact, 3 runs", scifact(given.data))):
-        alike = constant(runs)
+        alike, tied = uneven(runs)
         runs = [ft.Run.of({t: dict(r) for t, r in run.to_dict().items() if t not in alike}) for run in runs]
         weights = [0.5, 0.2, 0.2, 0.1][: len(runs)]
         rows = []
@@ -64,17 +68,25 @@ def agreement(given: Any) -> None:
                 for norm in [None] if method in BY_RANK else NORMS:
                     ours = ft.fuse(*runs, method=method, normalize=norm, weights=weights if method == "wsum" else None)
                     theirs = ranx.fused(method, norm, weights, len(runs))
-                    rows.append([f"{method}, {norm or 'none'}", *compared(ours.to_dict(), theirs)])
+                    out = tied if method in BY_RANK or norm == "rank" else set()
+                    kept = {topic: ranking for topic, ranking in ours.to_dict().items() if topic not in out}
+                    rows.append([f"{method}, {norm or 'none'}", len(kept), *compared(kept, theirs)])
         table(
             f"{title}: {len(runs[0])} topics, {len(alike)} left out (a list with one score throughout)",
-            ["method, normalisation", "documents", "greatest relative difference", "topics in another order, ties apart"],
+            [
+                "method, normalisation",
+                "topics",
+                "documents",
+                "greatest relative difference",
+                "topics in another order, ties apart",
+            ],
             rows,
         )
 
 
 def compared(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> list[Any]:
     documents, furthest, swapped = 0, 0.0, 0
-    if ours.keys() != theirs.keys() or any(ours[t].keys() != theirs[t].keys() for t in ours):
+    if any(ours[t].keys() != theirs[t].keys() for t in ours):
         return ["differ", "", ""]
     for topic, ranking in ours.items():
         documents += len(ranking)
@@ -198,9 +210,11 @@ def scifact(data: Path) -> list[Any]:
         return [(stage % 100)(topics).with_(documents=None) for stage in (index.bm25(), index.tfidf(), index.ql())]
 
 
-def constant(runs: Sequence[Any]) -> set[str]:
-    """The topics for which a run has one score throughout: there the normalisations differ, see the guide."""
-    return {t for run in runs for t, r in run.to_dict().items() if len(set(r.values())) < 2}
+def uneven(runs: Sequence[Any]) -> tuple[set[str], set[str]]:
+    """The topics for which a run has one score throughout, and those for which it has some score twice."""
+    lists = [(topic, list(ranking.values())) for run in runs for topic, ranking in run.to_dict().items()]
+    alike = {topic for topic, scores in lists if len(set(scores)) < 2}
+    return alike, {topic for topic, scores in lists if len(set(scores)) < len(scores)}
 
 
 def made(count: int) -> list[Any]:

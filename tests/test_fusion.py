@@ -251,8 +251,17 @@ def test_max_needs_a_positive_best_score() -> None:
         fuse(A, {"q": {"b": -1.0, "c": -2.0}}, method="combsum", normalize="max")
 
 
-# ranx 0.3.21 on the four development runs, topic dev:16, with the weights 0.5, 0.2, 0.2, 0.1 for wsum.
-RANX: dict[tuple[str, str | None], dict[str, float]] = {}
+# ranx 0.3.21 on the four development runs, topic dev:16 (wsum with 0.5, 0.2, 0.2, 0.1): the first two documents and the last.
+RANX: dict[tuple[str, str | None], dict[str, float]] = {
+    ("rrf", None): {"hg3xpej0": 0.048915917503966164, "styavbvi": 0.047371031746031744, "ktv6fk7q": 0.014285714285714285},
+    ("isr", None): {"hg3xpej0": 6.75, "25aj8rj5": 1.0, "ktv6fk7q": 0.01},
+    ("borda", None): {"hg3xpej0": 61.0, "styavbvi": 57.5, "66g5lpm6": 30.0},
+    ("wsum", "min-max"): {"59up4v56": 0.538888888888889, "styavbvi": 0.5388888888888889, "ktv6fk7q": 0.0},
+    ("wsum", "max"): {"styavbvi": 0.5700000000000001, "59up4v56": 0.56, "ktv6fk7q": 0.020000000000000004},
+    ("combmnz", "z"): {"hg3xpej0": 12.140912149308225, "styavbvi": 4.177863742936749, "jrqlhjsm": -4.732485182895111},
+    ("combmin", "sum"): {"25aj8rj5": 0.2, "3qvh482o": 0.2, "nksd3wuw": 0.0},
+    ("combmax", "rank"): {"25aj8rj5": 1.0, "hg3xpej0": 1.0, "ktv6fk7q": 0.09999999999999998},
+}
 
 
 @pytest.mark.parametrize(("method", "normalize"), RANX, ids=str)
@@ -260,6 +269,5 @@ def test_real_runs_fuse_as_ranx_fuses_them(method: str, normalize: str | None, s
     runs = [read_run(path) for path in sorted((shared / "checkthat25_4b" / "runs").glob("dev.*"))]
     weights = [0.5, 0.2, 0.2, 0.1] if method == "wsum" else None
     fused = fuse(*runs, method=method, normalize=normalize, weights=weights)
-    assert fused["dev:16"].ids[:1] == list(RANX[method, normalize])[:1]
     got = fused.to_dict()["dev:16"]
     assert {doc: got[doc] for doc in RANX[method, normalize]} == pytest.approx(RANX[method, normalize], rel=1e-6)

@@ -42,12 +42,11 @@ class Pairs:
     def of(cls, runs: Sequence[Run]) -> Pairs:
         """The union of at least one run."""
         topics, numbers = _topics(runs)
-        ids, maps = _ids(runs)
+        ids, codes = _codes(runs)
         names, documents = len(topics), max(len(ids), 1)
-        rank = ids.rank.astype(np.int64)
         keys = [
-            np.repeat(own * documents, np.diff(run.bounds)) + rank[run.codes if to is None else to[run.codes]]
-            for run, own, to in zip(runs, numbers, maps, strict=True)
+            np.repeat(own * documents, np.diff(run.bounds)) + ids.rank[docs]
+            for run, own, docs in zip(runs, numbers, codes, strict=True)
         ]
         pairs, place = _unique(np.concatenate(keys), names * documents)
         ends = np.cumsum([len(k) for k in keys])[:-1]
@@ -131,19 +130,26 @@ def _topics(runs: Sequence[Run]) -> tuple[Topics, list[Ints]]:
     return Topics(found.values()), numbers
 
 
-def _ids(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32] | None]]:
-    """One table of document ids, and for each run the position in it of each of its codes, None where that is the same."""
+def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
+    """One table of document ids, and for each run its documents as positions in it."""
     tables = [run.ids for run in runs]
     if all(table is tables[0] for table in tables):
-        return tables[0], [None] * len(runs)
+        return tables[0], [run.codes for run in runs]
     places: dict[str, int] = {}
-    maps: list[NDArray[np.int32] | None] = []
+    codes = []
     for run in runs:
-        used = np.flatnonzero(np.bincount(run.codes, minlength=len(run.ids)))
-        to = np.zeros(len(run.ids), dtype=np.int32)
-        to[used] = [places.setdefault(doc_id, len(places)) for doc_id in run.ids.take(used)]
-        maps.append(to)
-    return Strings.of(places), maps
+        used, at = _used(run)
+        to = [places.setdefault(doc_id, len(places)) for doc_id in run.ids.take(used)]
+        codes.append(np.array(to, dtype=np.int32)[at])
+    return Strings.of(places), codes
+
+
+def _used(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The codes that the run uses, and for each row which of them it has."""
+    if run.rows < len(run.ids) // 8:  # as for one topic of a large index, where a pass over the table is the longer way
+        return np.unique(run.codes, return_inverse=True)
+    used = np.bincount(run.codes, minlength=len(run.ids)) > 0
+    return np.flatnonzero(used), (np.cumsum(used) - 1)[run.codes]
 
 
 def _unique(keys: Ints, end: int) -> tuple[Ints, Ints]:

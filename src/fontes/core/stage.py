@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from .errors import ParameterError, PipelineError
+from .pairs import Pairs
 from .run import Ranking, Run
-from .strings import Strings
 from .values import Explanation, Topic, Topics
 
 A = TypeVar("A")
@@ -279,46 +279,8 @@ def _summed(runs: list[Run], weights: list[float]) -> Run:
     """The weighted sum of runs over the same topics, in float64 in the order of the runs."""
     if any(list(run.topics) != list(runs[0].topics) for run in runs):
         raise PipelineError("+ sums runs over the same topics in the same order; one of the stages gives others")
-    tables = [run.ids for run in runs]
-    if all(table is tables[0] for table in tables):
-        ids, maps = tables[0], [np.arange(len(tables[0]), dtype=np.int32)] * len(runs)
-    else:
-        ids, maps = _joined(runs)
-    total = np.zeros(len(ids), dtype=np.float64)
-    seen = np.zeros(len(ids), dtype=bool)
-    numbers, codes, scores = [], [], []
-    for i in range(len(runs[0].topics)):
-        touched = []
-        for run, weight, to in zip(runs, weights, maps, strict=True):
-            rows = slice(int(run.bounds[i]), int(run.bounds[i + 1]))
-            here = to[run.codes[rows]]
-            total[here] += weight * run.scores[rows].astype(np.float64)
-            touched.append(here[~seen[here]])
-            seen[here] = True
-        found = np.concatenate(touched)
-        numbers.append(np.full(len(found), i, dtype=np.int64))
-        codes.append(found)
-        scores.append(total[found].astype(np.float32))
-        total[found] = 0.0
-        seen[found] = False
-    return Run.from_columns(
-        runs[0].topics,
-        ids,
-        np.concatenate(numbers) if numbers else np.zeros(0, dtype=np.int64),
-        np.concatenate(codes) if codes else np.zeros(0, dtype=np.int32),
-        np.concatenate(scores) if scores else np.zeros(0, dtype=np.float32),
-        documents=next((r.documents for r in runs if r.documents is not None), None),
-        provenance={"parts": [r.provenance for r in runs]},
-    )
-
-
-def _joined(runs: list[Run]) -> tuple[Strings, list[Any]]:
-    """One table of the ids in use, and for each run the place in it of each of its codes."""
-    places: dict[str, int] = {}
-    maps = []
-    for run in runs:
-        used = np.unique(run.codes)
-        to = np.full(len(run.ids), -1, dtype=np.int32)
-        to[used] = [places.setdefault(doc_id, len(places)) for doc_id in run.ids.take(used)]
-        maps.append(to)
-    return Strings.of(places), maps
+    pairs = Pairs.of(runs)
+    total = np.zeros(len(pairs), dtype=np.float64)
+    for run, weight, places in zip(runs, weights, pairs.places, strict=True):
+        total[places] += weight * run.scores.astype(np.float64)
+    return pairs.run(total, {"parts": [run.provenance for run in runs]})
