@@ -94,7 +94,7 @@ def tune(
 
 
 class _Search:
-    """Settings that are scored once, with the values of all topics, in the order of the qrels."""
+    """Settings that are scored once, with the values of all topics."""
 
     def __init__(self, maker: Maker, topics: Topics, qrels: Qrels, measure: Measure) -> None:
         self.trials: list[Trial] = []
@@ -183,7 +183,7 @@ def _measure(given: str | Measure) -> Measure:
 
 
 def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
-    """The topics that have judgments, in the order of the qrels, and the qrels."""
+    """The topics that have judgments, and the judgments, both in the order of the ids, whatever order they came in."""
     from ..data import read_qrels, read_topics
 
     given = read_topics(os.fspath(topics)) if isinstance(topics, (str, os.PathLike)) else Topics.of(topics)
@@ -196,7 +196,8 @@ def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
             f"{len(missing)} of the {len(judged)} judged topics are not among the topics, the first is '{missing[0]}'; "
             f"give the topics that belong to the qrels"
         )
-    return Topics(given[topic_id] for topic_id in judged), judged
+    ordered = Qrels(sorted(judged.rows()))
+    return Topics(given[topic_id] for topic_id in ordered), ordered
 
 
 def _count(method: str, trials: int | None) -> int:

@@ -27,7 +27,7 @@ NEAR_EDGE = 0.02  # of a range without steps
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A setting that was scored. `values` are the measure of each topic, float64, in the order of the qrels."""
+    """A setting that was scored. `values` are the measure of each topic, float64, in the order of the ids."""
 
     params: Setting
     values: Floats = field(repr=False)
@@ -43,7 +43,7 @@ class Fold:
     """A fold that was held out.
 
     params   what was chosen on the other folds
-    topics   the places of the fold's topics in the qrels, int64
+    topics   the places of the fold's topics in `Tuning.topic_ids`, int64
     values   the measure of each of them under `params`, float64
     chosen   the mean over the other folds under `params`, which chose them
     default  the mean over the fold's topics with the parameters as they were given, or None
@@ -65,12 +65,14 @@ class Fold:
 class Tuning:
     """The result of `tune`.
 
-    stage    the stage with the final parameters: those with the best mean over all topics
-    trials   all settings that were scored
-    folds    what was chosen without each fold, and how it did on it
-    default  the parameters as given, and `default_values` the measure of each topic under them; None for a function of which
-             some parameter has no default
-    seconds  all of it
+    topic_ids  the judged topics, in the order of their ids; `units` has the number of the group of each
+    space      the values of each parameter, as they were read
+    trials     all settings that were scored
+    folds      what was chosen without each fold, and how it did on it
+    stage      the stage with the final parameters: those with the best mean over all topics
+    default    the parameters as given, and `default_values` the measure of each topic under them; None for a function of
+               which some parameter has no default
+    seconds    all of it
     """
 
     measure: Measure
