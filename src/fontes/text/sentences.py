@@ -1,0 +1,89 @@
+"""Where sentences begin and end: spaCy's trained pipelines and nupunkt, loaded where they are used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from ..core.errors import MissingExtraError, ParameterError
+from ..core.strings import SURROGATE
+
+Spans = list[tuple[int, int]]
+
+LONGEST = 100_000  # characters that spaCy is given at once; longer texts are cut at white space
+GAP = re.compile(r"\s")
+
+
+@cache
+def sentences(name: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
+    """A function from texts to the sentences of each, as (first character, end), in order and without overlap.
+
+    name   "nupunkt", or "spacy:MODEL", of which only the SentenceRecognizer is run, or the parser where the model has none
+
+    Raises ParameterError for an unknown name, MissingExtraError where the library is missing.
+    """
+    if name == "nupunkt":
+        return _nupunkt()
+    library, _, model = name.partition(":")
+    if library != "spacy" or not model:
+        raise ParameterError(f"no way to find sentences is called '{name}'; there are nupunkt and spacy:MODEL")
+    return _spacy(model)
+
+
+def _nupunkt() -> Callable[[Sequence[str]], Iterator[Spans]]:
+    try:
+        import nupunkt
+    except ImportError as e:
+        raise MissingExtraError.of("nupunkt", "sentences", "finding sentences with 'nupunkt'") from e
+    return lambda texts: (list(nupunkt.sent_spans(text)) for text in texts)
+
+
+def _spacy(model: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
+    pipeline = _pipeline(model)
+
+    def found(texts: Sequence[str]) -> Iterator[Spans]:
+        # spaCy refuses lone surrogates; U+FFFD is as long.
+        pieces = (
+            (SURROGATE.sub("\ufffd", text[a:b]), (n, a)) for n, text in enumerate(texts) for a, b in pairwise(_edges(text))
+        )
+        spans: list[Spans] = [[] for _ in texts]
+        for doc, (n, start) in pipeline.pipe(pieces, as_tuples=True, batch_size=64):
+            spans[n] += [(start + s.start_char, start + s.end_char) for s in doc.sents]
+        return iter(spans)
+
+    return found
+
+
+def _pipeline(model: str) -> Any:
+    """The part of a spaCy pipeline that finds sentences."""
+    try:
+        import spacy
+    except ImportError as e:
+        raise MissingExtraError.of("spacy", "spacy", f"finding sentences with 'spacy:{model}'") from e
+    try:
+        pipeline = spacy.load(model)
+    except OSError as e:
+        raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}") from e
+    for parts in (("senter",), ("sentencizer",), ("tok2vec", "transformer", "parser")):
+        if parts[-1] in pipeline.component_names:
+            present = [part for part in parts if part in pipeline.component_names]
+            pipeline.select_pipes(enable=[part for part in present if part in pipeline.pipe_names])
+            for part in present:
+                if part not in pipeline.pipe_names:
+                    pipeline.enable_pipe(part)
+            return pipeline
+    raise ParameterError(f"spaCy's model '{model}' finds no sentences; take one with a senter, a sentencizer or a parser")
+
+
+def _edges(text: str) -> list[int]:
+    """Where the pieces of a text that spaCy is given begin, and where the last one ends."""
+    edges = [0]
+    while len(text) - edges[-1] > LONGEST:
+        gap = GAP.search(text, edges[-1] + LONGEST)
+        if gap is None:
+            break
+        edges.append(gap.end())
+    return [*edges, len(text)]
