@@ -33,6 +33,7 @@ class Leakage:
     same       pairs with the same text, exact or normalised; `id` is the test topic, `of` the training topic
     near       pairs whose similarity is at least `threshold` (None: not looked for)
     documents  relevant documents of both sides: document id to (training topic ids, test topic ids)
+    judged     whether both sides have judgments, without which no documents are known
     """
 
     train: int
@@ -41,6 +42,7 @@ class Leakage:
     near: tuple[Duplicate, ...]
     threshold: float | None
     documents: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+    judged: bool
 
     @property
     def topics(self) -> frozenset[str]:
@@ -66,14 +68,13 @@ class Leakage:
         if self.threshold is not None:
             lines.append(self._line(f"a text at {self.threshold:g} or more", {pair.id for pair in self.near}, self.near))
         shared = {topic_id for _, test in self.documents.values() for topic_id in test}
-        lines.append(self._line("a relevant document", shared, ()))
+        if self.judged:
+            lines.append(self._line("a relevant document", shared, ()))
         return "\n".join(lines)
 
     def _line(self, what: str, topics: set[str], pairs: Sequence[Duplicate]) -> str:
         share = f"{len(topics) / self.test:.1%}" if self.test else "0.0%"
-        shown = ", ".join(f"{pair.id} = {pair.of}" for pair in pairs[:EXAMPLES])
-        more = ", …" if len(pairs) > EXAMPLES else ""
-        return f"  {what:<22} {len(topics):>6,} test topics  {share:>6}" + (f"  {shown}{more}" if shown else "")
+        return f"  {what:<22} {len(topics):>6,} test topic{' ' if len(topics) == 1 else 's'}  {share:>6}  {_examples(pairs)}".rstrip()
 
     def __repr__(self) -> str:
         return f"Leakage({len(self.topics)} of {self.test} test topics)"
@@ -134,14 +135,13 @@ class Split:
             f"{train + test:,} topics{grouped}: {train:,} for training, {test:,} for testing ({test / (train + test):.1%})"
         ]
         if self.unjudged:
-            lines.append(f"{self.unjudged:,} topics without judgments left out")
+            lines.append(f"{_counted(self.unjudged, 'topic')} without judgments left out")
         if self.unknown:
-            lines.append(f"{self.unknown:,} judged topics without text left out")
+            lines.append(f"{_counted(self.unknown, 'judged topic')} without text left out")
         for kind in ("exact", "normalised", "near"):
             pairs = [pair for pair in self.duplicates if pair.kind == kind]
             if pairs:
-                shown = ", ".join(f"{pair.id} = {pair.of}" for pair in pairs[:EXAMPLES])
-                lines.append(f"{len(pairs):,} {kind} duplicates left out: {shown}{', …' if len(pairs) > EXAMPLES else ''}")
+                lines.append(f"{_counted(len(pairs), f'{kind} duplicate')} left out: {_examples(pairs)}")
         return "\n".join([*lines, str(self.leakage)])
 
     def __repr__(self) -> str:
@@ -178,6 +178,8 @@ def split(
     given, judged = _merged_topics(topics), _merged_qrels(qrels)
     kept = {i: given[i] for i in sorted(given) if qrels is None or i in judged}
     unjudged = len(given) - len(kept)
+    if not kept:
+        raise InputError("none of the topics has judgments; do topics and qrels belong together?")
     unknown = sum(topic_id not in given for topic_id in judged)
     duplicates = _left_out(list(kept.values()), near)
     judged = _with_judgments_of(judged, duplicates)
@@ -226,6 +228,7 @@ def _leakage(train: Part, test: Part, near: float | None) -> Leakage:
         tuple(pair for pair in pairs if pair.kind == "near"),
         near,
         {doc: (tuple(in_train[doc]), tuple(ids)) for doc, ids in sorted(in_test.items()) if doc in in_train},
+        bool(train.qrels and test.qrels),
     )
 
 
@@ -323,6 +326,14 @@ def _qrels(given: object) -> Qrels:
     from ..data import read_qrels
 
     return read_qrels(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else Qrels.of(given)
+
+
+def _examples(pairs: Sequence[Duplicate]) -> str:
+    return ", ".join(f"{pair.id} = {pair.of}" for pair in pairs[:EXAMPLES]) + (", …" if len(pairs) > EXAMPLES else "")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _plain(pair: Duplicate) -> dict[str, Any]:
