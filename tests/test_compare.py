@@ -218,6 +218,7 @@ def test_a_shared_prefix_is_run_once_on_the_judged_topics_alone(index: ft.Index)
 def test_a_sum_and_weights_over_shared_parts_give_the_same_as_alone(index: ft.Index) -> None:
     first = Counting(index)
     stages = [first, 0.5 * first, first + index.tfidf(), (first >> Reverse()) * 2 + first, first >> (Reverse() + Reverse(2))]
+    stages += [ft.fuse(first, first >> Reverse()), ft.fuse(first % 2, index.tfidf(), weights=[1, 2], method="wsum")]
     report = ft.compare({str(i): stage for i, stage in enumerate(stages)}, TOPICS, JUDGED, "AP")
     assert sorted(calls) == [("first", 3), ("reverse 1", 3), ("reverse 2", 3)]
     for i, stage in enumerate(stages):

@@ -14,6 +14,7 @@ from typing import Any
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
 from ..core.stage import Cut, Scaled, Sum, gives, takes
 from ..core.values import Documents
+from ..fusion import Fusion
 from .cache import Cache, digest, key_of, topic_facts
 
 ENDINGS = (".gz", ".run", ".trec", ".txt", ".tsv", ".res")
@@ -183,18 +184,24 @@ class Searches:
         return digest([topic_facts(topic) for topic in self.topics.values()])
 
     def _with_parts_done(self, stage: Stage[Any, Any], before: Steps) -> tuple[Stage[Any, Any], float]:
-        """A weighted stage or a sum whose parts have their runs already, and how many seconds these took."""
+        """A weighted stage, a sum or a fusion whose parts have been run, and how many seconds these took."""
         match stage:
             case Scaled():
-                output = self.output((*before, *_steps(stage.stage)))
-                assert isinstance(output.value, Run)
-                done = _Done(output.value, takes(stage.stage))
-                return Scaled(done, stage.weight), output.seconds - self.output(before).seconds
+                done, seconds = self._done(stage.stage, before)
+                return Scaled(done, stage.weight), seconds
             case Sum():
-                # A sum weights its parts itself, so the run that is known is that of the part without its weight.
+                # A sum weights its parts itself, so what is run is the part without its weight.
                 parts = [self._with_parts_done(p if isinstance(p, Scaled) else Scaled(p, 1.0), before) for p in stage.stages]
                 return Sum(tuple(part for part, _ in parts)), sum(seconds for _, seconds in parts)
+            case Fusion():
+                parts = [self._done(part, before) for part in stage.stages]
+                return stage.with_(stages=tuple(part for part, _ in parts)), sum(seconds for _, seconds in parts)
         return stage, 0.0
+
+    def _done(self, stage: Stage[Any, Run], before: Steps) -> tuple[Stage[Any, Any], float]:
+        output = self.output((*before, *_steps(stage)))
+        assert isinstance(output.value, Run)
+        return _Done(output.value, takes(stage)), output.seconds - self.output(before).seconds
 
 
 @dataclass(frozen=True)
