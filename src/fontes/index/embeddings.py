@@ -168,6 +168,7 @@ def encode(segment: Path, job: Job, overwrite: bool, progress: Callable[[Progres
         existing = find(segment).get(job.name)
         if isinstance(existing, Embeddings) and not overwrite:
             shutil.rmtree(draft, ignore_errors=True)
+            _tidy(existing.folder, job)
             return existing
         return _encoded(segment, draft, job, progress)
     finally:
@@ -318,15 +319,12 @@ class Journal:
             )
             _sync(file)
         _sync_folder(draft)
-        older = [f for f in segment.iterdir() if (m := FOLDER.fullmatch(f.name)) and m[1] == self._job.name]
-        number = 1 + max((int(f.name.rpartition("-")[2]) for f in older), default=0)
+        latest = _latest(segment).get(self._job.name)
+        number = 1 + int(latest.name.rpartition("-")[2]) if latest else 1
         folder = segment / f"vectors-{self._job.name}-{number}"
         draft.rename(folder)
         _sync_folder(segment)
-        for name in (*PARTS[1:], "journal", "facts.json"):
-            (folder / name).unlink()
-        for old in older:
-            shutil.rmtree(old, ignore_errors=True)
+        _tidy(folder, self._job)
         return folder
 
     def close(self) -> None:
@@ -369,6 +367,16 @@ class Journal:
         except (OSError, ValueError, TypeError):
             pass
         return blocks
+
+
+def _tidy(folder: Path, job: Job) -> None:
+    """Removes what is no longer needed: the journal, and older vectors of the same name."""
+    with contextlib.suppress(OSError):
+        for name in (*PARTS[1:], "journal", "facts.json"):
+            (folder / name).unlink(missing_ok=True)
+        for other in folder.parent.glob(f"vectors-{job.name}-*"):
+            if other != folder:
+                shutil.rmtree(other, ignore_errors=True)
 
 
 def _digest(facts: dict[str, Any], files: dict[str, Any]) -> str:
