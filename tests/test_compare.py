@@ -324,6 +324,32 @@ def test_the_cache_drops_what_was_used_longest_ago(index: ft.Index, tmp_path: Pa
     assert sorted(p.stem[0] for p in cache.folder.rglob("*.npz")) == ["0", "3", "4"]
 
 
+def test_a_cache_deletes_no_file_but_its_own(index: ft.Index, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    (mine / "ab").mkdir(parents=True)
+    (mine / "ab" / "data.npz").write_bytes(b"x" * 100)
+    (mine / "ab" / "notes.txt").write_bytes(b"x" * 100)
+    left = mine / "ab" / f".{'a' * 64}.npz.1-1.tmp"
+    left.write_bytes(b"x")
+    from fontes.evaluation.cache import Cache
+
+    cache = Cache(mine, limit=0)
+    run = Counting(index)(TOPICS)
+    cache.store("c" * 64, run, run.topics)
+    cache.trim()
+    assert sorted(path.name for path in mine.rglob("*.*")) == ["data.npz", "notes.txt"]
+
+
+def test_a_user_folder_that_cannot_be_written_is_done_without(
+    index: ft.Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="runs are not kept: .*; FONTES_CACHE names another folder"):
+        report = ft.compare({"a": Counting(index)}, TOPICS, JUDGED, "AP")
+    assert report.mean("a", "AP") > 0
+
+
 def test_a_rerankers_report_has_the_recall_of_its_candidates(index: ft.Index) -> None:
     first = index.bm25()
     report = ft.compare(
@@ -475,3 +501,51 @@ def test_the_interval_of_a_difference_is_that_of_the_bootstrap() -> None:
         low, high = statistics.bootstrap(values[:, [1]] - values[:, [0]], 0.95, seed=2)
         assert (one.low, one.high) == pytest.approx((low[0], high[0]))
         assert not math.isnan(one.low)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with judgments and two runs, which is the current one."""
+    ft.write_qrels(QRELS, tmp_path / "qrels.txt")
+    ft.write_run(GOOD, tmp_path / "good.run")
+    ft.write_run(BAD, tmp_path / "bad.run")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_fontes(*arguments: str) -> Any:
+    from typer.testing import CliRunner
+
+    from fontes.app.cli import app
+
+    return CliRunner().invoke(app, ["compare", "qrels.txt", *arguments])
+
+
+def test_the_command_prints_what_the_report_prints(files: Path) -> None:
+    result = run_fontes("good.run", "bad.run", "--measures", "RR,nDCG(gain='exp')@5,P(rel=2)@1", "--baseline", "bad.run")
+    measures = [ft.RR, ft.nDCG(gain="exp") @ 5, ft.P(rel=2) @ 1]
+    report = ft.compare(["good.run", "bad.run"], None, "qrels.txt", measures, baseline="bad")
+    assert result.output == f"{report}\n"
+    assert not (files / "cache").exists()
+
+
+def test_the_command_prints_json_and_writes_all_forms(files: Path) -> None:
+    result = run_fontes(
+        "good.run", "bad.run", "-m", "AP", "--json", "-o", "r.md", "-o", "r.tex", "--test", "wilcoxon", "--alpha", "0.1"
+    )
+    facts = json.loads(result.output)
+    assert (facts["test"], facts["alpha"], list(facts["systems"])) == ("wilcoxon", 0.1, ["good", "bad"])
+    assert "| a | good |" in (files / "r.md").read_text(encoding="utf-8")
+    assert r"\toprule" in (files / "r.tex").read_text(encoding="utf-8")
+
+
+def test_the_command_says_what_is_wrong(files: Path) -> None:
+    for arguments, message in {
+        ("good.run", "--baseline", "best"): "the baseline 'best' is none of the systems; there are good",
+        ("good.run", "--test", "z"): "unknown test 'z'",
+        ("none.run",): "none.run: there is no such file",
+        ("good.run", "-m", ""): "there is no measure to compare by",
+    }.items():
+        result = run_fontes(*arguments)
+        assert isinstance(result.exception, ft.FontesError)
+        assert message in str(result.exception)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import sys
 import warnings
 import zipfile
@@ -25,6 +26,7 @@ from ..data.files import write
 
 LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
 LAYOUT = 1  # of the files
+OURS = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # the runs, and what a process left that was killed while writing one
 DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
@@ -114,7 +116,9 @@ class Cache:
         if not self._written:
             return
         files = []
-        for path in self.folder.glob("*/*.npz"):
+        for path in self.folder.glob("[0-9a-f][0-9a-f]/*"):
+            if not OURS.fullmatch(path.name):
+                continue
             with contextlib.suppress(OSError):
                 facts = path.stat()
                 files.append((facts.st_mtime_ns, facts.st_size, path))

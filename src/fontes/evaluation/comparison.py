@@ -72,6 +72,8 @@ def compare(
     beside = {measure: _judged(measure, deepest) for measure in wanted}
     evaluations = {name: evaluate(m.run, judged, [*wanted, *filter(None, beside.values())]) for name, m in made.items()}
     values = {measure: np.stack([e.array(measure) for e in evaluations.values()], axis=1) for measure in wanted}
+    for array in values.values():
+        array.setflags(write=False)
     table = _Values.of(values, list(made), method.seed)
     return Report(
         systems={name: _system(name, m, evaluations[name], judged) for name, m in made.items()},
