@@ -210,7 +210,7 @@ def check(folder: Path, name: str, texts: Sequence[str], theirs: Sequence[Sequen
     from fontes import Index, Topic, Topics
 
     index = Index.open(folder / "fontes")
-    ranked = index.bm25(k1=K1, b=B, k=2000, **FORMULAS.get(name, {}))(Topics(Topic(str(i), t) for i, t in enumerate(texts)))
+    ranked = index.bm25(**{"k1": K1, "b": B, **FORMULAS[name]}, k=2000)(Topics(Topic(str(i), t) for i, t in enumerate(texts)))
     pairs, same, total = [], 0, 0
     for ours, some in zip(ranked.to_dict().values(), theirs, strict=True):
         least = sorted(ours.values(), reverse=True)[:1000][-1] * (1 - 1e-4) if ours else 0
