@@ -86,9 +86,10 @@ def test_centroids_below_the_threshold_do_not_count() -> None:
 @pytest.mark.parametrize("dim", [16, 30])
 def test_residuals_come_back_as_the_value_of_their_bucket(nbits: int, dim: int) -> None:
     vectors = unit(np.random.default_rng(5), 600, dim)
-    codec = Codec.trained(vectors, 16, nbits)
+    codec = Codec.fitted(kmeans(vectors, 16), vectors, nbits)
     assert codec.nbits == nbits
-    codes, packed = codec.compress(vectors)
+    codes = nearest(codec.centroids, vectors)
+    packed = codec.compress(vectors, codes)
     assert packed.shape == (600, -(-dim * nbits // 8))
     residuals = vectors - codec.centroids[codes]
     # As ColBERT's codec: torch.bucketize puts a value into the bucket of the cutoffs below it.
@@ -100,16 +101,17 @@ def test_residuals_come_back_as_the_value_of_their_bucket(nbits: int, dim: int) 
 
 def test_more_bits_come_nearer_to_the_vectors() -> None:
     vectors = unit(np.random.default_rng(5), 2000, 32)
-    errors = []
+    centroids = kmeans(vectors, 32)
+    codes, errors = nearest(centroids, vectors), []
     for nbits in (1, 2, 4):
-        codec = Codec.trained(vectors, 32, nbits)
-        errors.append(float(np.linalg.norm(codec.decompress(*codec.compress(vectors)) - vectors, axis=1).mean()))
+        codec = Codec.fitted(centroids, vectors, nbits)
+        errors.append(float(np.linalg.norm(codec.decompress(codes, codec.compress(vectors, codes)) - vectors, axis=1).mean()))
     assert errors[0] > errors[1] > errors[2]
 
 
 def test_cutoffs_and_weights_are_quantiles_of_the_residuals() -> None:
     vectors = unit(np.random.default_rng(5), 4000, 16)
-    codec = Codec.trained(vectors, 8, 2)
+    codec = Codec.fitted(kmeans(vectors, 8), vectors, 2)
     residuals = vectors - codec.centroids[nearest(codec.centroids, vectors)]
     assert np.mean(residuals < codec.cutoffs[0]) == pytest.approx(0.25, abs=0.03)
     assert np.mean(residuals < codec.cutoffs[1]) == pytest.approx(0.5, abs=0.03)

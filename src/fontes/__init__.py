@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         Comparison as Comparison,
         Complete as Complete,
         Evaluation as Evaluation,
+        Experiment as Experiment,
         IPrec as IPrec,
         Judged as Judged,
         LearnedWeights as LearnedWeights,
@@ -100,7 +101,14 @@ if TYPE_CHECKING:
         QueryLikelihood as QueryLikelihood,
     )
     from .neural import (
+        ColBERT as ColBERT,
+        CrossEncoder as CrossEncoder,
         Dense as Dense,
+        Late as Late,
+        LateReranker as LateReranker,
+        MonoT5 as MonoT5,
+        Reranker as Reranker,
+        encode_late as encode_late,
     )
     from .text import (
         Analyzer as Analyzer,
@@ -127,12 +135,12 @@ _NAMES = {
     "evaluation": (
         "AP RBP RR Bpref Comparison Complete Evaluation IPrec Judged LearnedWeights NumRel NumRelRet NumRet P R Report Rprec "
         "SetF SetP SetR Success System compare evaluate fit_weights nDCG parse "
-        "Plot PowerLaw heaps plot_bm25 plot_heaps plot_idf plot_lengths plot_tfidf plot_zipf Tuning tune zipf"
+        "Experiment Plot PowerLaw heaps plot_bm25 plot_heaps plot_idf plot_lengths plot_tfidf plot_zipf Tuning tune zipf"
     ),
     "fusion": ("Fusion fuse"),
     "index": ("Index Progress"),
     "lexical": ("BM25 LearnedSparse RM3 TFIDF QueryLikelihood"),
-    "neural": ("Dense"),
+    "neural": ("ColBERT CrossEncoder Dense Late LateReranker MonoT5 Reranker encode_late"),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split leakage split"),
 }

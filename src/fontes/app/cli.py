@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ..core.errors import FontesError, ParameterError
-from .commands import compare, fuse, plot, split, tune
+from .commands import compare, experiment, fuse, late, plot, split, tune
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -41,9 +41,11 @@ Lengths = Annotated[str, typer.Option(help="BM25: exact, or lucene for scores eq
 # commands: one line here for each module in commands/: app.add_typer(fuse.commands)
 app.add_typer(split.commands)
 app.add_typer(tune.commands)
+app.add_typer(experiment.commands)
 app.add_typer(plot.commands)
 app.add_typer(compare.commands)
 app.add_typer(fuse.commands)
+app.add_typer(late.commands)
 
 
 @app.callback()

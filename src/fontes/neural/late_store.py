@@ -26,7 +26,7 @@ from ..index.embeddings import Embeddings, Job, encode, find
 from ..index.files import ByteWriter, digest, read_array, write_array
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .residual import NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, nearest
+from .residual import NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -120,7 +120,7 @@ class TokenVectors:
         if self._whole is not None:
             size += self._whole.info()["bytes"]
         return {
-            **{key: self.meta[key] for key in ("colbert", "fingerprint", "nbits", "dim", "centroids", "recall")},
+            **{key: self.meta[key] for key in ("colbert", "fingerprint", "nbits", "dim", "tokens", "centroids", "recall")},
             "bytes": size,
         }
 
@@ -191,7 +191,7 @@ def encode_late(
             return TokenVectors(folder).info()
         whole = _encoded(index, colbert, nbits, overwrite, progress)
         try:
-            made = _compressed(index, colbert, whole, nbits, centroids, topics)
+            made = _compressed(index, colbert, whole, nbits, centroids, topics, overwrite)
         except OSError as error:
             raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror or error}") from error
         if nbits in NBITS and not (segment / f"late-{_name(colbert.fingerprint, 16)}").is_dir():
@@ -250,7 +250,7 @@ def _encoded(
 
 
 def _compressed(
-    index: Index, colbert: ColBERT, whole: Embeddings, nbits: int, centroids: int | None, topics: object
+    index: Index, colbert: ColBERT, whole: Embeddings, nbits: int, centroids: int | None, topics: object, overwrite: bool
 ) -> TokenVectors:
     """Makes the files of token vectors in a folder that is put in its place in one step."""
     segment, name = index._folder, _name(colbert.fingerprint, nbits)
@@ -259,10 +259,13 @@ def _compressed(
     draft.mkdir()
     bounds = whole.bounds if len(whole.bounds) else np.arange(whole.documents + 1)
     count = centroids or centroids_for(len(whole))
-    codec = Codec.trained(_sample(whole, SAMPLE * count), count, nbits if nbits in NBITS else 0)
+    sample = _sample(whole, SAMPLE * count)
+    twin = None if overwrite else _twin(segment, colbert.fingerprint, min(count, len(sample)))
+    chosen = kmeans(sample, count) if twin is None else twin.codec.centroids
+    codec = Codec.fitted(chosen, sample, nbits if nbits in NBITS else 0)
     codec.save(draft)
     write_array(draft, "bounds", bounds)
-    codes = _write_codes(draft, codec, whole, nbits)
+    codes = _write_codes(draft, codec, whole, nbits, twin)
     _write_lists(draft, codes, bounds, len(codec.centroids))
     facts = {
         "format": FORMAT,
@@ -292,17 +295,26 @@ def _sample(whole: Embeddings, size: int) -> NDArray[np.float32]:
     return whole.decoded(rows)
 
 
-def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int) -> NDArray[np.int32]:
+def _twin(segment: Path, fingerprint: str, count: int) -> TokenVectors | None:
+    """Those of the same model in other bits with as many centroids, which need not be found again."""
+    for folder in sorted(segment.glob(f"late-{_name(fingerprint, 0)[:-1]}*")):
+        with contextlib.suppress(IndexFormatError):
+            if len((found := TokenVectors(folder)).codec.centroids) == count:
+                return found
+    return None
+
+
+def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin: TokenVectors | None) -> NDArray[np.int32]:
     """Writes codes, and residuals where vectors are not kept whole."""
-    codes = np.empty(len(whole), dtype=np.int32)
+    codes = np.empty(len(whole), dtype=np.int32) if twin is None else twin.codes
     residuals = ByteWriter(draft, "residuals") if nbits in NBITS else None
     for first in range(0, len(whole), ROWS):
-        vectors = whole.decoded(slice(first, first + ROWS))
-        if residuals is None:
-            codes[first : first + ROWS] = nearest(codec.centroids, vectors)
-        else:
-            codes[first : first + ROWS], packed = codec.compress(vectors)
-            residuals.write(packed.reshape(-1))
+        rows = slice(first, first + ROWS)
+        vectors = whole.decoded(rows)
+        if twin is None:
+            codes[rows] = nearest(codec.centroids, vectors)
+        if residuals is not None:
+            residuals.write(codec.compress(vectors, codes[rows]).reshape(-1))
     if residuals is not None:
         residuals.close()
     write_array(draft, "codes", codes)

@@ -48,23 +48,21 @@ class Codec:
         return -(-int(self.centroids.shape[1]) * self.nbits // 8)
 
     @classmethod
-    def trained(cls, sample: NDArray[np.float32], count: int, nbits: int) -> Codec:
-        """The codec of a sample of vectors: centroids by k-means, buckets by the quantiles of the residuals held out.
+    def fitted(cls, centroids: NDArray[np.float32], sample: NDArray[np.float32], nbits: int) -> Codec:
+        """The codec of these centroids, with buckets by the quantiles of the residuals of a part of a sample of vectors.
 
         nbits 0 makes one without buckets, for vectors that are kept whole.
         """
         order = np.random.default_rng(SEED).permutation(len(sample))
         held_out = sample[order[: max(1, min(50_000, int(HELD_OUT * len(sample))))]]
-        centroids = kmeans(sample, min(count, len(sample)))
         residuals = held_out - centroids[nearest(centroids, held_out)]
         options = 1 << nbits
         quantiles = np.arange(options) / options
         weights = np.quantile(residuals, quantiles + 0.5 / options).astype(np.float32)
         return cls(centroids, np.quantile(residuals, quantiles[1:]).astype(np.float32), weights)
 
-    def compress(self, vectors: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """The centroid of each vector, and its residual: (vectors, dim · nbits / 8) bytes, the first dimension lowest."""
-        codes = nearest(self.centroids, vectors)
+    def compress(self, vectors: NDArray[np.float32], codes: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """The residuals of vectors to their centroids: (vectors, dim · nbits / 8) bytes, the first dimension lowest."""
         per_byte, width = 8 // self.nbits, self.width
         buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
         for first in range(0, len(vectors), ROWS):
@@ -73,7 +71,8 @@ class Codec:
             residuals = vectors[rows] - self.centroids[codes[rows]]
             buckets[rows, : vectors.shape[1]] = np.searchsorted(self.cutoffs, residuals, side="left")
         shifted = buckets.reshape(len(vectors), width, per_byte) << (np.arange(per_byte, dtype=np.uint8) * self.nbits)
-        return codes, np.bitwise_or.reduce(shifted, axis=2).astype(np.uint8)
+        packed: NDArray[np.uint8] = np.bitwise_or.reduce(shifted, axis=2)
+        return packed
 
     def decompress(self, codes: NDArray[np.integer[Any]], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
         """The vectors, about: centroid plus residual, of unit length. (vectors, dim), float32."""
@@ -104,12 +103,12 @@ def centroids_for(tokens: float) -> int:
 
 
 def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """`count` centroids of unit length by spherical k-means: four rounds from vectors drawn with a fixed seed.
+    """`count` centroids of unit length, or as many as there are vectors, by spherical k-means: four rounds, a fixed seed.
 
     A centroid that loses all its vectors stays where it is.
     """
-    rng = np.random.default_rng(SEED)
-    centroids = vectors[np.sort(rng.choice(len(vectors), count, replace=False))].copy()
+    drawn = np.random.default_rng(SEED).choice(len(vectors), min(count, len(vectors)), replace=False)
+    centroids = vectors[np.sort(drawn)].copy()
     for _ in range(ITERATIONS):
         sums = np.zeros_like(centroids)
         codes = nearest(centroids, vectors)

