@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from ..core.run import order_keys
 from ..core.strings import Strings
-from ..index.embeddings import Embeddings, fixed
+from ..index.embeddings import Embeddings
 
 QUERIES = 256  # that are searched together
 SCORES = 1 << 23  # of a matrix product
 NUMBERS = 1 << 24  # of the documents' vectors that are held decoded
+FEW = 4  # queries for which loading the vectors takes longer than multiplying them
+PIECE = 1 << 13  # of the vectors that a thread then takes at a time
 UNIT = 2.0**-24  # of rounding in float32
 
 Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, in the one order
@@ -55,23 +57,14 @@ def rescored(
 def exact(embeddings: Embeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
     """The score of each document: float64 products summed in one order, rounded once. -inf for a document of zeros alone."""
     out = np.empty(len(docs), dtype=np.float32)
-    vectors, scales, norms, bounds = embeddings.vectors, embeddings.scales, embeddings.norms, embeddings.bounds
-    if embeddings.dtype == "float16":  # which compiled code cannot read
-        vectors, norms, bounds = map(fixed, _taken(embeddings, docs))
-        docs = np.arange(len(docs), dtype=np.int32)
-    _rescore(query.astype(np.float64), vectors, scales, norms, bounds, docs, out)
+    parts = _readable(embeddings.vectors), embeddings.dtype == "float16", embeddings.scales, embeddings.norms, embeddings.bounds
+    _rescore(query.astype(np.float64), parts, docs, out)
     return out
 
 
-def _taken(embeddings: Embeddings, docs: NDArray[np.int32]) -> tuple[Any, Any, Any]:
-    """The vectors of these documents alone as float32, with their norms and bounds."""
-    if embeddings.single:
-        return embeddings.decoded(docs), embeddings.norms[docs], embeddings.bounds
-    sizes = embeddings.bounds[docs + 1] - embeddings.bounds[docs]
-    bounds = np.zeros(len(docs) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=bounds[1:])
-    rows = np.arange(bounds[-1]) + np.repeat(embeddings.bounds[docs] - bounds[:-1], sizes)
-    return embeddings.decoded(rows), embeddings.norms[rows], bounds
+def _readable(vectors: NDArray[Any]) -> NDArray[Any]:
+    """The vectors for compiled code, which knows no float16: their bits."""
+    return vectors.view(np.uint16) if vectors.dtype == np.float16 else vectors
 
 
 class Search:
@@ -91,9 +84,9 @@ class Search:
         if not self._k:
             return [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(self._queries)
         for first, last in self._blocks():
-            products = self._products(first, last)
-            self._in_threads(partial(self._collect, products, first, last - first), threads)
-        return [found for part in self._in_threads(self._best, threads) for found in part]
+            products = self._products(first, last, threads)
+            self._in_threads(partial(self._collect, products, first, last - first), threads, len(self._queries))
+        return [found for part in self._in_threads(self._best, threads, len(self._queries)) for found in part]
 
     def _error_bounds(self) -> NDArray[np.float64]:
         """For each query how far a product in float32, summed in any order, can be from the score.
@@ -115,11 +108,18 @@ class Search:
             yield first, last
             first = last
 
-    def _products(self, first: int, last: int) -> NDArray[np.float32]:
+    def _products(self, first: int, last: int, threads: int | None) -> NDArray[np.float32]:
         """The inner products of the queries with the vectors of these documents; -inf with those of zeros."""
         a, b = self._embeddings.rows(first, last)
-        with np.errstate(all="ignore"):
-            products: NDArray[np.float32] = np.matmul(self._queries, self._embeddings.decoded(slice(a, b)).T)
+        products: NDArray[np.float32]
+        if len(self._queries) <= FEW:
+            products = np.empty((len(self._queries), b - a), dtype=np.float32)
+            rows = _readable(self._embeddings.vectors)[a:b], self._embeddings.dtype == "float16", self._embeddings.scales[a:b]
+            self._in_threads(
+                lambda i, j: _multiply(self._queries, *rows, PIECE * i, PIECE * j, products), threads, -(-(b - a) // PIECE)
+            )
+        else:
+            products = np.matmul(self._queries, self._decoded(a, b).T)
         zeros = np.flatnonzero(self._embeddings.norms[a:b] == 0)
         if len(zeros):
             products[:, zeros] = -np.inf
@@ -149,9 +149,16 @@ class Search:
         docs = self._docs[query, : self._counts[query]]
         return rescored(self._embeddings, self._queries[query], docs, self._k, self._ids)
 
-    def _in_threads(self, part: Callable[[int, int], Any], threads: int | None) -> list[Any]:
-        """What `part` gives for ranges of the queries, in their order."""
-        count = len(self._queries)
+    def _decoded(self, first: int, last: int) -> NDArray[np.float32]:
+        """These rows as float32."""
+        if self._embeddings.dtype != "float16":
+            return self._embeddings.decoded(slice(first, last))
+        found = np.empty((last - first, self._embeddings.dim), dtype=np.float32)
+        _widen(_readable(self._embeddings.vectors)[first:last].reshape(-1), found.reshape(-1))
+        return found
+
+    def _in_threads(self, part: Callable[[int, int], Any], threads: int | None, count: int) -> list[Any]:
+        """What `part` gives for ranges of `count` things, in their order."""
         if threads == 1 or count == 1:
             return [part(0, count)]
         edges = np.linspace(0, count, min(16, count) + 1).astype(int).tolist()
@@ -224,7 +231,40 @@ def _shrink(query: int, k: int, state: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _rescore(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, out: Any) -> None:
+def _multiply(queries: Any, vectors: Any, halves: bool, scales: Any, first: int, last: int, out: Any) -> None:
+    """The products of the queries with the vectors of some rows, in float32."""
+    wide = np.empty(vectors.shape[1], dtype=np.float32)
+    for row in range(first, min(last, len(vectors))):
+        if halves:
+            _widen(vectors[row], wide)
+        for query in range(len(queries)):
+            product = _quick_dot(queries[query], wide) if halves else _quick_dot(queries[query], vectors[row])
+            out[query, row] = product * scales[row] if len(scales) > 0 else product
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _quick_dot(query: Any, vector: Any) -> Any:
+    total = np.float32(0)
+    for i in range(len(query)):
+        total += query[i] * np.float32(vector[i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _widen(halves: Any, wide: Any) -> None:
+    """float16, given as its bits, to float32: the bits moved to their places, and the exponent corrected by a product."""
+    bits = wide.view(np.uint32)
+    for i in range(len(halves)):
+        half = np.uint32(halves[i])
+        bits[i] = (half & np.uint32(0x7FFF)) << np.uint32(13) | (half & np.uint32(0x8000)) << np.uint32(16)
+    for i in range(len(halves)):
+        wide[i] *= np.float32(2.0**112)
+
+
+@njit(cache=True, nogil=True)
+def _rescore(query: Any, parts: Any, docs: Any, out: Any) -> None:
+    vectors, halves, scales, norms, bounds = parts
+    wide = np.empty(vectors.shape[1], dtype=np.float32)
     for i in range(len(docs)):
         doc = docs[i]
         first, last = doc, doc + 1
@@ -234,7 +274,11 @@ def _rescore(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, doc
         for row in range(first, last):
             if norms[row] > 0:
                 scale = np.float64(scales[row]) if len(scales) > 0 else 1.0
-                best = max(best, scale * _dot(query, vectors[row]))
+                if halves:
+                    _widen(vectors[row], wide)
+                    best = max(best, _dot(query, wide))
+                else:
+                    best = max(best, scale * _dot(query, vectors[row]))
         out[i] = best
 
 
