@@ -195,15 +195,6 @@ def test_the_order_of_rows_and_of_ids_in_the_tables_changes_nothing(tmp_path: Pa
         assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_many_topics_and_deep_lists_that_do_not_fit_a_sort_key_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fontes.core import pairs
-
-    runs = [Run.of([(f"q{t}", f"d{(t * 7 + d * i) % 50}", d % 5) for t in range(40) for d in range(20)]) for i in (1, 3)]
-    quick = fuse(*runs)
-    monkeypatch.setattr(pairs, "BITS", 8)
-    assert fuse(*runs) == quick
-
-
 def test_runs_may_be_files(tmp_path: Path) -> None:
     write_run(A, tmp_path / "a.run")
     write_run(B, tmp_path / "b.run.gz")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,8 @@ from .values import Topic, Topics
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-BITS = 64
-SCORE_BITS = 32
+HALF = np.uint64(32)
+LOW = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +44,29 @@ class Pairs:
         """The union of at least one run."""
         topics, numbers = _topics(runs)
         ids, codes = _codes(runs)
-        names, documents = len(topics), max(len(ids), 1)
-        keys = [
-            np.repeat(own * documents, np.diff(run.bounds)) + ids.rank[docs]
-            for run, own, docs in zip(runs, numbers, codes, strict=True)
-        ]
-        pairs, place = _unique(np.concatenate(keys), names * documents)
-        ends = np.cumsum([len(k) for k in keys])[:-1]
-        return cls(
-            tuple(runs),
-            topics,
-            ids,
-            np.searchsorted(pairs, np.arange(names + 1) * documents),
-            ids.order[pairs % documents].astype(np.int32),
-            tuple(numbers),
-            tuple(np.split(place, ends)),
-        )
+        total = np.zeros(len(topics), dtype=np.int64)
+        before = []  # for each run and topic, how many rows the runs before it have
+        for run, own in zip(runs, numbers, strict=True):
+            before.append(total[own])
+            total[own] += np.diff(run.bounds)
+        starts = np.concatenate([[0], np.cumsum(total)])
+        keys = np.empty(starts[-1], dtype=np.uint64)
+        rows = []  # of each run, among those of all runs by topic
+        for run, own, ahead, docs in zip(runs, numbers, before, codes, strict=True):
+            within = np.arange(run.rows) + np.repeat(ahead - run.bounds[:-1], np.diff(run.bounds))
+            rows.append(within + np.repeat(starts[own], np.diff(run.bounds)))
+            keys[rows[-1]] = ids.rank[docs].astype(np.uint64) << HALF | within.astype(np.uint64)
+        _sort_each(keys, starts)
+        rank = (keys >> HALF).astype(np.int64)
+        new = np.ones(len(keys), dtype=bool)
+        new[1:] = rank[1:] != rank[:-1]
+        new[starts[:-1][total > 0]] = True
+        ends = np.cumsum(new)
+        place = np.empty(len(keys), dtype=np.int64)
+        place[np.repeat(starts[:-1], total) + (keys & LOW).astype(np.int64)] = ends - 1
+        bounds = np.concatenate([[0], ends])[starts]
+        found = ids.order[rank[new]].astype(np.int32)
+        return cls(tuple(runs), topics, ids, bounds, found, tuple(numbers), tuple(place[r] for r in rows))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -72,43 +80,23 @@ class Pairs:
         """For each pair the value of its topic."""
         return np.repeat(values, self.sizes)
 
-    def sort_keys(self, scores: NDArray[np.float32]) -> NDArray[np.uint64] | None:
-        """For each pair one number that ascends by topic, then from the worst to the best in the one order.
-
-        Its last bits, `place_bits` of them, are the place of the pair within its topic. None where 64 bits do not suffice.
-        """
-        low = self.place_bits
-        high = max(len(self.topics) - 1, 0).bit_length()
-        if high + SCORE_BITS + low > BITS:
-            return None
-        topic = self.of_topics(np.arange(len(self.topics), dtype=np.uint64))
-        place = np.arange(len(self), dtype=np.uint64) - self.of_topics(self.bounds[:-1].astype(np.uint64))
-        score = order_keys(scores, np.zeros(1, dtype=np.uint32)) >> np.uint64(SCORE_BITS)
-        keys: NDArray[np.uint64] = topic << np.uint64(SCORE_BITS + low) | score << np.uint64(low) | place
-        return keys
-
-    @property
-    def place_bits(self) -> int:
-        """How many bits number the pairs of a topic."""
-        return max(int(self.sizes.max(initial=0)) - 1, 0).bit_length()
+    def order(self, scores: NDArray[np.float32]) -> Ints:
+        """The pairs by topic, and for each topic from the best to the worst in the one order, by scores without NaN."""
+        first = self.of_topics(self.bounds[:-1])
+        within = np.arange(len(self)) - first  # ascends with the document ids
+        keys = ~order_keys(scores, within.astype(np.uint32))
+        _sort_each(keys, self.bounds)
+        return first + (~keys & LOW).astype(np.int64)
 
     def run(self, scores: Floats, provenance: dict[str, Any]) -> Run:
         """The run with these scores, one a pair, in the one order."""
         with np.errstate(over="ignore"):
             rounded = scores.astype(np.float32)
         documents = next((run.documents for run in self.runs if run.documents is not None), None)
-        keys = self.sort_keys(rounded)
-        if keys is None or np.isnan(rounded).any():
+        if np.isnan(rounded).any():  # an error, which names topic and document
             topic = self.of_topics(np.arange(len(self.topics)))
-            return Run.from_columns(
-                self.topics, self.ids, topic, self.codes, rounded, documents=documents, provenance=provenance
-            )
-        keys.sort()
-        within = (keys & np.uint64((1 << self.place_bits) - 1)).astype(np.int64)
-        # The sorted keys go from worst to best; each topic's are read backwards.
-        first = self.of_topics(self.bounds[:-1])
-        backwards = first + self.of_topics(self.bounds[1:]) - 1 - np.arange(len(self))
-        order = first + within[backwards]
+            return Run.from_columns(self.topics, self.ids, topic, self.codes, rounded)
+        order = self.order(rounded)
         return Run(
             self.topics, self.ids, self.bounds, self.codes[order], rounded[order], documents=documents, provenance=provenance
         )
@@ -152,19 +140,7 @@ def _used(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.flatnonzero(used), (np.cumsum(used) - 1)[run.codes]
 
 
-def _unique(keys: Ints, end: int) -> tuple[Ints, Ints]:
-    """The distinct keys, ascending, and for each key its place among them. All are below `end`."""
-    if not len(keys):
-        return keys, keys
-    row_bits = (len(keys) - 1).bit_length()
-    if end.bit_length() + row_bits < BITS:  # sorting numbers is several times as fast as sorting places
-        both = keys << row_bits | np.arange(len(keys))
-        both.sort()
-        order, ordered = both & ((1 << row_bits) - 1), both >> row_bits
-    else:
-        order = np.argsort(keys, kind="stable")
-        ordered = keys[order]
-    new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    place = np.empty(len(keys), dtype=np.int64)
-    place[order] = np.cumsum(new) - 1
-    return ordered[new], place
+def _sort_each(keys: NDArray[np.uint64], bounds: Ints) -> None:
+    """Sorts the keys of each topic in place: many short arrays take a fraction of the time that one long array takes."""
+    for start, end in itertools.pairwise(bounds.tolist()):
+        keys[start:end].sort()

@@ -185,11 +185,12 @@ class _Space:
 
 @dataclass(frozen=True, eq=False)
 class _Judgments:
-    """The judged documents among the pairs: `row` in the qrels, `pair`; and what `Ranks` needs besides."""
+    """The judged documents among the pairs: `row` in the qrels, `pair`, `first` pair of the topic; and what `Ranks` needs."""
 
     qrels: Qrels
     row: Ints
     pair: Ints
+    first: Ints
     topic: Ints
     grade: Ints
     starts: Ints
@@ -207,18 +208,15 @@ class _Judgments:
         grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
         # With equal scores the one order is by descending id, and the pairs of a topic ascend by id.
         pair = last[topic[row]] - ordered.by_qrels[row]
-        return cls(qrels, row, pair, topic, grade, np.cumsum(sizes) - sizes, ordered.retrieved)
+        first = pairs.bounds[np.searchsorted(pairs.bounds, pair, side="right") - 1]
+        return cls(qrels, row, pair, first, topic, grade, np.cumsum(sizes) - sizes, ordered.retrieved)
 
     def ranks(self, pairs: Pairs, scores: Floats) -> Ranks:
         """Where the judged documents are when the pairs have these scores."""
-        keys = pairs.sort_keys(scores.astype(np.float32))
-        if keys is None:
-            return Ranks.of(pairs.run(scores, {}), self.qrels)
-        of_judged = keys[self.pair]
-        keys.sort()
-        ends = np.searchsorted(pairs.bounds, self.pair, side="right")
+        place = np.empty(len(pairs), dtype=np.int64)
+        place[pairs.order(scores.astype(np.float32))] = np.arange(len(pairs))
         rank = np.full(len(self.topic), FAR, dtype=np.int64)
-        rank[self.row] = pairs.bounds[ends] - 1 - np.searchsorted(keys, of_judged)
+        rank[self.row] = place[self.pair] - self.first
         order = np.lexsort((rank, self.topic))
         return Ranks(self.qrels, self.topic, self.grade[order], rank[order], self.starts, self.retrieved, rank)
 

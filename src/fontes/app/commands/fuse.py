@@ -52,6 +52,8 @@ def fuse(
         raise typer.BadParameter("give either --weights or --learn")
     if json and (learn is None or output == "-"):
         raise typer.BadParameter("--json prints what --learn has learned; it needs --learn, and -o FILE for the run")
+    if [*map(str, runs), learn].count("-") > 1:
+        raise typer.BadParameter("standard input can be read only once")
     how: dict[str, Any] = {
         "method": method or ("rrf" if learn is None else "wsum"),
         "normalize": None if normalize == "none" else normalize,
