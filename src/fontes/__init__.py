@@ -101,13 +101,18 @@ if TYPE_CHECKING:
         QueryLikelihood as QueryLikelihood,
     )
     from .neural import (
+        ChunkedEncoder as ChunkedEncoder,
         ColBERT as ColBERT,
         CrossEncoder as CrossEncoder,
         Dense as Dense,
+        Encoder as Encoder,
         Late as Late,
         LateReranker as LateReranker,
         MonoT5 as MonoT5,
+        PartsEncoder as PartsEncoder,
         Reranker as Reranker,
+        SentenceEncoder as SentenceEncoder,
+        TransformerEncoder as TransformerEncoder,
         encode_late as encode_late,
     )
     from .text import (
@@ -140,7 +145,9 @@ _NAMES = {
     "fusion": ("Fusion fuse"),
     "index": ("Index Progress"),
     "lexical": ("BM25 LearnedSparse RM3 TFIDF QueryLikelihood"),
-    "neural": ("ColBERT CrossEncoder Dense Late LateReranker MonoT5 Reranker encode_late"),
+    "neural": (
+        "ChunkedEncoder ColBERT CrossEncoder Dense Encoder Late LateReranker MonoT5 PartsEncoder Reranker SentenceEncoder TransformerEncoder encode_late"
+    ),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split leakage split"),
 }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fontes.neural")
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-TOKENS = {"cpu": 4096, "cuda": 65536}  # tokens of a batch, padding included
+TOKENS = {"cpu": 1024, "cuda": 65536}  # tokens of a batch, padding included; of a CPU, for each thread
 AGREEMENT = 0.999  # the least cosine with float32 that a quicker precision must keep
 GAIN = 1.1  # how much quicker it must be
 ROUNDS = 3  # timings of each precision; the least counts
@@ -145,7 +145,9 @@ def batch_tokens(given: int | None, device: str) -> int:
     """The tokens of a batch: `given`, or what is quick on the device. Raises ParameterError for fewer than one."""
     if given is not None and given < 1:
         raise ParameterError(f"batch_tokens must be 1 or more, not {given}")
-    return given or TOKENS["cuda" if device.startswith("cuda") else "cpu"]
+    if device == "cpu":
+        return given or TOKENS["cpu"] * int(library("torch", "running a model").get_num_threads())
+    return given or TOKENS["cuda"]
 
 
 def candidates(device: str) -> list[str]:
@@ -230,7 +232,7 @@ def agreement(expected: NDArray[np.float64], found: NDArray[np.float64]) -> floa
 
 def _key(module: Any, device: str) -> str:
     torch = library("torch", "running a model")
-    shapes = [type(module).__name__, *(f"{tuple(p.shape)}" for p in module.parameters())]
+    shapes = [*(type(part).__name__ for part in module.modules()), *(f"{tuple(p.shape)}" for p in module.parameters())]
     processor = torch.cuda.get_device_name(device) if device.startswith("cuda") else _processor()
     parts = [processor, torch.__version__, str(torch.get_num_threads()), device, *shapes]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -76,3 +78,20 @@ def document_vectors(
 def text_of(doc: Doc) -> str:
     """What is encoded of a document: title, a space and text, without spaces around."""
     return f"{doc.title} {doc.text}".strip()
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows scaled to length 1; rows of zeros stay as they are."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
+
+
+def digest(*parts: object) -> str:
+    """32 hexadecimal digits of plain values."""
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[NDArray[np.int32]]:
+    """Token ids, always the same, of texts to calibrate with."""
+    drawn = np.random.default_rng(0).integers(vocabulary // 30, vocabulary, (texts, length))
+    return list(drawn.astype(np.int32))

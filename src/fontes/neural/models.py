@@ -7,7 +7,8 @@ import os
 import queue
 import socket
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -135,6 +136,20 @@ def loaded(key: Hashable, load: Callable[[], T]) -> T:
             _loaded[key] = load()
         result: T = _loaded[key]
         return result
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps transformers from drawing progress bars while a model is read."""
+    logging = library("transformers", "reading a model").utils.logging
+    if not logging.is_progress_bar_enabled():
+        yield
+        return
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()
 
 
 def unload() -> None:

