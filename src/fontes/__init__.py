@@ -146,7 +146,8 @@ _NAMES = {
     "index": ("Index Progress"),
     "lexical": ("BM25 LearnedSparse RM3 TFIDF QueryLikelihood"),
     "neural": (
-        "ChunkedEncoder ColBERT CrossEncoder Dense Encoder Late LateReranker MonoT5 PartsEncoder Reranker SentenceEncoder TransformerEncoder encode_late"
+        "ChunkedEncoder ColBERT CrossEncoder Dense Encoder Late LateReranker MonoT5 PartsEncoder Reranker "
+        "SentenceEncoder TransformerEncoder encode_late"
     ),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split leakage split"),
