@@ -17,6 +17,7 @@ import pytrec_eval
 
 import fontes as ft
 from fontes.evaluation import report_text
+from fontes.evaluation.statistics import tukey
 
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}
@@ -419,6 +420,24 @@ def test_runs_of_checkthat_have_the_published_figures(shared: Path) -> None:
     (one,) = test.comparisons
     assert one.significant
     assert one.low < one.difference < one.high
+
+
+def test_p_values_wins_and_tukeys_are_those_of_ranx(shared: Path) -> None:
+    # ranx 0.3.21, compare(stat_test="student") and "tukey" of mrr@5 on these files; its Tukey is the one without blocks.
+    ranx = {
+        ("leon_predictions_SciBERT_TOP10", "leon_predictions_BM25_TOP10"): (7.147106694264843e-45, (398, 912, 90), 0.0),
+        ("ysong_colbertv2", "leon_predictions_BM25_TOP10"): (4.605860233939603e-16, (297, 972, 131), 2.557039529449412e-06),
+        ("ysong_openai_emb", "leon_predictions_SciBERT_TOP10"): (0.000286399527965872, (158, 1018, 224), 0.2276840954047623),
+        ("ysong_openai_emb", "ysong_colbertv2"): (2.9273380263785676e-05, (260, 981, 159), 0.07934057703510844),
+    }
+    report = of_checkthat(shared, "dev")
+    names = list(report.systems)
+    for (system, against), (p, counts, tukeys) in ranx.items():
+        one = report.comparison(f"dev.{system}", f"dev.{against}", "RR@5")
+        assert one.p == pytest.approx(p, rel=1e-9)
+        assert (one.wins, one.ties, one.losses) == counts
+        pair = (names.index(one.system), names.index(one.against))
+        assert tukey(report.values[ft.RR @ 5], [pair], blocks=False)[1][0] == pytest.approx(tukeys, abs=1e-9)
 
 
 def test_the_organisers_runs_of_cast_evaluate_to_what_trec_eval_gives(shared: Path) -> None:
