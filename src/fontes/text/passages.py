@@ -59,7 +59,7 @@ class Passages(Stage[Run, Run]):
     separator: str = SEPARATOR
 
     def apply(self, given: Run) -> Run:
-        passages = self.over(text_of(given, "Passages"))
+        passages = self.over(documents_of(given, "Passages"))
         used = np.unique(given.codes)
         counts = np.zeros(len(given.ids), dtype=np.int64)
         ids: list[str] = []
@@ -247,7 +247,7 @@ def split_id(passage_id: str, separator: str) -> tuple[str, int]:
     return doc_id, int(number)
 
 
-def text_of(run: Run, stage: str) -> Documents:
+def documents_of(run: Run, stage: str) -> Documents:
     """The run's documents. Raises InputError that names the stage where the run does not know them."""
     if run.documents is None:
         raise InputError(
