@@ -249,6 +249,23 @@ def test_a_query_encoder_that_gives_nonsense_is_an_error(index):
         index.dense(Broken()).search("w1")
 
 
+def test_a_query_is_encoded_by_itself_and_once(index):
+    asked: list[list[str]] = []
+
+    @dataclass(frozen=True)
+    class Listed(Hashed):
+        fingerprint = Hashed().fingerprint
+
+        def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+            asked.append(list(texts))
+            return Hashed().encode_queries(texts)
+
+    dense = index.dense(Listed())
+    dense({"1": "w1", "2": "w2", "3": "w1"})
+    dense.with_(k=5)({"1": "w2", "2": "w3"})
+    assert asked == [["w1"], ["w2"], ["w3"]]
+
+
 def test_an_explanation_has_the_score_of_the_run(index):
     for encoder in (Hashed(), Parts(dim=24)):
         index.encode(encoder)
@@ -374,7 +391,7 @@ def test_an_index_that_cannot_be_written_keeps_its_approximate_index_in_memory(t
     monkeypatch.setattr(ann.tempfile, "mkdtemp", refuse)
     dense = index.dense(Hashed(), search="hnsw")
     assert dense(queries()) == dense(queries())
-    assert list(index.embeddings(Hashed()).memory) == ["hnsw"]
+    assert "hnsw" in index.embeddings(Hashed()).memory
 
 
 def test_the_vectors_of_a_run_are_named_in_its_provenance(index):

@@ -85,9 +85,7 @@ class Faiss(Searcher):
             try:
                 self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
             except RuntimeError as e:
-                raise ParameterError(
-                    f"FAISS cannot make the index {self.spec!r} of {embeddings.dim} dimensions; {NAMES}"
-                ) from e
+                raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {NAMES}") from e
             if (ivf := self._ivf()) is not None:
                 ivf.cp.seed = SEED
             if (hnsw := self._hnsw()) is not None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fontes.neural")
 
+QUERIES = 50_000  # whose vectors are kept in memory at most
 SAMPLE = 200  # documents whose first words are the queries that recall is measured with
 WORDS = 12
 DEPTHS = (10, 100)  # of recall
@@ -37,7 +38,8 @@ class Dense(Stage[Topics, Run]):
     """Dense retrieval over the vectors that `index.encode(encoder)` stored: the inner product of query and document.
 
     A document with several vectors has the greatest product of them. A topic is searched by its text, a rewritten one too. A
-    topic without text finds nothing, and a document whose vector is zeros is not found.
+    topic without text finds nothing, and a document whose vector is zeros is not found. Topics are encoded one by one, so that
+    a topic has the same vector in every batch.
 
     algorithm  `search` in `index.dense` and `with_`. "flat": exact; the same run for the same vectors whatever the batch, k and
                threads. Or approximate: "hnsw"; a factory string of FAISS, such as "IVF256,Flat" or "OPQ16,IVF64,PQ16"; or
@@ -144,15 +146,24 @@ class Dense(Stage[Topics, Run]):
             raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
 
     def _queries(self, texts: list[str], embeddings: Embeddings) -> NDArray[np.float32]:
-        """The vectors of texts. Raises ParameterError where the encoder gives others than it should."""
-        if not texts:
-            return np.zeros((0, embeddings.dim), np.float32)
-        vectors = np.ascontiguousarray(self.encoder.encode_queries(texts), dtype=np.float32)
-        if vectors.shape != (len(texts), embeddings.dim) or not np.isfinite(vectors).all():
-            raise ParameterError(
-                f"{self.encoder!r} gave vectors of the shape {vectors.shape}, or such that are not finite, for {len(texts)} "
-                f"queries; the index needs {embeddings.dim} dimensions"
-            )
+        """The vectors of texts. Raises ParameterError where the encoder gives others than it should.
+
+        Each text is encoded by itself, since a model's vectors change with the batch that a text is in; the last ones are kept.
+        """
+        kept: dict[str, NDArray[np.float32]] = embeddings.memory.setdefault(("queries", repr(self.encoder)), {})
+        if len(kept) + len(texts) > QUERIES:
+            kept.clear()
+        vectors = np.zeros((len(texts), embeddings.dim), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            if text not in kept:
+                vector = np.asarray(self.encoder.encode_queries([text]), dtype=np.float32)
+                if vector.shape != (1, embeddings.dim) or not np.isfinite(vector).all():
+                    raise ParameterError(
+                        f"{self.encoder!r} gave a vector of the shape {vector.shape}, or one that is not finite, for the query "
+                        f"'{text[:40]}'; the index needs {embeddings.dim} dimensions"
+                    )
+                kept[text] = vector[0]
+            row[:] = kept[text]
         return vectors
 
     def _nearest(self, embeddings: Embeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int) -> list[Found]:
