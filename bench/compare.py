@@ -2,8 +2,8 @@
 
     python bench/compare.py [--peers DIR] [--runs N] [--systems 10] [--topics 1400] [--depth 100]
 
-Makes the runs: half of them with scores like ranks (depth to 1), half with floats. Each measurement is a whole process, from
-its start to the printed table; ranx is also measured without its start and its compilation, on the second call.
+Makes the runs: half of them with scores like ranks (depth to 1), half with six decimals. Each measurement is a whole process,
+from its start to the printed table; ranx is also measured without its start and its compilation, on the second call.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def make(folder: Path, systems: int, topics: int, depth: int) -> None:
                 noise = generator.normal(size=len(documents))
                 noise[docs] += 1 + 0.2 * system
                 best = np.argsort(-noise)[:depth]
-                scores = noise[best] if system % 2 else np.arange(depth, 0, -1)
-                rows = zip(documents[best], scores.tolist(), strict=True)
+                scores = [f"{x:.6f}" for x in noise[best].tolist()] if system % 2 else range(depth, 0, -1)
+                rows = zip(documents[best].tolist(), scores, strict=True)
                 file.writelines(f"q{topic} Q0 {d} {r} {s} system{system}\n" for r, (d, s) in enumerate(rows, 1))
 
 
