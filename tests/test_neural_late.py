@@ -19,9 +19,10 @@ from test_neural_late_models import colbert_checkpoint
 import fontes as ft
 from fontes.app import cli
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
-from fontes.neural import late_store
+from fontes.neural import late_encode, late_store
 from fontes.neural.colbert import ColBERT
-from fontes.neural.late_store import TokenVectors, encode_late, scores_of, stored
+from fontes.neural.late_encode import encode_late
+from fontes.neural.late_store import TokenVectors, folder_name, scores_of, stored
 from fontes.neural.maxsim import maxsim
 
 WORDS = ["the", "old", "well", "spring", "water", "of", "a", "town", "rises", "deep", "in", "rock", "and", "sand", "pump"]
@@ -129,7 +130,7 @@ def test_whole_half_precision_vectors_serve_for_others_and_stay(model: ColBERT, 
 def test_other_bits_of_the_same_vectors_have_the_same_centroids(
     index: ft.Index, model: ColBERT, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_store, "kmeans", None)
+    monkeypatch.setattr(late_encode, "kmeans", None)
     encode_late(index, model, nbits=1)
     one, two = stored(index, model, 1), stored(index, model, 2)
     np.testing.assert_array_equal(one.codec.centroids, two.codec.centroids)
@@ -226,7 +227,7 @@ def test_a_kill_while_vectors_are_compressed_leaves_nothing_half_done(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(late_store, "_write_lists", killed)
+        patched.setattr(late_encode, "_write_lists", killed)
         with pytest.raises(KeyboardInterrupt):
             encode_late(index, model)
     with pytest.raises(ParameterError, match="holds no token vectors"):
@@ -267,8 +268,8 @@ def test_damaged_files_are_errors_that_say_what_to_do(index: ft.Index, model: Co
 
 
 def test_two_processes_do_not_encode_the_same_at_once(index: ft.Index, model: ColBERT) -> None:
-    name = late_store._name(model.fingerprint, 4)
-    with late_store._alone(index._folder, name), pytest.raises(FontesError, match="being encoded by another process"):
+    name = folder_name(model.fingerprint, 4)
+    with late_encode._alone(index._folder, name), pytest.raises(FontesError, match="being encoded by another process"):
         encode_late(index, model, nbits=4)
 
 

@@ -8,8 +8,8 @@ from .encoders import Encoder, PartsEncoder
 from .encoders_sentence import SentenceEncoder
 from .encoders_transformer import TransformerEncoder
 from .late import Late
+from .late_encode import encode_late
 from .late_rerank import LateReranker
-from .late_store import encode_late
 from .monot5 import MonoT5
 from .rerank import Reranker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from ..core.values import Doc
 from .colbert_checkpoint import Checkpoint, Settings
 from .compute import Prepared, batch_tokens, in_batches, prepared
 from .encoders import text_of
-from .models import device, fingerprint, library, loaded, located
+from .models import device, fingerprint, library, loaded, located, quiet
 
 if TYPE_CHECKING:
     from ..index import Progress
@@ -56,6 +56,11 @@ class ColBERT:
     skip: tuple[str, ...] | None = None
     precision: str = field(default="auto", repr=False)
     device: str | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        given = [f"{name}={value!r}" for name, value in shown.items() if value is not None and name != "name_or_path"]
+        return f"ColBERT({', '.join([repr(self.name_or_path), *given])})"
 
     @property
     def settings(self) -> Settings:
@@ -259,7 +264,8 @@ def _network(checkpoint: Checkpoint, dim: int | None) -> Any:
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()  # the projection is none of the weights that it knows
     try:
-        backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone).float()
+        with quiet():
+            backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone).float()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise InputError(f"{checkpoint.backbone} cannot be loaded as a transformer: {_line(error)}") from error
     finally:

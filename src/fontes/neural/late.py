@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -58,6 +58,13 @@ class Late(Stage[Topics, Run]):
     nbits: int | None = None
     threads: int | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        given = [
+            f"{name}={value}" for name, value in shown.items() if value is not None and name not in ("colbert", "algorithm")
+        ]
+        return f"Late({', '.join([repr(self.colbert), self.algorithm, *given])})"
+
     def apply(self, given: Topics) -> Run:
         self._check()
         store = stored(self.index, self.colbert, self.nbits)
@@ -106,7 +113,7 @@ class Late(Stage[Topics, Run]):
         text = query.text if isinstance(query, Topic) else query
         place = self.index.position(doc_id)
         vectors, _ = stored(self.index, self.colbert, self.nbits).vectors(np.array([place]))
-        return explained(self.colbert, text, self.index.doc(doc_id), vectors, repr(self))
+        return explained(self.colbert, text, self.index.doc(doc_id), vectors)
 
     def _found(
         self, store: TokenVectors, queries: list[NDArray[np.float32]]
@@ -139,7 +146,7 @@ class Late(Stage[Topics, Run]):
                 raise ParameterError(f"{name} must be a whole number from {least} up, not {value!r}")
 
 
-def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32], label: str) -> Explanation:
+def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32]) -> Explanation:
     """For each token of the query the best token of the document and their similarity; they add up to the score.
 
     `vectors` are the token vectors of the document.
@@ -152,4 +159,4 @@ def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32
         for name, place, value in zip(names, places.tolist(), similarities, strict=True)
     )
     total = float(np.float32(sum(part.value for part in parts)))
-    return Explanation(total, f"{label}: sum over the tokens of the query", parts)
+    return Explanation(total, "MaxSim: sum over the tokens of the query", parts)

@@ -81,7 +81,7 @@ class LateReranker(Reranker):
         if not isinstance(doc_id, Doc):
             raise PipelineError("LateReranker explains the score of a document, not of an id: give index.doc(id)")
         vectors, _ = self.colbert.encode_documents([doc_id])
-        return explained(self.colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors, repr(self))
+        return explained(self.colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
 
     def _store(self, run: Run) -> TokenVectors | None:
         """The stored token vectors of the run's documents, where there are any and they are to be used."""

@@ -18,7 +18,8 @@ NBITS = (1, 2, 4)
 ITERATIONS = 4  # of k-means, as ColBERTv2
 SAMPLE = 64  # vectors a centroid that k-means looks at
 HELD_OUT = 0.05  # of the sample, for the quantiles of the residuals, as ColBERTv2
-ROWS = 1 << 13  # whose similarities with all centroids are in memory at a time
+ROWS = 1 << 13  # vectors that are looked at together
+SIMILARITIES = 1 << 25  # with centroids that are in memory at a time
 SEED = 20220710
 
 
@@ -122,8 +123,9 @@ def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDA
     """For each vector the centroid with the greatest dot product."""
     codes = np.empty(len(vectors), dtype=np.int32)
     transposed = np.ascontiguousarray(centroids.T)
-    for first in range(0, len(vectors), ROWS):
-        codes[first : first + ROWS] = np.argmax(vectors[first : first + ROWS] @ transposed, axis=1)
+    step = max(1, min(ROWS, SIMILARITIES // len(centroids)))
+    for first in range(0, len(vectors), step):
+        codes[first : first + step] = np.argmax(vectors[first : first + step] @ transposed, axis=1)
     return codes
 
 
