@@ -56,7 +56,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
     """
     given = os.fspath(name_or_path)
     folder = Path(given).expanduser()
-    if folder.is_dir():
+    if given and folder.is_dir():
         if not _is_model(folder):
             raise InputError(f"the folder {given} holds no {kind}: it has no config.json with weights (*.safetensors, *.bin)")
         return folder.resolve()
