@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fontes import InputError, ParameterError, Qrels, Run, evaluate, fit_weights, fuse, read_qrels, read_run
+from fontes.evaluation import weights
 
 
 def made(topics: int = 40, systems: int = 3) -> tuple[list[Run], Qrels]:
@@ -39,6 +40,13 @@ def test_the_learned_weights_are_the_best_of_a_plain_search(method: str, measure
             reached[weights] = evaluate(fuse(*RUNS, method=method, weights=weights), QRELS, measure)[measure]
     assert learned.trained == pytest.approx(max(reached.values()))
     assert reached[learned.weights] == pytest.approx(learned.trained)
+
+
+@pytest.mark.parametrize("measure", ["AP", "Judged@5"])
+def test_topics_with_many_judgments_give_the_same(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = fit_weights(RUNS, QRELS, measure)
+    monkeypatch.setattr(weights, "FEW", 0)
+    assert fit_weights(RUNS, QRELS, measure).to_dict() == compared.to_dict()
 
 
 def test_each_fold_is_fused_with_weights_that_were_learned_without_it() -> None:
