@@ -143,6 +143,7 @@ def test_duplicates_are_left_out_and_reported():
     }
     assert not {"x1", "x2", "x3"} & (found.train.topics.keys() | found.test.topics.keys())
     assert "1 normalised duplicate left out: x2 = c00_0" in str(found)
+    assert ft.leakage(found.train, found.test).topics == frozenset()
     assert len(ft.split(more, near=None).duplicates) == 2
 
 
@@ -263,4 +264,5 @@ def test_the_splits_of_checkthat_2020_leak(shared):
     assert found.documents.keys() == shared_documents
     new = ft.split(topics, [train, dev, test], groups="document")
     assert not new.leakage.topics
+    assert new.leakage == ft.leakage(new.train, new.test)
     assert len(new.duplicates) == 7

@@ -36,7 +36,7 @@ def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
             _curve(axes, tuning, names[0])
         else:
             _map(figure, axes, tuning, *names)
-        figure.legend(loc="outside lower center", ncols=4, frameon=False)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small", columnspacing=1.2)
         others = [name for name in tuning.space if name not in names]
         best = f", the best over {' and '.join(others)}" if others else ""
         return (
@@ -54,7 +54,10 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
         at = place(trial.params[name])
         best[at] = max(best.get(at, -np.inf), trial.score)
     points = sorted(best.items())
-    axes.plot(*zip(*points, strict=True), color=BLUE, marker="o", markersize=3, label="mean over all topics")
+    # Settings that were drawn at random differ in the other parameters as well: no line from one to the next.
+    drawn_alone = len(tuning.space) > 1 and tuning.method != "grid"
+    style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if drawn_alone else "-"}
+    axes.plot(*zip(*points, strict=True), **style, label="mean over all topics")
     for number, (value, count) in enumerate(Counter(place(fold.params[name]) for fold in tuning.folds).items()):
         style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
         axes.plot(value, best[value], "s", **style, label=None if number else CHOSEN)

@@ -74,7 +74,8 @@ class Leakage:
 
     def _line(self, what: str, topics: set[str], pairs: Sequence[Duplicate]) -> str:
         share = f"{len(topics) / self.test:.1%}" if self.test else "0.0%"
-        return f"  {what:<22} {len(topics):>6,} test topic{' ' if len(topics) == 1 else 's'}  {share:>6}  {_examples(pairs)}".rstrip()
+        noun = "test topic " if len(topics) == 1 else "test topics"
+        return f"  {what:<22} {len(topics):>6,} {noun}  {share:>6}  {_examples(pairs)}".rstrip()
 
     def __repr__(self) -> str:
         return f"Leakage({len(self.topics)} of {self.test} test topics)"
@@ -193,7 +194,8 @@ def split(
         ids = [i for i in remaining if (i in chosen) == inside]
         rows = (row for row in judged.rows() if row[0] in remaining and (row[0] in chosen) == inside)
         sides.append(Part(Topics(remaining[i] for i in ids), Qrels(sorted(rows))))
-    found = _leakage(sides[0], sides[1], near)
+    # No two topics that were kept are duplicates, so only documents can be shared.
+    found = _leakage(sides[0], sides[1], near, [])
     return Split(sides[0], sides[1], tuple(duplicates), found, unjudged, unknown, len(units))
 
 
@@ -207,10 +209,12 @@ def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
     Raises what `split` raises.
     """
     check_near(near)
-    return _leakage(_part(train), _part(test), near)
+    sides = _part(train), _part(test)
+    return _leakage(*sides, near, _shared_texts(*sides, near))
 
 
-def _leakage(train: Part, test: Part, near: float | None) -> Leakage:
+def _shared_texts(train: Part, test: Part, near: float | None) -> list[Duplicate]:
+    """The pairs of a test topic and a training topic with the same text, or nearly; the most similar first."""
     sides = [(topic, False) for topic in train.topics.values()] + [(topic, True) for topic in test.topics.values()]
     # Both sides may use the same ids: numbers stand for the topics.
     numbered = [replace(topic, id=str(number)) for number, (topic, _) in enumerate(sides)]
@@ -219,7 +223,10 @@ def _leakage(train: Part, test: Part, near: float | None) -> Leakage:
         later, earlier = int(pair.id), int(pair.of)
         if sides[later][1] and not sides[earlier][1]:
             pairs.append(replace(pair, id=sides[later][0].id, of=sides[earlier][0].id))
-    pairs.sort(key=lambda pair: (-pair.similarity, pair.id, pair.of))
+    return sorted(pairs, key=lambda pair: (-pair.similarity, pair.id, pair.of))
+
+
+def _leakage(train: Part, test: Part, near: float | None, pairs: list[Duplicate]) -> Leakage:
     in_train, in_test = _relevant(train), _relevant(test)
     return Leakage(
         len(train.topics),
