@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ..core.errors import FontesError, ParameterError
-from .commands import compare, experiment, fuse, late, plot, split, tune
+from .commands import compare, encode, experiment, fuse, late, plot, split, tune
+from .commands.encode import DENSE, dense_of
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -30,7 +31,10 @@ IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_defa
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Format = Annotated[str | None, typer.Option(help="The format of the input; default: detected.", show_default=False)]
 Threads = Annotated[int | None, typer.Option(help="How many threads; default: all.", min=1, show_default=False)]
-Model = Annotated[str, typer.Option(help="bm25, tfidf or ql (query likelihood).")]
+Model = Annotated[str, typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).")]
+Encoder = Annotated[
+    str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
+]
 Variant = Annotated[str, typer.Option(help="BM25: lucene, robertson, okapi, atire, plus or l.")]
 K1 = Annotated[float | None, typer.Option(help="BM25: saturation of tf.", show_default="0.9; okapi 1.5")]
 B = Annotated[float | None, typer.Option(help="BM25: influence of length, 0 to 1.", show_default="0.4; okapi 0.75")]
@@ -46,6 +50,7 @@ app.add_typer(plot.commands)
 app.add_typer(compare.commands)
 app.add_typer(fuse.commands)
 app.add_typer(late.commands)
+app.add_typer(encode.commands)
 
 
 @app.callback()
@@ -110,6 +115,10 @@ def search(
     k3: K3 = None,
     delta: Delta = None,
     lengths: Lengths = "exact",
+    encoder: Encoder = None,
+    vectors: Annotated[
+        str, typer.Option("--search", help="dense: flat, or approximate: hnsw, IVF256,Flat, annoy:1000, …")
+    ] = "flat",
     k: Annotated[
         int | None, typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000")
     ] = None,
@@ -128,7 +137,10 @@ def search(
         raise typer.BadParameter("give either a query or --topics FILE")
     opened = Index.open(index)
     k = k or (10 if topics is None else 1000)
-    stage = _retriever(opened, model, variant, k1, b, k3, delta, lengths, threads) % k
+    if model in DENSE:
+        stage: Any = dense_of(opened, model, encoder, vectors, threads) % k
+    else:
+        stage = _retriever(opened, model, variant, k1, b, k3, delta, lengths, threads) % k
     if topics is None:
         ranking = stage.search(query or "", k)
         if json:
@@ -181,13 +193,19 @@ def explain(
     k3: K3 = None,
     delta: Delta = None,
     lengths: Lengths = "exact",
+    encoder: Encoder = None,
     json: Json = False,
 ) -> None:
     """Show how the score of a document for a query comes about."""
     from ..index import Index
     from .output import print_explanation, print_json
 
-    stage = _retriever(Index.open(index), model, variant, k1, b, k3, delta, lengths, 1)
+    opened = Index.open(index)
+    stage: Any
+    if model in DENSE:
+        stage = dense_of(opened, model, encoder, "flat", 1)
+    else:
+        stage = _retriever(opened, model, variant, k1, b, k3, delta, lengths, 1)
     explanation = stage.explain(query, document)
     if json:
         print_json(explanation.to_dict())
@@ -306,4 +324,4 @@ def _retriever(
         return index.tfidf(threads=threads)
     if model == "ql":
         return index.ql(lengths=lengths, threads=threads)
-    raise ParameterError(f"unknown model '{model}'; there are bm25, tfidf and ql")
+    raise ParameterError(f"unknown model '{model}'; there are bm25, tfidf, ql, dense and hybrid")

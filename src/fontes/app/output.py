@@ -88,6 +88,10 @@ def print_info(facts: dict[str, Any]) -> None:
     """Prints what an index holds."""
     table = Table(show_header=False, box=None)
     for name, value in facts.items():
+        if name == "vectors":
+            for of_encoder in value:
+                table.add_row(name, Text(_vectors(of_encoder)))
+            continue
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _short(value)
         table.add_row(name.replace("_", " "), Text(shown))
     console.print(table)
@@ -158,6 +162,15 @@ def _branch(explanation: Explanation, above: Tree | None) -> Tree:
     for part in explanation.parts:
         _branch(part, tree)
     return tree
+
+
+def _vectors(facts: dict[str, Any]) -> str:
+    """The vectors of one encoder, in a line."""
+    found = f"{facts['encoder']}: {facts['vectors']:,} of {facts['dim']} dimensions, {facts['dtype']}, {size(facts['bytes'])}"
+    for kept in facts["approximate"]:
+        recall = ", ".join(f"{name} {value:.3f}" for name, value in kept["recall"].items())
+        found += f"; {kept['search']} ({recall} of exact search)"
+    return found
 
 
 def _short(value: Any) -> str:

@@ -43,6 +43,7 @@ class Job:
 
     fingerprint   the encoder's
     encoder       how the encoder calls itself
+    settings      what it takes to make it again, as JSON, or None
     dim           of its vectors
     dtype         "float32", "float16" or "int8"
     ids           of the documents
@@ -52,6 +53,7 @@ class Job:
 
     fingerprint: str
     encoder: str
+    settings: dict[str, Any] | None
     dim: int
     dtype: str
     ids: Sequence[str]
@@ -125,7 +127,7 @@ class Embeddings:
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""
-        facts = {key: self.meta[key] for key in ("encoder", "fingerprint", "dtype", "dim")}
+        facts = {key: self.meta[key] for key in ("encoder", "settings", "fingerprint", "dtype", "dim")}
         size = sum(file["bytes"] for file in self.meta["files"].values())
         return {**facts, "vectors": len(self), "bytes": size}
 
@@ -267,6 +269,7 @@ class Journal:
             "format": FORMAT,
             "version": VERSION,
             "encoder": job.encoder,
+            "settings": job.settings,
             "fingerprint": job.fingerprint,
             "dtype": job.dtype,
             "dim": job.dim,
@@ -351,7 +354,8 @@ class Journal:
         blocks: list[list[int]] = []
         try:
             facts = json.loads((self._draft / "facts.json").read_text(encoding="utf-8"))
-            if {**facts, "encoder": None} != {**self._facts, "encoder": None}:
+            named = {"encoder": None, "settings": None}
+            if facts | named != self._facts | named:
                 return []
             lines = (self._draft / "journal").read_bytes().split(b"\n")[:-1]
             with contextlib.ExitStack() as stack:

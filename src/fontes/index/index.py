@@ -222,6 +222,7 @@ class Index:
         are made of them. An index may hold the vectors of several encoders; building it anew with overwrite=True removes them.
         Raises FontesError where the disk is full; what is encoded is kept.
         """
+        from ..neural.dense_settings import settings_of
         from ..neural.encoders import document_vectors
 
         if dtype not in DTYPES:
@@ -240,7 +241,7 @@ class Index:
             bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
             return full.decoded(slice(a, b)), bounds
 
-        job = Job(encoder.fingerprint, repr(encoder), encoder.dim, dtype, ids, vectors)
+        job = Job(encoder.fingerprint, repr(encoder), settings_of(encoder), encoder.dim, dtype, ids, vectors)
         made = encode(self._folder, job, overwrite, progress)
         self._embeddings = {**find(self._folder), **self._embeddings, job.name: made}
 
