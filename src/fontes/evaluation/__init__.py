@@ -3,6 +3,7 @@
 from .comparison import compare
 from .curves import plot_bm25, plot_idf, plot_tfidf
 from .evaluation import Evaluation, evaluate
+from .experiment import Experiment
 from .measure import Measure
 from .measures import (
     AP,
@@ -42,6 +43,7 @@ __all__ = [
     "Comparison",
     "Complete",
     "Evaluation",
+    "Experiment",
     "Fold",
     "IPrec",
     "Judged",
