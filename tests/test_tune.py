@@ -314,6 +314,8 @@ def test_topics_that_share_documents_through_others_are_one_unit():
     assert units_of(topics, qrels, "document") == [["a", "c", "e"], ["b"], ["d"]]
     assert units_of(topics, qrels, None) == [["a"], ["b"], ["c"], ["d"], ["e"]]
     assert units_of(topics, qrels, lambda topic: topic.id in "ab") == [["a", "b"], ["c", "d", "e"]]
+    with pytest.raises(ft.ParameterError, match="groups='document' needs judgments"):
+        units_of(topics, ft.Qrels(), "document")
     with pytest.raises(ft.InputError, match="topic 'b' has no group"):
         units_of(topics, qrels, {"a": "1"})
 

@@ -43,7 +43,8 @@ def tune(
     stage     a stage from topics to a run, or a function that makes one from the parameters, as
               `lambda k1, weight: index.bm25(k1=k1) + weight * dense`
     space     a mapping from the name of a parameter to a list of values, or to a tuple, which is a range: (low, high, step),
-              or (low, high) for "random" and "tpe". None: the default space of BM25, k1 from 0.1 to 4.5, b from 0 to 1, and
+              or (low, high) for "random" and "tpe"; of whole numbers where all are written so and the parameter's present value
+              is one, or is not known. None: the default space of BM25, k1 from 0.1 to 4.5, b from 0 to 1, and
               k3 None, 0, 2 and 8. A name stands for that parameter of every stage inside `stage` that has it, "BM25.k" only
               for stages of that class.
     topics, qrels   what `Topics.of` and `Qrels.of` accept, or paths; topics without judgments are not searched

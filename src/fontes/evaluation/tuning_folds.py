@@ -19,12 +19,14 @@ def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
              others. "conversation": topics whose ids are the same before the last "_". Or a mapping from topic id to the name
              of its group, or a function from topic to that name.
 
-    Raises ParameterError for another word, InputError for a topic that the mapping lacks.
+    Raises ParameterError for another word and for "document" without judgments, InputError for a topic that the mapping lacks.
     """
     ids = sorted(topics)
     if groups is None:
         return [[i] for i in ids]
     if groups == "document":
+        if not qrels:
+            raise ParameterError("groups='document' needs judgments, which say what documents topics share; give qrels")
         return _joined(ids, ([(i, d) for d, grade in qrels.get(i, {}).items() if grade >= 1] for i in ids))
     if groups == "conversation":
         return _named({i: i.rpartition("_")[0] or i for i in ids})
