@@ -23,7 +23,6 @@ LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
