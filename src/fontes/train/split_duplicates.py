@@ -55,10 +55,10 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
                 found.append(Duplicate(topics[later].id, topics[earlier].id, kind, 1.0))
     if near is not None:
         texts = {text: members for text, members in groups.items() if not topics[members[0]].turns}
+        same = list(texts.values())
         for a, b, similarity in near_pairs(list(texts), near):
-            members = list(texts.values())
-            for one in members[a]:
-                for other in members[b]:
+            for one in same[a]:
+                for other in same[b]:
                     later, earlier = max(one, other), min(one, other)
                     found.append(Duplicate(topics[later].id, topics[earlier].id, "near", similarity))
     return found
