@@ -133,7 +133,7 @@ class Model:
         self.transformer: Any = getattr(self.model[0], "auto_model", None)
         if max_length is not None:
             self._cut(name, max_length)
-        self.length = int(self.model.max_seq_length or ENDLESS)
+        self.length = int(min(self.model.max_seq_length or ENDLESS, ENDLESS))
         self.where = where
         if self.transformer is None:
             self.prepared = Prepared(self.model, Precision("float32", {}), where)
@@ -143,12 +143,10 @@ class Model:
         self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
 
     def prompt(self, names: tuple[str, ...]) -> str:
-        """The model's own prompt under one of `names`, or its default; as `encode_query` and `encode_document` choose."""
-        prompts: dict[str, str] = self.model.prompts or {}
-        for name in (*names, self.model.default_prompt_name):
-            if name in prompts:
-                return prompts[name]
-        return ""
+        """The model's own prompt: the first under one of `names` that is not empty; its default where it has none of them."""
+        prompts: dict[str, str | None] = self.model.prompts or {}
+        named = [prompts[name] or "" for name in names if name in prompts]
+        return next(filter(None, named), "") if named else prompts.get(self.model.default_prompt_name or "") or ""
 
     def lengths(self, texts: list[str], prompt: str) -> NDArray[np.int64]:
         """The tokens of each text; in a model without a transformer its characters."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from .encoders_attention import MaskedAttention
 
 FEATURES = 256
-EPSILON = 1e-6  # keeps the denominator above zero; the greatest feature of a query is 1
+EPSILON = 1e-10  # keeps the denominator above zero; the greatest feature of a query is 1
 
 
 def orthogonal_features(features: int, dim: int, seed: int = 0) -> Tensor:
@@ -25,8 +25,9 @@ def orthogonal_features(features: int, dim: int, seed: int = 0) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     blocks = []
     for start in range(0, features, dim):
-        square = torch.randn(dim, dim, generator=generator)
-        blocks.append(torch.linalg.qr(square).Q.T[: min(dim, features - start)])
+        q, r = torch.linalg.qr(torch.randn(dim, dim, generator=generator))
+        q = q * r.diagonal().sign()  # without these signs the directions are not uniform (Mezzadri 2007)
+        blocks.append(q.T[: min(dim, features - start)])
     lengths = torch.linalg.vector_norm(torch.randn(features, dim, generator=generator), dim=1, keepdim=True)
     omega: Tensor = torch.cat(blocks) * lengths
     return omega
