@@ -90,10 +90,41 @@ def test_threads_and_other_topics_do_not_change_the_run(
 
 
 def test_a_search_that_looks_everywhere_finds_what_the_exhaustive_one_finds(index: ft.Index, model: ColBERT) -> None:
-    everything = {"nprobe": 1000, "threshold": -1.0, "candidates": 4000}
+    assert len(index) == 60
     for nbits in (2, 32):
-        near = index.late(model, k=10, nbits=nbits, **everything)(QUERIES)
-        assert near == index.late(model, k=10, nbits=nbits, search="exhaustive")(QUERIES)
+        exhaustive = index.late(model, k=10, nbits=nbits, search="exhaustive")(QUERIES)
+        for candidates in (4 * 59, 4 * 60):  # all but one, and all
+            late = index.late(model, k=10, nbits=nbits, nprobe=1000, threshold=-1.0, candidates=candidates)
+            assert late(QUERIES) == exhaustive
+
+
+def test_a_search_that_looks_at_little_finds_some_documents_with_their_exact_scores(index: ft.Index, model: ColBERT) -> None:
+    exhaustive = index.late(model, nbits=2, search="exhaustive")(QUERIES).to_dict()
+    late = index.late(model, nbits=2, nprobe=1, candidates=40)
+    for topic, scores in late(QUERIES).to_dict().items():
+        assert len(scores) == (10 if QUERIES[topic] else 0), "a quarter of the candidates"
+        assert scores == {doc_id: exhaustive[topic][doc_id] for doc_id in scores}
+        best = list(exhaustive[topic])[:5]
+        assert len(set(best) & set(scores)) >= 3 or not best
+    assert late.with_(candidates=400)(QUERIES).to_dict() == exhaustive
+
+
+def test_candidates_are_the_documents_of_the_probed_centroids_with_the_best_centroids(index: ft.Index, model: ColBERT) -> None:
+    store, (query,) = stored(index, model, 2), model.encode_queries([QUERIES["q1"]])
+    similarities = query @ store.codec.centroids.T
+    probed = set(np.argsort(-similarities, axis=1)[:, :2].ravel().tolist())
+    of_document = [store.codes[a:b] for a, b in zip(store.bounds, store.bounds[1:], strict=False)]
+    there = [d for d, codes in enumerate(of_document) if probed & set(codes.tolist())]
+    near = similarities[:, :].max(axis=0) >= 0.5
+
+    def score(doc: int, pruned: bool) -> float:
+        codes = np.unique([code for code in of_document[doc] if near[code] or not pruned]).astype(int)
+        return float(similarities[:, codes].max(axis=1).sum()) if len(codes) else -float(len(query))
+
+    first = sorted(there, key=lambda d: (-score(d, True), d))[:40]
+    second = sorted(first, key=lambda d: (-score(d, False), d))[:10]
+    found = store.candidates(query, 2, 0.5, 40)
+    assert {round(score(d, False), 4) for d in found.tolist()} == {round(score(d, False), 4) for d in second}
 
 
 def test_the_compressed_vectors_are_near_the_whole_ones(index: ft.Index, model: ColBERT) -> None:
@@ -388,3 +419,18 @@ def test_the_command_stores_token_vectors_once_and_searches_them(
     (tmp_path / "topics.tsv").write_text("q1\told well\n")
     run("--nbits", "4", "--topics", str(tmp_path / "topics.tsv"), "-k", "3", "-o", str(tmp_path / "run"), "--tag", "late")
     assert ft.read_run(tmp_path / "run")["q1"].ids == best.ids
+
+
+def test_checking_an_index_reads_its_token_vectors(index: ft.Index, model: ColBERT) -> None:
+    index.check()
+    codes = stored(index, model, 2).folder / "codes.npy"
+    found = bytearray(codes.read_bytes())
+    found[-1] ^= 1
+    codes.write_bytes(found)
+    with pytest.raises(IndexFormatError, match=r"codes.npy has changed"):
+        index.check()
+
+
+def test_token_vectors_are_not_encoded_as_vectors_of_documents(index: ft.Index, model: ColBERT) -> None:
+    with pytest.raises(ParameterError, match=r"fontes.encode_late\(index, colbert\)"):
+        index.encode(model)  # type: ignore[arg-type]

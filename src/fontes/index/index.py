@@ -222,9 +222,12 @@ class Index:
         are made of them. An index may hold the vectors of several encoders; building it anew with overwrite=True removes them.
         Raises FontesError where the disk is full; what is encoded is kept.
         """
+        from ..neural.colbert import ColBERT
         from ..neural.dense_settings import settings_of
         from ..neural.encoders import document_vectors
 
+        if isinstance(encoder, ColBERT):
+            raise ParameterError(f"{encoder!r} has a vector for each token: fontes.encode_late(index, colbert) stores them")
         if dtype not in DTYPES:
             raise ParameterError(f"dtype must be float32, float16 or int8, not {dtype!r}")
         ids = self.ids.tolist()
@@ -381,6 +384,10 @@ class Index:
             if isinstance(found, IndexFormatError):
                 raise found
             found.check()
+        for folder in sorted(self._folder.glob("late-*")):
+            from ..neural.late_store import TokenVectors
+
+            TokenVectors(folder).check()
 
     def info(self) -> dict[str, Any]:
         """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""

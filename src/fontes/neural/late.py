@@ -41,7 +41,7 @@ class Late(Stage[Topics, Run]):
     threshold    in the first round centroids less similar than this to all tokens of the query do not count
     candidates   how many documents are left after the first round; a quarter of them gets the exact score. None for these
                  three: as ColBERT's own search has them, 1, 0.5 and 256 for k up to 10; 2, 0.45 and 1,024 up to 100; else
-                 4, 0.4 and 4 k, at least 4,096
+                 4, 0.4 and 4 k, at least 4,096. A collection of no more than a quarter of that is searched exhaustively
     nbits        which of several stored vectors; default: those with most bits
     threads      default: as many as the machine has; they do not change the run
     """

@@ -79,8 +79,10 @@ class TokenVectors:
 
         Those with a token in one of the `nprobe` centroids nearest to a token of the query; of these the best `count` by
         centroid interaction over the centroids that come as near as `threshold` to the query; of these the best quarter by
-        centroid interaction over all.
+        centroid interaction over all. All documents, where they are no more than would be left.
         """
+        if self.documents <= count // 4:
+            return np.arange(self.documents)
         similarities = self.codec.centroids @ padded(query)
         tokens, nprobe = len(query), min(nprobe, len(self.codec.centroids))
         probed = np.unique(np.argpartition(-similarities[:, :tokens], nprobe - 1, axis=0)[:nprobe])
