@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FORMAT = "fontes-late"
 VERSION = 1
 META = "late.json"
-TOKENS = 1 << 14  # of documents that a thread scores at a time
+TOKENS = 1 << 12  # of documents that a thread scores at a time
 TOGETHER = 16  # queries that are searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes late --overwrite)"
 

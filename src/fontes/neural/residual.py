@@ -139,14 +139,28 @@ def _add_rows(sums: Any, codes: Any, vectors: Any) -> None:
 @njit(cache=True, nogil=True)
 def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: Any, vectors: Any) -> None:
     dim, per_byte, mask = vectors.shape[1], 8 // nbits, (1 << nbits) - 1
+    values = np.empty((256, per_byte), dtype=np.float32)  # those of the dimensions in a byte
+    for byte in range(256):
+        for r in range(per_byte):
+            values[byte, r] = weights[(byte >> (r * nbits)) & mask]
+    whole = dim // per_byte
     for i in range(len(codes)):
-        square = 0.0
-        for j in range(dim):
-            bucket = (packed[i, j // per_byte] >> ((j % per_byte) * nbits)) & mask
-            value = centroids[codes[i], j] + weights[bucket]
-            vectors[i, j] = value
-            square += value * value
-        length = np.sqrt(square)
+        centroid, bytes_of, vector = centroids[codes[i]], packed[i], vectors[i]
+        for w in range(whole):
+            row, first = values[bytes_of[w]], w * per_byte
+            for r in range(per_byte):
+                vector[first + r] = centroid[first + r] + row[r]
+        for j in range(whole * per_byte, dim):
+            vector[j] = centroid[j] + values[bytes_of[whole], j - whole * per_byte]
+        a = b = c = d = np.float32(0)  # four sums, as a single one would wait for each addition
+        for j in range(0, dim - dim % 4, 4):
+            a += vector[j] * vector[j]
+            b += vector[j + 1] * vector[j + 1]
+            c += vector[j + 2] * vector[j + 2]
+            d += vector[j + 3] * vector[j + 3]
+        for j in range(dim - dim % 4, dim):
+            a += vector[j] * vector[j]
+        length = np.sqrt((a + b) + (c + d))
         if length > 0:
             for j in range(dim):
-                vectors[i, j] /= length
+                vector[j] /= length
