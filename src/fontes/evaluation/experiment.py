@@ -142,7 +142,7 @@ class Experiment:
             **self.settings.comparing,
         )
         for name, system in report.systems.items():
-            seconds = "" if system.seconds is None else f", {1000 * system.seconds:.2f} ms a topic"
+            seconds = "" if system.seconds is None else f", {system.seconds:.4f} s a topic"
             say(f"{name}: {system.run.rows:,} documents for {len(system.run):,} topics{seconds}")
         facts = index.info() if index is not None else {}
         about: dict[str, Any] = {key: facts[key] for key in ("fingerprint", "documents", "terms", "tokens") if key in facts}
