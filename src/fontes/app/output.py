@@ -98,10 +98,11 @@ def print_info(facts: dict[str, Any]) -> None:
 
 
 class Building:
-    """The progress of a build."""
+    """The progress of a build, or of other work that is counted in `noun`s."""
 
-    def __init__(self, bar: Bar | None) -> None:
+    def __init__(self, bar: Bar | None, noun: str = "document") -> None:
         self._bar = bar
+        self._noun = noun
         self._task = bar.add_task("", total=None) if bar else None
         self._start = time.perf_counter()
 
@@ -115,14 +116,14 @@ class Building:
         if self._bar is None or self._task is None:
             return
         left = progress.seconds_left
-        text = f"{progress.documents:,} documents, {progress.rate:,.0f} a second"
+        text = f"{counted(progress.documents, self._noun)}, {progress.rate:,.0f} a second"
         text += f", {left:.0f} s left" if left is not None else ""
         total = 1.0 if progress.fraction is not None else None
         self._bar.update(self._task, total=total, completed=progress.fraction or 0.0, description=text)
 
 
 @contextlib.contextmanager
-def building(quiet: bool) -> Iterator[Building]:
+def building(quiet: bool, noun: str = "document") -> Iterator[Building]:
     """Shows a bar while building, on a terminal; says so when kernels must be compiled first."""
     errors = Console(stderr=True, highlight=False)
     if not quiet and not _compiled_before():
@@ -131,7 +132,7 @@ def building(quiet: bool) -> Iterator[Building]:
         yield Building(None)
         return
     with Bar(BarColumn(), TextColumn("{task.description}"), console=errors, transient=True) as bar:
-        yield Building(bar)
+        yield Building(bar, noun)
 
 
 def _compiled_before() -> bool:
