@@ -137,8 +137,8 @@ def model(kind: str) -> Callable[[Any], Any]:
 
     def windows(ids: Any) -> Any:
         count = 1 + math.ceil(max(0, ids.shape[1] - WINDOW) / STRIDE)
-        for start in range(0, count, 4):  # a batch of 1,024 tokens, as Fontes has it for each thread
-            whole(torch.cat([ids[:, i * STRIDE : i * STRIDE + WINDOW] for i in range(start, min(start + 4, count))]))
+        for start in range(0, count, 8):  # batches of 2,048 tokens, as Fontes has them for each thread
+            whole(torch.cat([ids[:, i * STRIDE : i * STRIDE + WINDOW] for i in range(start, min(start + 8, count))]))
 
     return windows if "over windows" in kind else whole
 

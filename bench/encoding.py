@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--model", help="a folder or a name on the hub")
     parser.add_argument("--block", type=int, default=128, help="documents that are encoded at a time (default: %(default)s)")
     parser.add_argument("--blocks", type=int, help="blocks that are timed with all systems (default: all)")
-    parser.add_argument("--float32", type=Path, help="vectors of float32, .npy: read if there, else written")
+    parser.add_argument("--vectors", type=Path, help="a folder: auto.npy and float32.npy are read if there, else written")
     given = parser.parse_args()
     print(machine())
     folder = given.data / "scifact"
@@ -37,8 +37,7 @@ def main() -> None:
     print(f"auto: {encoders['auto'].prepared.precision}; {len(rates['auto'])} blocks of {given.block} documents")
     table("Documents a second", ["", "median (least–greatest)", "× encode"], lines(rates))
     for name, encoder in encoders.items():
-        file = given.float32 if name == "float32" else None
-        vectors[name] = whole(encoder, docs, vectors[name], file)
+        vectors[name] = whole(encoder, docs, vectors[name], given.vectors and given.vectors / f"{name}.npy")
     quality(folder, docs, encoders, vectors)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fontes.neural")
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-TOKENS = {"cpu": 1024, "cuda": 65536}  # tokens of a batch, padding included; of a CPU, for each thread
+TOKENS = {"cpu": 2048, "cuda": 65536}  # tokens of a batch, padding included; of a CPU, for each thread
 AGREEMENT = 0.999  # the least cosine with float32 that a quicker precision must keep
 GAIN = 1.1  # how much quicker it must be
 ROUNDS = 3  # timings of each precision; the least counts

@@ -32,7 +32,7 @@ class SentenceEncoder:
     document_prompt   text before each document; None: the model's prompt for documents
     max_length        tokens that are read of a text, special ones included; None: as the model says
     normalize         whether vectors are scaled to length 1, which makes the inner product the cosine
-    batch_tokens      tokens of a batch, padding included; None: 1,024 for each thread of a CPU, 65,536 on a GPU
+    batch_tokens      tokens of a batch, padding included; None: 2,048 for each thread of a CPU, 65,536 on a GPU
     precision         "float32", "bfloat16", "float16", or "auto": the quickest here that keeps a cosine of 0.999
     device            "cpu", "cuda", …; None: a GPU where there is one
 

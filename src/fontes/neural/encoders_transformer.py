@@ -38,7 +38,7 @@ class TransformerEncoder:
     normalize         whether vectors are scaled to length 1, which makes the inner product the cosine
     attention         "model" (its own), or "favor+": the Performer's, in linear time, for a BERT-shaped model
     features          random features of FAVOR+; its error shrinks as they grow
-    batch_tokens      tokens of a batch, padding included; None: 1,024 for each thread of a CPU, 65,536 on a GPU
+    batch_tokens      tokens of a batch, padding included; None: 2,048 for each thread of a CPU, 65,536 on a GPU
     precision         "float32", "bfloat16", "float16", or "auto": the quickest here that keeps a cosine of 0.999
     device            "cpu", "cuda", …; None: a GPU where there is one
 
