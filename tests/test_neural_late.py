@@ -278,7 +278,7 @@ def test_there_is_nothing_to_do_where_the_vectors_are_there_unless_they_are_to_b
     assert (folder / "late.json").stat().st_ino == before
     encode_late(index, model, nbits=2, centroids=8, overwrite=True)
     assert TokenVectors(folder).meta["centroids"] == 8
-    assert stored(ft.Index.open(index.path), model, 2).meta["centroids"] == 8
+    assert stored(index, model, 2).meta["centroids"] == 8
 
 
 def test_damaged_files_are_errors_that_say_what_to_do(index: ft.Index, model: ColBERT) -> None:

@@ -31,6 +31,7 @@ from .late_store import (
     digest_of,
     effort,
     folder_name,
+    forget,
     scores_of,
     whole_vectors,
 )
@@ -80,6 +81,7 @@ def encode_late(
             raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror or error}") from error
         if nbits in NBITS and not (segment / folder_name(colbert.fingerprint, 16)).is_dir():
             shutil.rmtree(whole.folder, ignore_errors=True)
+        forget(index)
         return made.info()
 
 

@@ -171,6 +171,12 @@ def stored(index: Index, colbert: ColBERT, nbits: int | None = None) -> TokenVec
     return found
 
 
+def forget(index: Index) -> None:
+    """Closes the token vectors that are open, as there are others now."""
+    for key in [key for key in index.memory if isinstance(key, tuple) and key[0] == "late"]:
+        del index.memory[key]
+
+
 def _absent(index: Index, colbert: ColBERT, nbits: int | None) -> str:
     kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
     held = []
