@@ -53,6 +53,7 @@ class Index:
         self._embeddings = find(self._folder)
         self._places: dict[str, int] = {}
         self.memory: dict[Any, Any] = {}  # what retrievers have worked out
+        self.queries: dict[str, dict[str, Any]] = {}  # for each encoder the vectors of the last queries
 
     @classmethod
     def build(

