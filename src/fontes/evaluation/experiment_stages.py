@@ -36,6 +36,7 @@ STAGES = {
     "monot5": "neural:MonoT5",
 }
 FUSING = ("method", "normalize", "weights", "k", "missing")
+MODELS = ("name_or_path", "encoder", "colbert")  # parameters that may be a model's folder
 TYPES: dict[str, Any] = {
     "dict[str, Any]": dict,
     "int": int,
@@ -167,7 +168,7 @@ class Systems:
         values = table.values
         stage: Any
         if "model" in values:
-            stage = _stage(values["model"], _parameters_of(table), index)
+            stage = _stage(values["model"], _located(table, _parameters_of(table)), index)
         elif "stages" in values:
             first, *others = (self._step(table, step, index) for step in values["stages"])
             stage = first
@@ -191,18 +192,18 @@ class Systems:
             system = self._meant(table, step)
             return _stage(step, {}, index) if system is None else self._system(system, index)
         ((name, parameters),) = step.items()
-        return _stage(name, parameters, index)
+        return _stage(name, _located(table, parameters), index)
 
 
-def models_of(stage: Any) -> dict[str, str]:
-    """The fingerprints of the models in a stage, by what they print."""
+def models_of(stage: Any) -> list[str]:
+    """The fingerprints of the models in a stage, in the order of its parts."""
     if isinstance(stage, (tuple, list)):
-        return {name: found for part in stage for name, found in models_of(part).items()}
+        return list(dict.fromkeys(found for part in stage for found in models_of(part)))
     if not dataclasses.is_dataclass(stage):
-        return {}
-    found = models_of([getattr(stage, f.name) for f in dataclasses.fields(stage)])
+        return []
     fingerprint = getattr(stage, "fingerprint", None)
-    return {**found, **({repr(stage): fingerprint} if isinstance(fingerprint, str) else {})}
+    own = [fingerprint] if isinstance(fingerprint, str) else []
+    return [*own, *models_of([getattr(stage, f.name) for f in dataclasses.fields(stage)])]
 
 
 def _stage(name: str, parameters: Mapping[str, Any], index: Index | None) -> Stage[Any, Any]:
@@ -213,6 +214,18 @@ def _stage(name: str, parameters: Mapping[str, Any], index: Index | None) -> Sta
     stage: Stage[Any, Any] = factory(index, **given) if indexed else factory(**given)
     getattr(stage, "weighting", None)  # a lexical model says here what is wrong with its parameters
     return stage
+
+
+def _located(table: Table, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters, with the folders of models that are given relative to the file as paths."""
+    located: dict[str, Any] = {}
+    for key, value in parameters.items():
+        if isinstance(value, dict):
+            located[key] = _located(table, value)
+        else:
+            folder = table.file.parent / value if key in MODELS and isinstance(value, str) else None
+            located[key] = str(folder) if folder is not None and folder.is_dir() else value
+    return located
 
 
 def _factory(name: str) -> tuple[Callable[..., Any], bool]:
