@@ -74,7 +74,8 @@ def test_a_hub_whose_address_is_never_found_is_not_waited_for(tmp_path: Path, mo
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.delenv("HF_HUB_ETAG_TIMEOUT", raising=False)
+    for variable in ("HF_HUB_OFFLINE", "HF_HUB_ETAG_TIMEOUT"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(models, "PATIENCE", 0.05)
     over = threading.Event()  # a resolver without a network may not come back
     monkeypatch.setattr(socket, "create_connection", lambda *a, **b: over.wait() and socket.socket())

@@ -68,7 +68,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
             return cached
     name = names[-1]
     hub = library("huggingface_hub", f"the {kind} {given}")
-    if hub.constants.HF_HUB_OFFLINE:
+    if hub.constants.HF_HUB_OFFLINE or _switched_on("HF_HUB_OFFLINE"):
         raise InputError(_absent(kind, name, "HF_HUB_OFFLINE is set", "unset HF_HUB_OFFLINE to download it here"))
     host = urlsplit(hub.constants.ENDPOINT).hostname
     if not reachable(hub.constants.ENDPOINT):
@@ -156,6 +156,11 @@ def unload() -> None:
     """Forgets all loaded models, which frees their memory once nothing else holds them."""
     with _lock:
         _loaded.clear()
+
+
+def _switched_on(variable: str) -> bool:
+    # The hub's library looks at its variables once, when it is imported.
+    return os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE")
 
 
 def _is_model(folder: Path) -> bool:
