@@ -124,6 +124,64 @@ def test_a_model_in_the_hubs_cache_is_used_without_a_network(tmp_path: Path, mon
     assert models.located("owner/small") == found
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("RepositoryNotFoundError", "there is no encoder owner/small: neither a folder nor a name on https://"),
+        ("GatedRepoError", "the encoder owner/small is given out on request only: ask at https://.*/owner/small"),
+        (
+            "HfHubHTTPError",
+            r"owner/small is not on this machine and its download failed \(503 from the hub\): run `hf download",
+        ),
+    ],
+)
+def test_what_the_hub_refuses_is_said_in_one_sentence(
+    error: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub as hub
+
+    class Refusal(getattr(hub.errors, error)):  # type: ignore[misc]
+        def __init__(self) -> None:
+            Exception.__init__(self, "503 from the hub\nand much more")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Refusal
+
+    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(models, "reachable", lambda url: True)
+    monkeypatch.setattr(hub.HfApi, "list_repo_files", refuse)
+    with pytest.raises(InputError, match=message) as caught:
+        models.located("owner/small", "encoder")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_download_leaves_out_what_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub as hub
+
+    asked: list[Any] = []
+
+    def download(name: str, local_files_only: bool = False, ignore_patterns: Any = None) -> str:
+        if local_files_only:
+            raise hub.errors.LocalEntryNotFoundError("not there")
+        asked.append((name, ignore_patterns))
+        return str(tmp_path)
+
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(models, "reachable", lambda url: True)
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    monkeypatch.setattr(hub.HfApi, "list_repo_files", lambda self, name: ["model.safetensors", "pytorch_model.bin"])
+    assert models.located("small", owner="owner") == tmp_path
+    monkeypatch.setattr(hub.HfApi, "list_repo_files", lambda self, name: ["pytorch_model.bin"])
+    models.located("owner/old")
+    assert [(name, "*.bin" in patterns, "*.onnx" in patterns) for name, patterns in asked] == [
+        ("owner/small", True, True),
+        ("owner/old", False, True),
+    ]
+
+
 def test_a_missing_library_names_the_extra() -> None:
     with pytest.raises(MissingExtraError, match=r"encoding needs no_such_library, .*pip install 'fontes\[neural\]'"):
         models.library("no_such_library", "encoding")
