@@ -15,7 +15,7 @@ import pytest
 
 from fontes.core import InputError, ParameterError, Topic, Topics
 from fontes.core.values import Doc
-from fontes.index import Index, embeddings
+from fontes.index import Index, encoding
 from fontes.neural import vectors
 from fontes.neural.encoders import text_of
 
@@ -402,9 +402,9 @@ def test_the_vectors_of_a_run_are_named_in_its_provenance(index):
 
 
 def test_a_block_of_int8_keeps_127_steps_of_the_greatest_magnitude():
-    job = embeddings.Job("f", "e", None, 3, "int8", ["a", "b"], lambda *_: (np.zeros((0, 3)), np.zeros(1)))
+    job = encoding.Job("f", "e", None, 3, "int8", ["a", "b"], lambda *_: (np.zeros((0, 3)), np.zeros(1)))
     given = np.array([[1.0, -0.5, 0.004], [0, 0, 0]], np.float32)
-    kept, norms, scales, counts = embeddings.stored(given, np.arange(3), job, 0, 2)
+    kept, norms, scales, counts = encoding.stored(given, np.arange(3), job, 0, 2)
     assert kept.tolist() == [[127, -64, 1], [0, 0, 0]]
     assert scales[0] == np.float32(1 / 127)
     assert norms[1] == 0

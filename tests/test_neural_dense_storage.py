@@ -22,7 +22,7 @@ import pytest
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.core.values import Doc
-from fontes.index import Index, Progress, embeddings
+from fontes.index import Index, Progress, embeddings, encoding
 
 COUNT = 60
 BLOCK = 8
@@ -68,7 +68,7 @@ class Several(Counting):
 
 @pytest.fixture(autouse=True)
 def _small_blocks_and_no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(embeddings, "BLOCK", BLOCK)
+    monkeypatch.setattr(encoding, "BLOCK", BLOCK)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
@@ -348,7 +348,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 
 def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(embeddings, "BLOCK", 100)
+    monkeypatch.setattr(encoding, "BLOCK", 100)
     count, log = 2_000, tmp_path / "log"
     with small_disk(tmp_path / "disk", "2m") as disk:
         index = Index.build([(f"d{n}", "") for n in range(count)], disk / "x")
@@ -396,7 +396,7 @@ def test_vectors_of_a_newer_format_are_an_error(tmp_path, plain):
     file = next(path.glob("segment-*/vectors-*/vectors.json"))
     meta = json.loads(file.read_text())
     facts = {key: value for key, value in meta.items() if key not in ("files", "digest")} | {"version": 2}
-    file.write_text(json.dumps({**facts, "files": meta["files"], "digest": embeddings._digest(facts, meta["files"])}))
+    file.write_text(json.dumps({**facts, "files": meta["files"], "digest": embeddings.meta_digest(facts, meta["files"])}))
     with pytest.raises(IndexFormatError, match="vectors of the format 2; this Fontes reads 1"):
         Index.open(path).dense(Counting()).search("d1")
 

@@ -18,7 +18,8 @@ from ..core.values import Doc
 from ..data import docs as as_docs, read_corpus
 from ..text import Analyzer
 from .build import SCALE, Progress, Vectors, build_segment, content, memory_size
-from .embeddings import DTYPES, Embeddings, Job, encode, find
+from .embeddings import DTYPES, Embeddings, find
+from .encoding import Job, encode
 from .files import FORMAT, VERSION, check_digests, check_sizes, commit, read_manifest, staging
 from .segment import Segment
 

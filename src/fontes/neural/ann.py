@@ -30,7 +30,7 @@ SAMPLE = 1 << 20  # vectors that FAISS is trained on at most
 HNSW = "HNSW32,Flat"
 EF_CONSTRUCTION = 200
 EF_SEARCH = 256  # at least
-UNVISITED = 8  # IVF visits one in so many of its lists
+VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, 16 at least
 ANNOY = re.compile(r"annoy:([1-9]\d*)")
 NAMES = 'search must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
 
@@ -72,6 +72,8 @@ class Searcher(ABC):
 class Faiss(Searcher):
     """Any index that `faiss.index_factory` makes, for inner products."""
 
+    quantizers: tuple[Any, ...] = ()  # that FAISS's training points to, and which must live as long
+
     @property
     def library(self) -> str:
         """The library with its version."""
@@ -86,8 +88,7 @@ class Faiss(Searcher):
                 self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
             except RuntimeError as e:
                 raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {NAMES}") from e
-            if (ivf := self._ivf()) is not None:
-                ivf.cp.seed = SEED
+            self.quantizers = self._quiet()
             if (hnsw := self._hnsw()) is not None:
                 hnsw.hnsw.efConstruction = EF_CONSTRUCTION
             try:
@@ -98,6 +99,27 @@ class Faiss(Searcher):
                     f"FAISS cannot make an index {self.spec!r} of {len(embeddings):,} vectors ({reason}); "
                     "take one with fewer lists or codes, or flat"
                 ) from e
+
+    def _quiet(self) -> tuple[Any, ...]:
+        """Sets the seed of every clustering, and lets small collections be clustered without a warning; the quantizers made."""
+        faiss = _faiss()
+        clusterings, made = [], []
+        inner = faiss.downcast_index(self.index)
+        if isinstance(inner, faiss.IndexPreTransform):
+            for i in range(inner.chain.size()):
+                transform = faiss.downcast_VectorTransform(inner.chain.at(i))
+                if isinstance(transform, faiss.OPQMatrix):
+                    transform.pq = faiss.ProductQuantizer(transform.d_out, transform.M, 8)
+                    made.append(transform.pq)
+                    clusterings.append(transform.pq.cp)
+            inner = faiss.downcast_index(inner.index)
+        if hasattr(inner, "pq"):
+            clusterings.append(inner.pq.cp)
+        if (ivf := self._ivf()) is not None:
+            clusterings.append(ivf.cp)
+        for parameters in clusterings:
+            parameters.seed, parameters.min_points_per_centroid = SEED, 1
+        return tuple(made)
 
     def _fill(self, embeddings: Embeddings) -> None:
         count = len(embeddings)
@@ -115,7 +137,7 @@ class Faiss(Searcher):
         """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
         with _faiss_threads(threads):
             if (ivf := self._ivf()) is not None:
-                ivf.nprobe = min(effort or max(1, ivf.nlist // UNVISITED), ivf.nlist)
+                ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED), ivf.nlist)
             elif (hnsw := self._hnsw()) is not None:
                 hnsw.hnsw.efSearch = effort or max(count, EF_SEARCH)
             elif effort is not None:

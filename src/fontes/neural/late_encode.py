@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ..core.errors import FontesError, IndexFormatError, ParameterError
 from ..core.values import Topics
 from ..index import Progress
-from ..index.embeddings import Embeddings, Job, encode
+from ..index.embeddings import Embeddings
+from ..index.encoding import Job, encode
 from ..index.files import ByteWriter, digest, write_array
 from .colbert import ColBERT
 from .late_store import (
