@@ -23,7 +23,7 @@ from .build import Progress
 from .embeddings import DTYPES, FORMAT, META, VERSION, Embeddings, find, latest, meta_digest
 from .files import _lock, _sync, _sync_folder, digest, write_array
 
-BLOCK = 1024  # documents that are encoded and committed to the journal together
+BLOCK = 512  # documents that are encoded and committed to the journal together
 MOST = 1e15  # the length of a vector; inner products then stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
 PARTS = ("vectors.npy", "norms", "scales", "counts")  # of an encoding under way
