@@ -232,6 +232,18 @@ class Report:
 
         return latex(self)
 
+    def to_html(self, *, depth: int = 10, snippet: int = 200) -> str:
+        """One page that needs no other file and no network: tables that sort, tests, curves, differences and rankings by topic.
+
+        For each topic and system the page holds the best `depth` documents, and where a run knows its documents the first
+        `snippet` characters of each, title included. Beyond 300,000 ranked documents the last topics are without rankings,
+        and beyond 3,000,000 characters texts are shorter; the page says so. Raises ParameterError for a depth below 1 or a
+        snippet below 0.
+        """
+        from .report_page import html
+
+        return html(self, depth, snippet)
+
     def save(self, path: str | Path, form: str | None = None) -> None:
         """Writes the report in a form: "md", "tex", "csv", "json" or "html"; by default the one that the name ends in.
 

@@ -159,8 +159,6 @@ def notes(report: Report) -> list[str]:
             systems.setdefault(note, []).append(name)
     for note, names in systems.items():
         lines.append(f"{'each system' if len(names) == len(report.systems) else ', '.join(names)}: {note}")
-    if report.comparisons and not _shown(report):
-        lines.append(f"{len(report.comparisons)} tests, too many to print; Markdown, CSV and JSON list them")
     return lines
 
 
@@ -210,7 +208,9 @@ def _pieces(report: Report) -> Iterator[tuple[str, str]]:
     if _shown(report):
         yield "\n", ""
         yield from _aligned(tests_table(report, letters=True))
-    yield "\n" + "\n".join(notes(report)), ""
+    unseen = report.comparisons and not _shown(report)
+    more = [f"{len(report.comparisons)} tests, too many to print; the other forms list them"] if unseen else []
+    yield "\n" + "\n".join([*notes(report), *more]), ""
 
 
 def _aligned(table: Table) -> Iterator[tuple[str, str]]:
