@@ -47,9 +47,9 @@ class CrossEncoder(Reranker):
     precision      "auto" (the quickest that agrees with float32), "float32", "bfloat16" or "float16"
     device         "cpu", "cuda", …; None takes a GPU where there is one
 
-    Both forms put documents in the same order, but float32 has no sigmoids between those of 17 and of infinity, so that
-    documents may tie there. What else is in a batch changes scores by rounding alone. The model is loaded when it is first
-    used. Raises InputError for a model that is not there or is no cross-encoder with one or two labels.
+    Both forms put documents in the same order, save that the sigmoids of logits above 17.4 are all 1 in float32. What else is
+    in a batch changes scores by rounding alone. The model is loaded when it is first used. Raises InputError for a model that
+    is not there or is no cross-encoder with one or two labels.
     """
 
     name_or_path: str
