@@ -31,6 +31,7 @@ TOKENS = {"cpu": 2048, "cuda": 65536}  # tokens of a batch, padding included; of
 AGREEMENT = 0.999  # the least cosine with float32 that a quicker precision must keep
 GAIN = 1.1  # how much quicker it must be
 ROUNDS = 3  # timings of each precision; the least counts
+ENOUGH = 3.0  # seconds of timing after which no further round begins
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,10 @@ def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], de
     agreements = {name: agreement(results["float32"], result) for name, result in results.items()}
     kept = [name for name in modules if agreements[name] >= AGREEMENT]
     seconds = dict.fromkeys(kept, float("inf"))
-    for _ in range(ROUNDS):
+    begun = time.perf_counter()
+    for turn in range(ROUNDS):
+        if turn and time.perf_counter() - begun > ENOUGH:
+            break
         for name in kept:
             seconds[name] = min(seconds[name], _timed(outputs, modules[name], device)[1])
     best = min(kept, key=lambda name: seconds[name])
