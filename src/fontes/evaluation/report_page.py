@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import math
-import re
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -103,14 +102,14 @@ def _tests(report: Report) -> str:
         return ""
     table = tests_table(report, letters=False)
     names = list(dict.fromkeys(str(c.measure) for c in report.comparisons))
-    choice = "".join(f"<option>{escape(name)}</option>" for name in names)
+    choice = '<option value="">all</option>' + "".join(f"<option>{escape(name)}</option>" for name in names)
     note = (
         f"Differences are means of system minus against, with {_covered(report)}. "
         "d_z and g are effect sizes; W/T/L counts topics won, tied and lost."
     )
     return (
         '<section id="tests">\n<h2>Tests</h2>\n'
-        f'<p class="interaction"><label>Measure <select id="tested"><option value="">all</option>{choice}</select></label></p>\n'
+        f'<p class="interaction"><label>Measure <select id="tested">{choice}</select></label></p>\n'
         '<div class="scroll tall" tabindex="0" role="region" aria-label="Table of tests">'
         f'{_table(table, "tests-table", {})}</div>\n<p class="notes">{note}</p>\n</section>'
     )
