@@ -200,7 +200,7 @@ def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], de
     modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in tried}}
     results = {name: _timed(outputs, one, device)[0] for name, one in modules.items()}  # also warms up
     agreements = {name: agreement(results["float32"], result) for name, result in results.items()}
-    kept = [name for name in modules if agreements[name] >= AGREEMENT]
+    kept = [name for name in modules if name == "float32" or agreements[name] >= AGREEMENT]
     seconds = dict.fromkeys(kept, float("inf"))
     begun = time.perf_counter()
     for turn in range(ROUNDS):
