@@ -266,6 +266,10 @@ def test_a_query_is_encoded_by_itself_and_once(index):
     assert asked == [["w1"], ["w2"], ["w3"]]
 
 
+def test_runs_with_an_encoder_of_ones_own_are_not_kept(index):
+    assert index.dense(Hashed()).key() is None
+
+
 def test_an_explanation_has_the_score_of_the_run(index):
     for encoder in (Hashed(), Parts(dim=24)):
         index.encode(encoder)

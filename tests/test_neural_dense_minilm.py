@@ -94,6 +94,15 @@ def test_a_hybrid_is_one_line_and_finds_by_words_and_by_meaning(index):
     assert hybrid.explain("mice", "owl").value == pytest.approx(hybrid.search("mice", 1)[0].score)
 
 
+def test_runs_are_kept_by_what_changes_them(index):
+    def key(**settings: object) -> str | None:
+        return index.dense(SentenceEncoder(MODEL, precision="float32", **settings)).key()
+
+    assert key() == key() is not None
+    assert key() != key(query_prompt="query: ")
+    assert index.dense(SentenceEncoder(MODEL, precision="float32"), k=5).key() != key()
+
+
 def test_other_prompts_lengths_or_pooling_are_another_encoder(index):
     with pytest.raises(
         ParameterError, match=r"holds vectors of SentenceEncoder\(.*\) .*, but no vectors of SentenceEncoder\(.*64"

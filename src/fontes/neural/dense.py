@@ -16,6 +16,7 @@ from ..core.errors import ParameterError
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Explanation, Topic, Topics
+from .dense_settings import settings_of
 from .encoders import text_of
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class Dense(Stage[Topics, Run]):
         return super().with_(**changes)
 
     def key(self) -> str | None:
-        """What this stage does; its encoder by its parameters as well, some of which change queries alone."""
+        """What this stage does, with all parameters of its encoder: some change queries alone. None for an encoder of your own."""
+        if settings_of(self.encoder) is None:
+            return None
         embeddings = self.index.embeddings(self.encoder, self.dtype)
         return f"{self!r} {self.index.fingerprint} {embeddings.meta['digest']}"
 
