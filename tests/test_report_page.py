@@ -212,6 +212,8 @@ def test_a_large_page_leaves_out_rankings_and_shortens_texts_and_says_so(monkeyp
     length = 300 // len(data["docs"])
     assert f"texts are cut after {length} characters" in page
     assert all(len("".join(pair)) <= length for pair in data["texts"] if pair)
+    assert "Topics' texts are cut after 75 characters" in page.replace("&#x27;", "'")
+    assert max(len(text) for _, text in data["topics"]) <= 75
 
 
 def test_fourteen_hundred_topics_of_ten_systems_stay_below_four_megabytes() -> None:

@@ -64,12 +64,13 @@ def _json(values: object) -> str:
 
 
 def _title(report: Report) -> str:
-    names = list(report.systems)
-    return names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else f"Comparison of {len(names)} systems"
+    names = " and ".join(report.systems)
+    return names if len(report.systems) < 3 and len(names) < 60 else f"Comparison of {len(report.systems)} systems"
 
 
 def _lead(report: Report) -> str:
-    parts = [f"{len(report.topics):,} topics", ", ".join(map(str, report.measures))]
+    topics = len(report.topics)
+    parts = [f"{topics:,} topic{'' if topics == 1 else 's'}", ", ".join(map(str, report.measures))]
     if report.baseline is not None:
         parts.append(f"against {report.baseline}")
     if report.comparisons:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ROWS = 300_000  # ranked documents in a page, of all topics and systems; about 2 MB
 TEXT = 3_000_000  # characters of documents' texts in a page
 RELEVANT = 20  # relevant documents of a topic that are listed with their ranks
-TOPIC = 2_000  # characters of a topic
+TOPIC = 2_000  # characters of a topic, and as many as TEXT in all
 RECALLS = [i / 20 for i in range(21)]
 DEPTHS = [k * power for power in 10 ** np.arange(6) for k in (1, 2, 3, 4, 5, 6, 7, 8, 9)] + [15, 150, 1500]
 
@@ -57,6 +57,8 @@ class PageData:
         rankings = _rankings(report, ranks, depth, shown, docs)
         length = min(snippet, TEXT // max(len(docs), 1))
         texts = _texts(report, list(docs), length)
+        topic_length = min(TOPIC, TEXT // len(report.topics))
+        topics = [[topic.id, _cut(topic.text, topic_length)] for topic in report.topics.values()]
         left_out = []
         if shown < len(report.topics):
             left_out.append(
@@ -65,11 +67,13 @@ class PageData:
             )
         if texts and length < snippet:
             left_out.append(f"Documents' texts are cut after {length} characters, to keep the page small.")
+        if any(len(topic.text) > topic_length for topic in report.topics.values()):
+            left_out.append(f"Topics' texts are cut after {topic_length:,} characters.")
         values = {
             "systems": [[row[0].text, row[1].text] for row in means_table(report, beside=False).rows],
             "measures": [[str(m), 0 if m.summed else 4] for m in report.measures],
             "pair": _pair(report, names),
-            "topics": [[topic.id, _cut(topic.text, TOPIC)] for topic in report.topics.values()],
+            "topics": topics,
             "values": [_numbers(report.values[m].T) for m in report.measures],
             "curves": _curves(report, ranks),
             "depth": depth,

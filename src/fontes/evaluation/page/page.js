@@ -77,13 +77,14 @@ function frame(box, height, low, high, label) {
   const svg = box.querySelector("svg"), width = Math.max(box.clientWidth, 240);
   const area = { left: 44, right: width - 14, top: 10, bottom: height - 40, width, height };
   svg.replaceChildren();
-  for (const [key, text] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0, "aria-label": label }))
+  for (const [key, text] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role: "application", tabindex: 0, "aria-label": label }))
     svg.setAttribute(key, text);
   const step = niceStep(high - low || 1, 5), y = v => area.bottom - (v - low) / (high - low || 1) * (area.bottom - area.top);
   const decimals = (String(Number(step.toPrecision(3))).split(".")[1] ?? "").length;
   for (let tick = Math.ceil(low / step - 1e-9) * step; tick <= high + step * 1e-6; tick += step) {
-    svg.append(draw("line", { class: Math.abs(tick) < step / 2 ? "zero" : "grid", x1: area.left, x2: area.right, y1: y(tick), y2: y(tick) }));
-    svg.append(draw("text", { x: area.left - 8, y: y(tick) + 4, "text-anchor": "end" }, Math.abs(tick).toFixed(decimals).replace(/^/, tick < -step / 2 ? "−" : "")));
+    const zero = Math.abs(tick) < step / 2, text = (tick < 0 && !zero ? "−" : "") + Math.abs(tick).toFixed(decimals);
+    svg.append(draw("line", { class: zero ? "zero" : "grid", x1: area.left, x2: area.right, y1: y(tick), y2: y(tick) }));
+    svg.append(draw("text", { x: area.left - 8, y: y(tick) + 4, "text-anchor": "end" }, text));
   }
   return { svg, area, y };
 }
@@ -124,7 +125,7 @@ const lineOf = system => ({ class: `line s${system % COLOURS}`, "data-system": s
 
 function curve(id, xs, series, { log, label, unit }) {
   const box = at(id), top = Math.min(1, Math.max(0.1, ...series.flat()) * 1.05);
-  const { svg, area, y } = frame(box, 300, 0, top, `${label}; the values are in the table below`);
+  const { svg, area, y } = frame(box, 300, 0, top, `${label}; arrow keys show the values, which are also in the table below`);
   const scale = log ? Math.log : v => v, first = scale(xs[0]), last = scale(xs[xs.length - 1]);
   const x = v => area.left + (scale(v) - first) / (last - first || 1) * (area.right - area.left);
   let free = -1;
@@ -177,7 +178,7 @@ function legend() {
 function differences() {
   const box = at("differences"), values = now.order.map(difference), count = values.length;
   const { svg, area, y } = frame(box, 260, Math.min(0, ...values), Math.max(0, ...values) || (Math.min(0, ...values) ? 0 : 1),
-    `Differences of ${topicCount(count)}, largest gain first`);
+    `Differences of ${topicCount(count)}, largest gain first; arrow keys show them, Enter opens a topic`);
   const step = (area.right - area.left) / count, width = Math.max(step > 4 ? step - Math.min(2, step / 5) : step, 0.6);
   const x = i => area.left + step * (i + 0.5);
   const mark = svg.appendChild(draw("rect", { class: "here", y: area.top, width: Math.max(width, 6), height: area.bottom - area.top }));
