@@ -311,7 +311,7 @@ def test_k_is_pushed_down_and_tuning_makes_copies(index):
     assert repr(index.dense(Hashed(), search="hnsw", effort=64)).endswith("hnsw, effort=64, k=1000)")
 
 
-@pytest.mark.parametrize("search", ["hnsw", "IVF16,Flat", "OPQ4,IVF4,PQ4x4", "Flat", "annoy:20"])
+@pytest.mark.parametrize("search", ["hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4", "Flat", "annoy:20"])
 def test_an_approximate_search_measures_its_recall_keeps_its_index_and_gives_exact_scores(tmp_path, search, caplog):
     if search.startswith("annoy"):
         pytest.importorskip("annoy")
@@ -342,6 +342,19 @@ def test_an_approximate_search_measures_its_recall_keeps_its_index_and_gives_exa
     assert Index.open(tmp_path / "x").dense(Hashed(), search=search, k=20)(queries()) == run  # built anew, and the same
     assert kept.read_bytes() == first
     again.check()
+
+
+def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_without_a_warning(tmp_path, capfd):
+    encoder = Hashed(dim=8)
+    runs = []
+    for name in ("a", "b"):
+        index = Index.build(made_docs(300), tmp_path / name)
+        index.encode(encoder)
+        runs.append(index.dense(encoder, search="OPQ2,IVF8,PQ2x4", k=10)(queries(10)))
+    assert runs[0] == runs[1]
+    first, second = ((tmp_path / name / "cache").rglob("index") for name in ("a", "b"))
+    assert next(first).read_bytes() == next(second).read_bytes()
+    assert "WARNING" not in "".join(capfd.readouterr())
 
 
 def test_more_effort_finds_more(index):

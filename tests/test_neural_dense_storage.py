@@ -143,7 +143,7 @@ def test_an_encoding_stopped_at_any_operation_goes_on_after_the_last_block_and_g
     Index.open(whole).encode(kind(), dtype=dtype)
     expected = vector_files(whole)
     number, stopped = 0, 0
-    step = 2 if (kind, dtype) == (Counting, "float32") else 7
+    step = 3 if (kind, dtype) == (Counting, "float32") else 13
     while True:
         number += step
         folder = tmp_path / str(number)

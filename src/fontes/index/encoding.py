@@ -258,24 +258,21 @@ class Journal:
     def _sound_blocks(self) -> list[list[int]]:
         """The blocks [documents, rows, checksum] of an earlier run of the same job that are whole on the disk."""
         blocks: list[list[int]] = []
-        try:
+        with contextlib.suppress(OSError, ValueError, TypeError), contextlib.ExitStack() as stack:
             facts = json.loads((self._draft / "facts.json").read_text(encoding="utf-8"))
             named = {"encoder": None, "settings": None}
             if facts | named != self._facts | named:
                 return []
             lines = (self._draft / "journal").read_bytes().split(b"\n")[:-1]
-            with contextlib.ExitStack() as stack:
-                files = {name: stack.enter_context((self._draft / name).open("rb")) for name in PARTS}
-                files["vectors.npy"].seek(HEADER)
-                for documents, rows, expected in map(json.loads, lines):
-                    check = 0
-                    for name, size in self._sizes(documents, rows).items():
-                        check = zlib.crc32(files[name].read(size), check)
-                    if check != expected:
-                        break
-                    blocks.append([documents, rows, expected])
-        except (OSError, ValueError, TypeError):
-            pass
+            files = {name: stack.enter_context((self._draft / name).open("rb")) for name in PARTS}
+            files["vectors.npy"].seek(HEADER)
+            for documents, rows, expected in map(json.loads, lines):
+                check = 0
+                for name, size in self._sizes(documents, rows).items():
+                    check = zlib.crc32(files[name].read(size), check)
+                if check != expected:
+                    break
+                blocks.append([documents, rows, expected])
         return blocks
 
 

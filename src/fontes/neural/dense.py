@@ -98,7 +98,7 @@ class Dense(Stage[Topics, Run]):
         return super().with_(**changes)
 
     def key(self) -> str | None:
-        """What this stage does, with all parameters of its encoder: some change queries alone. None for an encoder of your own."""
+        """What this stage does, with all parameters of its encoder; None for an encoder that is not of Fontes."""
         if settings_of(self.encoder) is None:
             return None
         embeddings = self.index.embeddings(self.encoder, self.dtype)
@@ -158,15 +158,16 @@ class Dense(Stage[Topics, Run]):
             kept.clear()
         vectors = np.zeros((len(texts), embeddings.dim), np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            if text not in kept:
+            known = kept.get(text)
+            if known is None:
                 vector = np.asarray(self.encoder.encode_queries([text]), dtype=np.float32)
                 if vector.shape != (1, embeddings.dim) or not np.isfinite(vector).all():
                     raise ParameterError(
                         f"{self.encoder!r} gave a vector of the shape {vector.shape}, or one that is not finite, for the query "
                         f"'{text[:40]}'; the index needs {embeddings.dim} dimensions"
                     )
-                kept[text] = vector[0]
-            row[:] = kept[text]
+                known = kept[text] = vector[0]
+            row[:] = known
         return vectors
 
     def _nearest(self, embeddings: Embeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int) -> list[Found]:
