@@ -204,16 +204,16 @@ def test_the_pair_shown_first_is_the_best_against_the_baseline() -> None:
 
 def test_a_large_page_leaves_out_rankings_and_shortens_texts_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_page_data, "ROWS", 40)
-    monkeypatch.setattr(report_page_data, "TEXT", 300)
+    monkeypatch.setattr(report_page_data, "TEXT", 240)
     page = report_of({"good": ft.Run.of(GOOD).with_(documents=Library()), "bad": BAD}).to_html()
     data = data_of(page)
     assert (len(data["rankings"]), len(data["topics"])) == (2, 4)
     assert "Only the first 2 of 4 topics have their rankings in this page" in page
-    length = 300 // len(data["docs"])
+    length = 240 // len(data["docs"])
     assert f"texts are cut after {length} characters" in page
     assert all(len("".join(pair)) <= length for pair in data["texts"] if pair)
-    assert "Topics' texts are cut after 75 characters" in page.replace("&#x27;", "'")
-    assert max(len(text) for _, text in data["topics"]) <= 75
+    assert "Topics' texts are cut after 60 characters" in page.replace("&#x27;", "'")
+    assert 40 < max(len(text) for _, text in data["topics"]) <= 60
 
 
 def test_fourteen_hundred_topics_of_ten_systems_stay_below_four_megabytes() -> None:
