@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -47,7 +48,7 @@ class ColBERT:
     ParameterError for a dim that the checkpoint does not have.
     """
 
-    name_or_path: str
+    name_or_path: str | os.PathLike[str]
     dim: int | None = None
     query_length: int | None = None
     document_length: int | None = None
@@ -60,7 +61,7 @@ class ColBERT:
     def __repr__(self) -> str:
         shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
         given = [f"{name}={value!r}" for name, value in shown.items() if value is not None and name != "name_or_path"]
-        return f"ColBERT({', '.join([repr(self.name_or_path), *given])})"
+        return f"ColBERT({', '.join([repr(os.fspath(self.name_or_path)), *given])})"
 
     @property
     def settings(self) -> Settings:
@@ -142,7 +143,7 @@ class ColBERT:
 
     @property
     def _folder(self) -> Path:
-        if self.name_or_path.endswith(".dnn"):
+        if os.fspath(self.name_or_path).endswith(".dnn"):
             raise InputError(
                 f"{self.name_or_path} is in the old form of ColBERT v1, one file; load it with ColBERT's own code and save it "
                 "as a folder (checkpoint.save)"
