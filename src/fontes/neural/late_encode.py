@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..core.errors import FontesError, IndexFormatError, ParameterError
 from ..core.values import Topics
 from ..index import Progress
-from ..index.embeddings import Embeddings
+from ..index.embeddings import Embeddings, meta_digest
 from ..index.encoding import Job, encode
 from ..index.files import ByteWriter, digest, write_array
 from .colbert import ColBERT
@@ -29,7 +29,6 @@ from .late_store import (
     TokenVectors,
     WholeVectors,
     best,
-    digest_of,
     effort,
     folder_name,
     forget,
@@ -238,6 +237,6 @@ def _alone(segment: Path, name: str) -> Iterator[None]:
 def _commit(draft: Path, facts: dict[str, Any]) -> None:
     files = {f.name: {"bytes": f.stat().st_size, "sha256": digest(f)} for f in sorted(draft.glob("*.npy"))}
     with (draft / META).open("w", encoding="utf-8") as file:
-        json.dump({**facts, "files": files, "digest": digest_of(facts, files)}, file, indent=1, ensure_ascii=False)
+        json.dump({**facts, "files": files, "digest": meta_digest(facts, files)}, file, indent=1, ensure_ascii=False)
         file.flush()
         os.fsync(file.fileno())

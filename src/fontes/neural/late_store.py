@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError, ParameterError
 from ..core.run import order_keys
-from ..index.embeddings import Embeddings, find
+from ..index.embeddings import Embeddings, find, meta_digest
 from ..index.files import digest, read_array
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
@@ -233,16 +233,11 @@ def _whole(segment: Path, fingerprint: str, nbits: int) -> Embeddings:
     return found
 
 
-def digest_of(facts: dict[str, Any], files: dict[str, Any]) -> str:
-    """Of what `late.json` says."""
-    return hashlib.sha256(json.dumps([facts, files], sort_keys=True).encode()).hexdigest()
-
-
 def _meta(folder: Path) -> dict[str, Any]:
     try:
         meta: dict[str, Any] = json.loads((folder / META).read_text(encoding="utf-8"))
         facts = {key: value for key, value in meta.items() if key not in ("files", "digest")}
-        sound = meta["format"] == FORMAT and meta["version"] == VERSION and meta["digest"] == digest_of(facts, meta["files"])
+        sound = meta["format"] == FORMAT and meta["version"] == VERSION and meta["digest"] == meta_digest(facts, meta["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise IndexFormatError(f"{folder / META} is missing or damaged; {REMEDY}") from error
     if not sound:
