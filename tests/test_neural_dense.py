@@ -426,3 +426,10 @@ def test_a_block_of_int8_keeps_127_steps_of_the_greatest_magnitude():
     assert scales[0] == np.float32(1 / 127)
     assert norms[1] == 0
     assert counts.tolist() == [1, 1]
+
+
+def test_an_ivf_index_visits_enough_lists_for_k(index):
+    dense = index.dense(Hashed(), search="IVF64,Flat", k=200)
+    found, whole = dense(queries()), index.dense(Hashed(), k=200)(queries())
+    assert all(len(found[topic]) == 200 for topic in found)
+    assert np.mean([len(set(found[t].ids) & set(whole[t].ids)) / 200 for t in whole]) > 0.95

@@ -30,7 +30,7 @@ SAMPLE = 1 << 20  # vectors that FAISS is trained on at most
 HNSW = "HNSW32,Flat"
 EF_CONSTRUCTION = 200
 EF_SEARCH = 256  # at least
-VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, 16 at least
+VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, 16 at least, and as many as hold enough rows
 ANNOY = re.compile(r"annoy:([1-9]\d*)")
 NAMES = 'search must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
 
@@ -137,7 +137,8 @@ class Faiss(Searcher):
         """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
         with _faiss_threads(threads):
             if (ivf := self._ivf()) is not None:
-                ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED), ivf.nlist)
+                enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows that are wanted
+                ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
             elif (hnsw := self._hnsw()) is not None:
                 hnsw.hnsw.efSearch = effort or max(count, EF_SEARCH)
             elif effort is not None:
