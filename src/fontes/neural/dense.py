@@ -48,8 +48,8 @@ class Dense(Stage[Topics, Run]):
                first needed, its recall against exact search is measured and logged, and it is kept in the index's cache. It
                finds twice k documents, 100 at least; they get their exact scores, and the best k stay
     k          how many documents a topic gets at most
-    effort     of an approximate search: how many lists IVF visits (one in 8, more for a large k), HNSW's efSearch (256, or twice k),
-               how many nodes Annoy inspects (trees times twice k); more is slower and finds more
+    effort     of an approximate search: how many lists IVF visits (one in 8, more for a large k), HNSW's efSearch (256, or
+               twice k), how many nodes Annoy inspects (trees times twice k); more is slower and finds more
     dtype      which of the stored vectors; default: the most exact ones
     threads    default: as many as the machine has
 
