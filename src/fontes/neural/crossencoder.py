@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
-from .compute import Prepared, batch_tokens, in_batches, prepared
+from .compute import Prepared, in_batches, prepared
 from .models import device, fingerprint, library, loaded, located, quiet
-from .rerank import Report, Reranker, check_whole, sigmoid
+from .rerank import Report, Reranker, check_whole, sigmoid, tokens_of
 
 FORMS = ("logit", "sigmoid")
 KIND = "cross-encoder"
@@ -110,7 +110,7 @@ class _Model:
     def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int | None, progress: Report | None) -> NDArray[np.float32]:
         queries, documents = zip(*pairs, strict=True)
         lengths = self._lengths(list(queries), list(documents))
-        tokens = batch_tokens(batch_size and batch_size * max(lengths), self.prepared.device)
+        tokens = tokens_of(batch_size, lengths, self.prepared.device)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
             found: NDArray[np.float32] = _logits(self.prepared.module, [pairs[i] for i in batch.tolist()]).cpu().numpy()

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
-from .compute import Prepared, batch_tokens, in_batches, prepared
+from .compute import Prepared, in_batches, prepared
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES
 from .models import device, fingerprint, library, loaded, located, quiet
-from .rerank import Report, Reranker, check_whole
+from .rerank import Report, Reranker, check_whole, tokens_of
 
 KIND = "T5 reranker"
 LEAST = 32  # tokens of the document that are kept beside a query that leaves no space
@@ -58,7 +58,7 @@ class MonoT5(Reranker):
         model = self._model
         inputs = model.inputs(pairs, self.max_length)
         lengths = [len(ids) for ids in inputs]
-        tokens = batch_tokens(self.batch_size and self.batch_size * max(lengths), model.prepared.device)
+        tokens = tokens_of(self.batch_size, lengths, model.prepared.device)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
             found: NDArray[np.float32] = (

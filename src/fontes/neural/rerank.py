@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core import InputError, ParameterError, Run, Stage
 from ..text.passages import documents_of
+from .compute import batch_tokens
 from .encoders import text_of
 from .scores import ScoreFile, default_file, pair_keys
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..index import Progress
 
 TOGETHER = 20_000  # pairs whose texts are in memory at once, and which are sorted by length together
+CPU_TOKENS = 2048  # of a batch; more is slower, since pairs are long
 
 Report = Callable[["Progress"], None]
 
@@ -160,6 +162,12 @@ def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """1 / (1 + exp(-x)), worked out in float64."""
     with np.errstate(over="ignore"):
         return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
+
+
+def tokens_of(batch_size: int | None, lengths: Sequence[int], device: str) -> int:
+    """The tokens of a batch: `batch_size` pairs of the greatest length, or what is quick on the device."""
+    given = batch_size and batch_size * max(lengths)
+    return batch_tokens(given or (CPU_TOKENS if device == "cpu" else None), device)
 
 
 def check_whole(stage: Reranker, *names: str) -> None:
