@@ -59,7 +59,8 @@ class Replaced(Plain):
         from .encoders_attention import set_mask
 
         set_mask(module, mask.bool())
-        return module(input_ids=ids, attention_mask=None).last_hidden_state
+        # Ones and not None: without a mask transformers warns of padding.
+        return module(input_ids=ids, attention_mask=mask.new_ones(mask.shape)).last_hidden_state
 
 
 class Nystromformer(Replaced):

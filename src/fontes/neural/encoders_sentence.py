@@ -130,7 +130,8 @@ class Model:
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0]
                 raise InputError(f"sentence-transformers cannot read the model {name}: {reason}") from error
         self.model.eval().float()
-        self.transformer: Any = getattr(self.model[0], "auto_model", None)
+        transformer = getattr(self.model[0], "auto_model", None)
+        self.transformer: Any = transformer if hasattr(getattr(transformer, "config", None), "vocab_size") else None
         if max_length is not None:
             self._cut(name, max_length)
         self.length = int(min(self.model.max_seq_length or ENDLESS, ENDLESS))
@@ -180,7 +181,7 @@ class Model:
         if hasattr(self.model, "preprocess"):
             return dict(self.model.preprocess(texts, prompt=prompt or None))
         features = dict(self.model.tokenize([prompt + text for text in texts]))
-        if prompt:  # before sentence-transformers 5.2: the prompt's tokens, without the closing special one
+        if prompt:  # older versions: the prompt's tokens, without the closing special one
             features["prompt_length"] = int(self.model.tokenize([prompt])["input_ids"].shape[-1]) - 1
         return features
 
