@@ -9,6 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .causal import (
+        CausalKeywords as CausalKeywords,
+        Narrative as Narrative,
+        TitleAndNarrative as TitleAndNarrative,
+        TopicRank as TopicRank,
+        relevant_part as relevant_part,
+    )
     from .core import (
         Cut as Cut,
         Doc as Doc,
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
         read_qrels as read_qrels,
         read_run as read_run,
         read_topics as read_topics,
+        samples as samples,
         write_corpus as write_corpus,
         write_qrels as write_qrels,
         write_run as write_run,
@@ -129,12 +137,13 @@ if TYPE_CHECKING:
     )
 
 _NAMES = {
+    "causal": ("CausalKeywords Narrative TitleAndNarrative TopicRank relevant_part"),
     "core": (
         "Cut Doc Explanation FontesError Hit IndexFormatError InputError MissingExtraError ParameterError "
         "Pipeline PipelineError Qrels Ranking Run Stage Topic Topics Turn"
     ),
     "data": (
-        "datasets dataset known_item python_docs read_corpus read_qrels read_run read_topics write_corpus "
+        "datasets dataset known_item python_docs read_corpus read_qrels read_run read_topics samples write_corpus "
         "write_qrels write_run write_topics"
     ),
     "evaluation": (

@@ -1,25 +1,37 @@
-"""What commands are given: files, "-", or test collections by name (irds:beir/scifact/test, through ir-datasets)."""
+"""What commands are given: files, "-", or collections by name.
+
+A name is irds:beir/scifact/test, through ir-datasets, or sample:harbour/causal, which comes with the package.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..core import Doc, Qrels, Topics
 from ..data import dataset, read_corpus, read_qrels, read_topics
+from ..data.datasets import Dataset
+from ..data.samples import sample
 
-PREFIX = "irds:"
+NAMED: dict[str, Callable[[str], Dataset]] = {"irds:": dataset, "sample:": sample}
 
 
 def corpus_of(given: str, format: str | None = None) -> Iterable[Doc]:
-    """The documents of a file, a folder or a test collection."""
-    return dataset(given[len(PREFIX) :]).corpus if given.startswith(PREFIX) else read_corpus(given, format)
+    """The documents of a file, a folder or a collection by name."""
+    named = _named(given)
+    return named.corpus if named else read_corpus(given, format)
 
 
 def topics_of(given: str, format: str | None = None) -> Topics:
-    """The topics of a file or a test collection."""
-    return dataset(given[len(PREFIX) :]).topics() if given.startswith(PREFIX) else read_topics(given, format)
+    """The topics of a file or a collection by name."""
+    named = _named(given)
+    return named.topics() if named else read_topics(given, format)
 
 
 def qrels_of(given: str) -> Qrels:
-    """The judgments of a file or a test collection."""
-    return dataset(given[len(PREFIX) :]).qrels() if given.startswith(PREFIX) else read_qrels(given)
+    """The judgments of a file or a collection by name."""
+    named = _named(given)
+    return named.qrels() if named else read_qrels(given)
+
+
+def _named(given: str) -> Dataset | None:
+    return next((find(given[len(prefix) :]) for prefix, find in NAMED.items() if given.startswith(prefix)), None)

@@ -1,5 +1,6 @@
 """Readers and writers of the field's formats, test collections by name, and a sample collection."""
 
+from . import samples
 from .corpora import Corpus, docs, read_corpus, write_corpus
 from .datasets import Dataset, dataset
 from .python_docs import known_item, python_docs
@@ -18,6 +19,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "read_topics",
+    "samples",
     "write_corpus",
     "write_qrels",
     "write_run",

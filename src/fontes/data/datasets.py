@@ -15,13 +15,18 @@ from .topics import read_topics
 
 
 def dataset(name: str | Path) -> Dataset:
-    """The collection in the folder `name` (corpus.jsonl, queries.jsonl, qrels/<split>.tsv), or the one that ir-datasets
-    knows by this name, such as "beir/scifact" or "beir/scifact/test", which it may download.
+    """The collection in the folder `name` (corpus.jsonl, queries.jsonl, qrels/<split>.tsv), or else the one that comes with
+    the package ("harbour", "harbour/causal", …; see `fontes.samples`), or else the one that ir-datasets knows by this name,
+    such as "beir/scifact" or "beir/scifact/test", which it may download.
 
-    Raises InputError where there is neither, MissingExtraError where ir-datasets is needed and not installed.
+    Raises InputError where there is none, MissingExtraError where ir-datasets is needed and not installed.
     """
+    from .samples import SAMPLES  # it builds on this module
+
     if Path(name).is_dir():
         return BeirFolder(Path(name))
+    if name in SAMPLES:
+        return SAMPLES[str(name)]
     return IrDataset(str(name))
 
 
