@@ -241,9 +241,10 @@ ABOVE = {  # for each room those that it may import, as the house in CONTRIBUTIN
     "lexical": "core data text index",
     "neural": "core data text index",
     "fusion": "core data text index lexical neural",
-    "evaluation": "core data text index lexical neural fusion",
-    "train": "core data text index lexical neural fusion evaluation",
-    "app": "core data text index lexical neural fusion evaluation train",
+    "causal": "core data text index lexical neural fusion",
+    "evaluation": "core data text index lexical neural fusion causal",
+    "train": "core data text index lexical neural fusion causal evaluation",
+    "app": "core data text index lexical neural fusion causal evaluation train",
 }
 FACTORIES = "index/index.py"  # its methods make retrievers, so they import them when called
 

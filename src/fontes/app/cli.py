@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ..core.errors import FontesError, ParameterError
-from .commands import compare, encode, experiment, fuse, late, plot, rerank, split, tune
+from .commands import compare, encode, experiment, fuse, keyphrases, late, plot, rerank, split, tune
 from .commands.encode import DENSE, dense_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ Lengths = Annotated[str, typer.Option(help="BM25: exact, or lucene for scores eq
 
 # commands: one line here for each module in commands/: app.add_typer(fuse.commands)
 app.add_typer(split.commands)
+app.add_typer(keyphrases.commands)
 app.add_typer(tune.commands)
 app.add_typer(experiment.commands)
 app.add_typer(plot.commands)

