@@ -87,6 +87,16 @@ def test_each_task_is_a_data_set_of_its_own_under_one_name_everywhere() -> None:
     assert sizes == [50, 43, 40]
 
 
+def test_a_folder_of_the_name_of_a_sample_comes_first_for_dataset_and_never_for_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "harbour").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"no corpus\.jsonl"):
+        _ = ft.dataset("harbour").corpus
+    assert len(list(corpus_of("sample:harbour"))) == 150
+
+
 def test_commands_take_a_sample_by_name() -> None:
     assert len(list(corpus_of("sample:harbour"))) == len(list(corpus_of("sample:harbour/posts"))) == 150
     assert list(topics_of("sample:harbour/posts")) == list(qrels_of("sample:harbour/posts"))
