@@ -48,6 +48,9 @@ def test_a_sentence_that_does_not_describe_irrelevant_documents_is_kept_as_it_is
         ),
         ("Reports that only name the yard are not relevant, while its debts are relevant.", "Its debts are relevant."),
         ("Reports about wages, while interesting, are not relevant.", ""),
+        ("Documents that report the crash but do not mention any cause are not relevant.", ""),
+        ("Articles that describe effects while they leave causes open are not relevant.", ""),
+        ("Storms, gales, etc. Wages aren’t relevant.", "Storms, gales, etc."),
         ("Storms must be named, however rumours should be ignored.", "Storms must be named."),
     ],
 )
@@ -62,6 +65,8 @@ def test_of_a_sentence_with_both_the_clause_about_relevant_documents_stays(narra
         ("Anything other than causes is not relevant.", "Causes."),
         ("Reports are relevant unless they deal with wages.", "Reports are relevant."),
         ("Reports on storms other than the one of May are relevant.", "Reports on storms are relevant."),
+        ("Only the causes are relevant, not the effects.", "Only the causes are relevant."),
+        ("Articles on effects rather than causes are not considered relevant.", "Causes."),
         ("All storms except those at sea are relevant.", "All storms are relevant."),
     ],
 )

@@ -76,33 +76,33 @@ CLAUSE = re.compile(
     r",\s+(?=(?:those|articles|documents|reports|stories|ones)\b)",
     re.IGNORECASE,
 )
-# A clause can stand by itself if it has a verb; "those about sport" cannot, and follows the clause before or after it.
+# A clause can stand by itself if it has a verb, outside of "that" and "which", and does not begin with it; "those about sport"
+# cannot, and goes with the clause before or after it.
 VERB = re.compile(
     r"\b(?:is|are|was|were|be|must|should|shall|will|would|may|might|can|could|has|have|does|do|include|includes|count|counts|"
     r"describe|describes|discuss|discusses|mention|mentions|report|explain|explains|identify|tell|tells|find|look|concern|concerns)\b",
     re.IGNORECASE,
 )
+RELATIVE = re.compile(r"\b(?:that|which|who)\s+(?:only |also |merely |just |simply )?\w+", re.IGNORECASE)
 # "not relevant unless X" asks for X, and "relevant unless X" for what is before it.
 EXCEPTION = re.compile(
-    r",?\s*\b(?:unless|except(?: for| that| when| if| where)?|other than|apart from|aside from|excluding|with the exception of|"
-    r"but not|rather than)\s+",
+    r"(?:,?\s*\b(?:unless|except(?: for| that| when| if| where)?|other than|apart from|aside from|excluding|"
+    r"with the exception of|but not|rather than)|,\s+not(?=\s+(?:the|those|their|its|an?)\b))\s+",
     re.IGNORECASE,
 )
 RESUMES = re.compile(r"\s+(?=(?:is|are|was|were|will|should|must|may|can|do|does)\b)|[,;]")
 
 SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])|\n\s*\n")
-ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Z]|e\.g|i\.e|etc|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx|ca))\.$"
-)
+ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx))\.$")
 
 
 def relevant_part(narrative: str, sentences: str = "rules") -> str:
     """A narrative without what it says about irrelevant documents; empty where it says nothing else.
 
-    A sentence that none of `IRRELEVANT` matches stays as it is. Of one that does, the clauses without a match stay, where they
-    can stand by themselves: "Causes are relevant; wages are not relevant" becomes "Causes are relevant." Exceptions turn round:
-    "not relevant unless X" leaves X, and "X is relevant unless Y", or "X other than Y is relevant", leaves X. The patterns are
-    English.
+    A sentence that none of `IRRELEVANT` matches stays, without its exceptions. Of one that does, the clauses without a match
+    stay, where they can stand by themselves: "Causes are relevant; wages are not relevant" becomes "Causes are relevant." An
+    exception turns round: "not relevant unless X" leaves X, and "X is relevant unless Y", or "X other than Y is relevant",
+    leaves X. The patterns are English.
 
     sentences   how sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL"
 
@@ -114,7 +114,7 @@ def relevant_part(narrative: str, sentences: str = "rules") -> str:
 
 def says_irrelevant(clause: str) -> bool:
     """Whether a clause says that something is irrelevant."""
-    return SAYS_IRRELEVANT.search(clause.strip()) is not None
+    return SAYS_IRRELEVANT.search(clause.strip().replace("’", "'")) is not None
 
 
 def _sentences(text: str, how: str) -> list[str]:
@@ -178,7 +178,7 @@ def _clauses(sentence: str) -> list[str]:
     for part in CLAUSE.split(sentence):
         part = f"{pending}, {part}" if pending else part
         pending = ""
-        if VERB.search(part):
+        if VERB.search(RELATIVE.sub("", part)) and not VERB.match(part):
             clauses.append(part)
         elif clauses:
             clauses[-1] = f"{clauses[-1]}, {part}"
