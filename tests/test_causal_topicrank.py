@@ -114,6 +114,11 @@ def test_a_text_without_candidates_has_no_keyphrases(text: str) -> None:
     assert HAND.keyphrases(text) == TopicRank("stopwords").keyphrases(text) == []
 
 
+def test_without_a_tagger_a_possessive_ends_a_run_and_a_contraction_is_no_word() -> None:
+    found = TopicRank("stopwords").keyphrases("The yard's debts. They didn't pay; the yard’s debts")
+    assert {phrase for phrase, _ in found} == {"yard", "debts", "pay"}
+
+
 def test_one_candidate_has_the_whole_score() -> None:
     assert HAND.keyphrases("ferry") == [("ferry", 1.0)]
 

@@ -14,25 +14,26 @@ from ..core.strings import SURROGATE
 Token = tuple[str, str, int]  # the word, its universal part of speech, the number of its sentence
 Tagger = Callable[[str], Iterable[Token]]
 
-WORDS = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")
+WORDS = re.compile(r"\w+(?:-\w+)*|['’]\w+|[^\w\s]")  # "yard's" is "yard" and "'s", as spaCy has it
 HYPHENATED = re.compile(r"\w+(?:-\w+)+")
 SENTENCE_END = re.compile(r"[.!?]")
 UNUSED = ("parser", "ner", "lemmatizer", "textcat", "entity_linker")
 
 FUNCTION_WORDS = frozenset(
     """
-    a about above across after again against all almost along already also although always am among an and another any anyone
-    anything are around as at away back be became because become becomes been before behind being below between both but by can
-    cannot could did do does doing done down during each either else enough etc even ever every everyone everything few for
-    former from further gave get gets give given gives go goes going got had has have having he hence her here hers herself him
-    himself his how however i if in indeed instead into is it its itself just keep largely last least less let made make makes
-    making many may me might mine more moreover most mostly much must my myself namely near neither never nevertheless next no
-    nobody none nor not nothing now nowhere of off often on once one only onto or other others otherwise our ours ourselves out
-    over own part per perhaps put rather really regarding said same say says see seem seemed seems several shall she should show
-    shown shows since so some someone something sometimes still such take taken than that the their theirs them themselves then
-    thence there thereby therefore these they this those though through throughout thus to together too toward towards under
-    unless until up upon us use used uses using various very via was we well went were what whatever when whenever where whereas
-    whether which while who whoever whole whom whose why will with within without would yet you your yours yourself yourselves
+    a about above across after again against ain all almost along already also although always am among an and another any
+    anyone anything are aren around as at away back be became because become becomes been before behind being below between both
+    but by can cannot could couldn did didn do does doesn doing don done down during each either else enough etc even ever every
+    everyone everything few for former from further gave get gets give given gives go goes going got had hadn has hasn have
+    haven having he hence her here hers herself him himself his how however i if in indeed instead into is isn it its itself
+    just keep largely last least less let made make makes making many may me might mine more moreover most mostly much must my
+    myself namely near neither never nevertheless next no nobody none nor not nothing now nowhere of off often on once one only
+    onto or other others otherwise our ours ourselves out over own part per perhaps put rather really regarding said same say
+    says see seem seemed seems several shall she should shouldn show shown shows since so some someone something sometimes still
+    such take taken than that the their theirs them themselves then thence there thereby therefore these they this those though
+    through throughout thus to together too toward towards under unless until up upon us use used uses using various very via
+    was wasn we well went were weren what whatever when whenever where whereas whether which while who whoever whole whom whose
+    why will with within without won would wouldn yet you your yours yourself yourselves
     """.split()  # noqa: SIM905
 )
 
