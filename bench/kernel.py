@@ -125,7 +125,7 @@ def prepared(index: Any, texts: Sequence[str]) -> tuple[Any, Any, Any]:
 
 
 def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[float]]:
-    """Milliseconds that a call of search(text, k) takes, the kernel alone, and the difference: medians over the topics."""
+    """Milliseconds of search(text, k), of the kernel alone, and the difference: the least of the runs, medians over topics."""
     stage = index.bm25(threads=1)
     topics, made = prepared(index, texts), impacts.impacts_of(index, stage.weighting)
     found = {}
@@ -141,7 +141,7 @@ def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[floa
                 else:
                     kernel.search(i, i + 1, topics, made.postings, made.limits, index.ids.rank, k, depth, (keys, counts))
                 (calls if turn % 2 else searches).append(time.perf_counter() - start)
-            both = statistics.median(calls[1:]), statistics.median(searches[1:])
+            both = min(calls[1:]), min(searches[1:])
             rows.append((*both, both[0] - both[1]))
         found[str(k)] = [1000 * statistics.median(column) for column in zip(*rows, strict=True)]
     return found
@@ -174,7 +174,7 @@ def rounded(lists: Any, limits: Any) -> tuple[Any, Any]:
 
 
 def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, Any]:
-    """Milliseconds a query of variants of the kernel, one thread, in turns; all find the same."""
+    """Milliseconds a query of variants of the kernel, one thread, in turns, the least of the runs; all find the same."""
     source = Path(kernel.__file__).read_text(encoding="utf-8")
     weighting, variants = index.bm25(k1=K1, b=B).weighting, {}
     with tempfile.TemporaryDirectory() as folder:
@@ -211,7 +211,7 @@ def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, A
                         results[name] = np.sort(keys, axis=1)
                 del results[ROUNDED]
                 assert all(np.array_equal(results["as it is"], one) for one in results.values())
-                found[f"{part} {k}"] = {name: 1000 * statistics.median(some[1:]) for name, some in seconds.items()}
+                found[f"{part} {k}"] = {name: 1000 * min(some[1:]) for name, some in seconds.items()}
             print(found, flush=True)
     return found
 

@@ -79,7 +79,7 @@ def plot(results: dict[str, Any], folder: Path) -> None:
     largest = slices[-1][1]
 
     def draw(file: str, label: str, panels: dict[str, Any], ticks: Any = None, log: bool = True) -> None:
-        figure, axes = pyplot.subplots(1, len(panels), figsize=(8, 3), sharex=True, squeeze=False)
+        figure, axes = pyplot.subplots(1, len(panels), figsize=(8, 3.2), sharex=True, squeeze=False, layout="constrained")
         for axis, (title, lines) in zip(axes[0], panels.items(), strict=True):
             for name, points in lines.items():
                 x, y = zip(*((a, b) for a, b in zip(*points, strict=True) if b is not None), strict=True)
@@ -97,8 +97,8 @@ def plot(results: dict[str, Any], folder: Path) -> None:
             if ticks:
                 axis.set_xticks(ticks, [str(t) for t in ticks])
                 axis.xaxis.set_minor_locator(ticker.NullLocator())
-        axes[0][0].legend()
-        figure.tight_layout()
+        lines, names = axes[0][0].get_legend_handles_labels()
+        figure.legend(lines, names, loc="outside upper center", ncols=len(names), frameon=False)
         figure.savefig(folder / file, metadata={"Date": None})
         pyplot.close(figure)
 
