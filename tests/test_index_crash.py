@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from processes import in_a_child
 
 from fontes.core import FontesError, InputError
 from fontes.index import Index, build
@@ -56,24 +57,6 @@ def state(path: Path) -> str:
     assert index.doc(first).text.startswith({"o": "old", "n": "new"}[first[0]])
     assert len(index.bm25(threads=1).search("fox dog", 1000)) == len(index)
     return {"o": "old", "n": "new"}[first[0]]
-
-
-def in_a_child(work: Callable[[], object]) -> int:
-    """Runs `work` in a forked process; the exit status, negative for the signal that killed it."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-            os._exit(0)
-        except FontesError:
-            os._exit(3)
-        except KeyboardInterrupt:
-            os._exit(4)
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-            os._exit(5)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
 
 
 def at_operation(number: int, folder: Path, what: Callable[[], object], *, until: str = "") -> list[str]:

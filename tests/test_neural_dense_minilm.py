@@ -158,3 +158,11 @@ def test_the_command_line_says_what_is_missing(tmp_path, monkeypatch, capsys):
     assert f"{path} holds no vectors of an encoder of Fontes; fontes encode {path} MODEL makes them" in err
     status, _, err = run(monkeypatch, capsys, "encode", path, MODEL, "--window", "1")
     assert (status, "--window must be 2 words or more" in err) == (1, True)
+
+
+def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> None:
+    index = Index.build([("a", "the bridge fell"), ("b", "cats sleep")], tmp_path / "i.index")
+    encoder = SentenceEncoder(Path(MODEL), precision="float32")
+    index.encode(encoder)
+    assert index.dense(encoder).search("a bridge")[0].id == "a"
+    assert Index.open(index.path).info()["vectors"][0]["settings"]["name_or_path"] == MODEL

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import in_a_child
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.core.values import Doc
@@ -87,21 +88,6 @@ def copied(plain: Path, folder: Path) -> Path:
 
 def vector_files(path: Path) -> dict[str, bytes]:
     return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file() and "vectors" in str(f)}
-
-
-def in_a_child(work: Callable[[], object]) -> int:
-    """Runs `work` in a forked process; the exit status, negative for the signal that killed it."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-            os._exit(0)
-        except FontesError:
-            os._exit(3)
-        except BaseException:
-            os._exit(5)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
 
 
 def at_operation(number: int, folder: Path, what: Callable[[], object]) -> list[int]:

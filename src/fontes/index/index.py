@@ -18,10 +18,10 @@ from ..core.values import Doc
 from ..data import docs as as_docs, read_corpus
 from ..text import Analyzer
 from .build import SCALE, Progress, Vectors, build_segment, content, memory_size
-from .embeddings import DTYPES, Embeddings, find
-from .encoding import Job, encode
+from .embeddings import Embeddings, find
 from .files import FORMAT, VERSION, check_digests, check_sizes, commit, read_manifest, staging
 from .segment import Segment
+from .shelf import Shelf
 
 if TYPE_CHECKING:
     from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
@@ -51,7 +51,7 @@ class Index:
         self._manifest = manifest
         self._folder = path / manifest["segments"][0]["name"]
         self._segment = Segment(self._folder)
-        self._embeddings = find(self._folder)
+        self._shelf = Shelf(path, self._folder, self._segment)
         self._places: dict[str, int] = {}
         self.memory: dict[Any, Any] = {}  # what retrievers have worked out
         self.queries: dict[str, dict[str, Any]] = {}  # for each encoder the vectors of the last queries
@@ -225,62 +225,17 @@ class Index:
         Raises FontesError where the disk is full; what is encoded is kept.
         """
         from ..neural.colbert import ColBERT
-        from ..neural.dense_settings import settings_of
-        from ..neural.encoders import document_vectors
 
         if isinstance(encoder, ColBERT):
             raise ParameterError(f"{encoder!r} has a vector for each token: fontes.encode_late(index, colbert) stores them")
-        if dtype not in DTYPES:
-            raise ParameterError(f"dtype must be float32, float16 or int8, not {dtype!r}")
-        ids = self.ids.tolist()
-        full = None
-        if dtype != "float32" and not overwrite:
-            full = next(
-                (e for e in self._found() if e.meta["fingerprint"] == encoder.fingerprint and e.dtype == "float32"), None
-            )
-
-        def vectors(first: int, last: int, tell: Any) -> Any:
-            if full is None:
-                return document_vectors(encoder, self._segment.store.read(ids[first:last], range(first, last)), tell)
-            a, b = full.rows(first, last)
-            bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
-            return full.decoded(slice(a, b)), bounds
-
-        job = Job(encoder.fingerprint, repr(encoder), settings_of(encoder), encoder.dim, dtype, ids, vectors)
-        made = encode(self._folder, job, overwrite, progress)
-        self._embeddings = {**find(self._folder), **self._embeddings, job.name: made}
+        self._shelf.add(encoder, dtype, overwrite, progress)
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
         """The documents' vectors by `encoder`, the most exact ones where no dtype is given.
 
         Raises ParameterError where there are none, IndexFormatError where they are damaged.
         """
-        fitting = self._fitting(encoder, dtype)
-        if not fitting:
-            self._embeddings = {**find(self._folder), **self._embeddings}  # another process may have made them
-            fitting = self._fitting(encoder, dtype)
-        if fitting:
-            return fitting[0]
-        for found in self._embeddings.values():
-            if isinstance(found, IndexFormatError):
-                raise found
-        remedy = f"index.encode(encoder), or fontes encode {self.path} MODEL, makes them"
-        if not self._embeddings:
-            raise ParameterError(f"{self.path} holds no vectors; {remedy}")
-        kind = f"{dtype} vectors" if dtype else "vectors"
-        held = " and ".join(f"{e.encoder} ({e.dtype}, fingerprint {e.meta['fingerprint'][:8]})" for e in self._found())
-        raise ParameterError(
-            f"{self.path} holds vectors of {held}, but no {kind} of {encoder!r} "
-            f"(fingerprint {encoder.fingerprint[:8]}); {remedy}"
-        )
-
-    def _found(self) -> list[Embeddings]:
-        return [found for found in self._embeddings.values() if isinstance(found, Embeddings)]
-
-    def _fitting(self, encoder: Encoder, dtype: str | None) -> list[Embeddings]:
-        """The sound vectors of an encoder, the most exact ones first."""
-        fitting = [e for e in self._found() if e.meta["fingerprint"] == encoder.fingerprint and dtype in (None, e.dtype)]
-        return sorted(fitting, key=lambda e: list(DTYPES).index(e.dtype))
+        return self._shelf.of(encoder, dtype)
 
     def dense(
         self,
@@ -407,7 +362,7 @@ class Index:
             "format": self._manifest["version"],
             "fontes": self._manifest["fontes"],
             "fingerprint": self.fingerprint,
-            "vectors": [self._vector_info(found) for found in self._found()],
+            "vectors": [self._vector_info(found) for found in self._shelf.sound()],
         }
 
     def _vector_info(self, found: Embeddings) -> dict[str, Any]:

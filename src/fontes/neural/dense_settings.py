@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ParameterError
@@ -25,6 +26,8 @@ def settings_of(encoder: Encoder) -> dict[str, Any] | None:
     for field in dataclasses.fields(encoder):
         if field.name not in OF_THE_MACHINE:
             value = getattr(encoder, field.name)
+            if isinstance(value, Path):
+                value = str(value)
             found[field.name] = settings_of(value) if field.name == "encoder" else value
     return None if "encoder" in found and found["encoder"] is None else found
 

@@ -6,6 +6,7 @@ Imports torch: import it inside functions only.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 
-class MaskedAttention(nn.Module):
+class MaskedAttention(nn.Module, ABC):
     """The query, key and value projections of a layer, with another attention, and a mask by position that is set beforehand.
 
     The mask is set from outside since the models of transformers make a quadratic one of what they are given.
@@ -27,9 +28,9 @@ class MaskedAttention(nn.Module):
         self.heads: int = attention.num_attention_heads
         self.dim: int = attention.attention_head_size
 
+    @abstractmethod
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         """The contexts, (batch, heads, positions, d); `mask` is bool (batch, positions)."""
-        raise NotImplementedError
 
     def forward(self, hidden: Tensor, *_: Any, **__: Any) -> tuple[Tensor, None]:
         batch, length, _width = hidden.shape
