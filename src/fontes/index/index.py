@@ -225,10 +225,12 @@ class Index:
         Raises FontesError where the disk is full; what is encoded is kept.
         """
         from ..neural.colbert import ColBERT
+        from ..neural.dense_settings import settings_of
+        from ..neural.encoders import document_vectors
 
         if isinstance(encoder, ColBERT):
             raise ParameterError(f"{encoder!r} has a vector for each token: fontes.encode_late(index, colbert) stores them")
-        self._shelf.add(encoder, dtype, overwrite, progress)
+        self._shelf.add(encoder, settings_of(encoder), document_vectors, dtype, overwrite, progress)
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
         """The documents' vectors by `encoder`, the most exact ones where no dtype is given.

@@ -56,11 +56,19 @@ class Shelf:
             f"(fingerprint {encoder.fingerprint[:8]}); {remedy}"
         )
 
-    def add(self, encoder: Encoder, dtype: str, overwrite: bool, progress: Callable[[Progress], None] | None) -> None:
-        """Encodes the documents, or makes the vectors of float32 ones that are there. Raises ParameterError for the dtype."""
-        from ..neural.dense_settings import settings_of
-        from ..neural.encoders import document_vectors
+    def add(
+        self,
+        encoder: Encoder,
+        settings: dict[str, Any] | None,
+        vectors_of: Callable[..., Any],
+        dtype: str,
+        overwrite: bool,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        """Encodes the documents, or makes the vectors of float32 ones that are there. Raises ParameterError for the dtype.
 
+        `settings` are the encoder's, as JSON; `vectors_of` takes the encoder, documents and who is told of progress.
+        """
         if dtype not in DTYPES:
             raise ParameterError(f"dtype must be float32, float16 or int8, not {dtype!r}")
         ids = self._segment.ids.tolist()
@@ -68,12 +76,12 @@ class Shelf:
 
         def vectors(first: int, last: int, tell: Any) -> Any:
             if full is None:
-                return document_vectors(encoder, self._segment.store.read(ids[first:last], range(first, last)), tell)
+                return vectors_of(encoder, self._segment.store.read(ids[first:last], range(first, last)), tell)
             a, b = full.rows(first, last)
             bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
             return full.decoded(slice(a, b)), bounds
 
-        job = Job(encoder.fingerprint, repr(encoder), settings_of(encoder), encoder.dim, dtype, ids, vectors)
+        job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, dtype, ids, vectors)
         made = encode(self._folder, job, overwrite, progress)
         self._held = {**find(self._folder), **self._held, job.name: made}
 
