@@ -1,0 +1,1 @@
+"""Published systems, each in one file that reads like its paper."""

@@ -1,0 +1,1 @@
+"""Turns of conversations, rewritten so that each can be understood by itself."""
