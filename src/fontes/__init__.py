@@ -123,6 +123,12 @@ if TYPE_CHECKING:
         TransformerEncoder as TransformerEncoder,
         encode_late as encode_late,
     )
+    from .rewrite import (
+        Automatic as Automatic,
+        LastTurns as LastTurns,
+        Manual as Manual,
+        Raw as Raw,
+    )
     from .text import (
         Analyzer as Analyzer,
         Passages as Passages,
@@ -158,6 +164,7 @@ _NAMES = {
         "ChunkedEncoder ColBERT CrossEncoder Dense Encoder Late LateReranker MonoT5 PartsEncoder Reranker "
         "SentenceEncoder TransformerEncoder encode_late"
     ),
+    "rewrite": ("Automatic LastTurns Manual Raw"),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split leakage split"),
 }

@@ -1,0 +1,123 @@
+"""What a conversation carries, as rewriters: raw utterances, manual and automatic rewrites, the last turns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+
+from ..core.errors import InputError, ParameterError
+from ..core.stage import Stage
+from ..core.values import Topic, Topics, Turn
+
+MISSING = ("error", "raw")
+
+
+@dataclass(frozen=True)
+class Raw(Stage[Topics, Topics]):
+    """Topics whose text is the raw utterance of their last turn: what the user typed.
+
+    A topic that was rewritten before gets its utterance back. One without turns gets the text that it had before any rewriting.
+    """
+
+    takes = Topics
+    gives = Topics
+
+    def apply(self, given: Topics) -> Topics:
+        return rewritten(given, utterance)
+
+
+@dataclass(frozen=True)
+class Manual(Stage[Topics, Topics]):
+    """Topics whose text is the manual rewrite that their last turn carries.
+
+    missing   what a topic without one does: "error" raises InputError, which names the topic; "raw" takes the raw utterance
+    """
+
+    takes = Topics
+    gives = Topics
+    missing: str = "error"
+
+    def apply(self, given: Topics) -> Topics:
+        return _carried(given, "manual", self.missing)
+
+
+@dataclass(frozen=True)
+class Automatic(Stage[Topics, Topics]):
+    """Topics whose text is the automatic rewrite that their last turn carries, as those of TREC CAsT do since 2020.
+
+    missing   what a topic without one does: "error" raises InputError, which names the topic; "raw" takes the raw utterance
+    """
+
+    takes = Topics
+    gives = Topics
+    missing: str = "error"
+
+    def apply(self, given: Topics) -> Topics:
+        return _carried(given, "automatic", self.missing)
+
+
+@dataclass(frozen=True)
+class LastTurns(Stage[Topics, Topics]):
+    """Topics whose text is the raw utterances of the `k` turns before their last one, then its own, oldest first.
+
+    k       how many earlier turns, from 0 up
+    first   the utterance of the conversation's first turn goes before them all, once: it often names the subject
+
+    A topic without earlier turns keeps its utterance. Raises ParameterError for a `k` below 0.
+    """
+
+    takes = Topics
+    gives = Topics
+    k: int = 3
+    first: bool = False
+
+    def apply(self, given: Topics) -> Topics:
+        if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 0:
+            raise ParameterError(f"LastTurns takes k earlier turns: a whole number from 0 up, not {self.k!r}")
+        return rewritten(given, self._text)
+
+    def _text(self, topic: Topic) -> str:
+        before = earlier(topic)
+        start = max(0, len(before) - self.k)
+        turns = [*before[: min(start, 1 if self.first else 0)], *before[start:]]
+        return joined(*(turn.text for turn in turns), utterance(topic))
+
+
+def utterance(topic: Topic) -> str:
+    """The raw utterance of the topic's last turn; without turns, the text that the topic had before any rewriting."""
+    if topic.turns:
+        return topic.turns[-1].text
+    while topic.origin is not None:
+        topic = topic.origin
+    return topic.text
+
+
+def earlier(topic: Topic) -> tuple[Turn, ...]:
+    """The turns before the topic's own, oldest first."""
+    return topic.turns[:-1]
+
+
+def joined(*texts: str, by: str = " ") -> str:
+    """Texts in one, without those that are empty or blank."""
+    return by.join(text.strip() for text in texts if text.strip())
+
+
+def rewritten(given: Topics, text: Callable[[Topic], str]) -> Topics:
+    """Topics with the texts that `text` gives for them; each keeps the topic that was given as its `origin`."""
+    return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in given.values())
+
+
+def _carried(given: Topics, kind: str, missing: str) -> Topics:
+    if missing not in MISSING:
+        raise ParameterError(f"missing is {' or '.join(map(repr, MISSING))}, not {missing!r}")
+
+    def text(topic: Topic) -> str:
+        found: str = getattr(topic.turns[-1], kind) if topic.turns else ""
+        if not found.strip() and missing == "error":
+            lack = f"its last turn has no {kind} rewrite" if topic.turns else f"no turns, and so no {kind} rewrite"
+            raise InputError(f"topic '{topic.id}': {lack}; missing='raw' takes the raw utterance instead")
+        return found if found.strip() else utterance(topic)
+
+    return rewritten(given, text)
