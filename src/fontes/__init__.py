@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         datasets as datasets,
         known_item as known_item,
         python_docs as python_docs,
+        read_canard as read_canard,
         read_corpus as read_corpus,
         read_qrels as read_qrels,
         read_run as read_run,
@@ -149,7 +150,7 @@ _NAMES = {
         "Pipeline PipelineError Qrels Ranking Run Stage Topic Topics Turn"
     ),
     "data": (
-        "datasets dataset known_item python_docs read_corpus read_qrels read_run read_topics samples write_corpus "
+        "datasets dataset known_item python_docs read_canard read_corpus read_qrels read_run read_topics samples write_corpus "
         "write_qrels write_run write_topics"
     ),
     "evaluation": (

@@ -1,6 +1,7 @@
 """Readers and writers of the field's formats, test collections by name, and a sample collection."""
 
 from . import samples
+from .canard import read_canard
 from .corpora import Corpus, docs, read_corpus, write_corpus
 from .datasets import Dataset, dataset
 from .python_docs import known_item, python_docs
@@ -15,6 +16,7 @@ __all__ = [
     "docs",
     "known_item",
     "python_docs",
+    "read_canard",
     "read_corpus",
     "read_qrels",
     "read_run",

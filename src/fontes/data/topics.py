@@ -1,4 +1,4 @@
-"""Topics: read from BEIR, TSV, TREC and CAsT files, and written as BEIR jsonl."""
+"""Topics: read from BEIR, TSV, TREC, CAsT and CANARD files, and written as BEIR jsonl."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, ParameterError, Topic, Topics, Turn
-from .cast import cast_topics, is_cast_json, is_turn, turn_topics
+from .canard import canard_topics, is_canard
+from .cast import cast_conversations, cast_topics, is_cast_json, is_turn, turn_topics
 from .corpora import json_line
 from .files import Source, plain_name, reading, write
 from .markup import trec_topics, xml_topics
 from .records import json_rows
 
 ID = ("_id", "id", "qid", "query_id", "topic_id", "question_id", "number", "num")
+WRITTEN = ("jsonl", "cast")
 TEXT = ("text", "query", "title", "question", "contents", "raw")
 
 
@@ -32,6 +34,7 @@ def read_topics(path: str | Path, format: str | None = None) -> Topics:
     - "xml": TREC XML with <topic number="1">
     - "json": an object {id: text}, or a list of objects as in jsonl
     - "cast": TREC CAsT of 2019 to 2022, the official JSON (flat or tree) or one turn a line; see `fontes.data.cast`
+    - "canard": CANARD, the official JSON or one item a line; see `read_canard`
 
     Raises InputError that names file and line for what cannot be read, for an id that occurs twice and for a file without
     topics, ParameterError for a format that does not exist.
@@ -52,13 +55,19 @@ def read_topics(path: str | Path, format: str | None = None) -> Topics:
     return topics
 
 
-def write_topics(topics: object, path: str | Path) -> None:
-    """Writes topics (all that `Topics.of` accepts) as BEIR jsonl: `_id` and `text`, and what else a topic has.
+def write_topics(topics: object, path: str | Path, format: str = "jsonl") -> None:
+    """Writes topics: all that `Topics.of` accepts.
 
-    `description`, `narrative`, `turns` and `weights` are further keys where they are not empty. `origin` is not written.
-    Raises InputError where writing fails.
+    format   "jsonl", as BEIR: `_id` and `text`, and `description`, `narrative`, `turns` and `weights` where they are not empty;
+             `origin` is not written. "cast", as TREC CAsT: whole conversations; see `fontes.data.cast.cast_conversations`
+
+    Raises InputError where writing fails and for topics that are no conversations, ParameterError for an unknown format.
     """
-    write(path, (json_line(_row(topic)) for topic in Topics.of(topics).values()))
+    if format not in WRITTEN:
+        raise ParameterError(f"there is no topic format '{format}' to write; there are {', '.join(WRITTEN)}")
+    given = Topics.of(topics).values()
+    rows = map(_row, given) if format == "jsonl" else [cast_conversations(given)]
+    write(path, map(json_line, rows))
 
 
 def _row(topic: Topic) -> dict[str, Any]:
@@ -89,17 +98,20 @@ def _format_of(path: str | Path, text: str) -> str:
 
 
 def _json_format(path: str | Path, text: str) -> str:
-    """A file of one JSON value, or one with an object a line; CAsT or not."""
+    """A file of one JSON value, or one with an object a line; of CAsT, CANARD or neither."""
     first = text.lstrip().split("\n", 1)[0]
     try:
         row = json.loads(first)
     except ValueError:
         row = None
+    if isinstance(row, dict) and is_canard(row):
+        return "canard"
     if isinstance(row, dict) and (text.strip() != first.strip() or ID[0] in row):
         return "cast" if is_turn(row) else "jsonl"
     if plain_name(path).endswith(".jsonl"):
         return "jsonl"
-    return "cast" if is_cast_json(_whole(str(path), text)) else "json"
+    value = _whole(str(path), text)
+    return "cast" if is_cast_json(value) else "canard" if is_canard(value) else "json"
 
 
 def _whole(name: str, text: str) -> Any:
@@ -171,4 +183,5 @@ READERS: dict[str, Callable[[Source, str], Iterator[Topic]]] = {
     "xml": lambda source, text: xml_topics(text, source.name),
     "json": _from_json,
     "cast": _from_cast,
+    "canard": lambda source, text: canard_topics(source),
 }
