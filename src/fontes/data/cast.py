@@ -12,6 +12,7 @@ Formats: evaluation_topics of 2019 to 2022 in the repository of the track (https
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..core import InputError, Topic, Turn
@@ -22,6 +23,7 @@ AUTOMATIC = ("automatic_rewritten_utterance", "automatic")
 ANSWER = ("passage", "response", "automatic_passage")
 ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
+ELSE = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"
 
 
 def is_cast_json(value: Any) -> bool:
@@ -77,6 +79,70 @@ def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterat
         path = paths[place] = (*paths.get(place, ()), _turn(row, row, where))
         topic_id = str(row.get("_id") or f"{row['topic']}_{row['turn']}")
         yield Topic(topic_id, path[-1].text, description=row.get("description") or "", turns=path)
+
+
+def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
+    """The official flat JSON of topics with ids `<conversation>_<turn>`, which `cast_topics` reads back.
+
+    A rewritten topic's text is written as the automatic rewrite. A conversation that branches is written as one conversation
+    for each branch, which repeats the turns before it, as the flat file of 2022 does. Raises InputError for an id of another
+    form, a turn without words, and a conversation of which an earlier turn is no topic.
+    """
+    grouped: dict[str, list[Topic]] = {}
+    for topic in topics:
+        conversation, _, number = topic.id.rpartition("_")
+        if not conversation or not number:
+            raise InputError(f"topic '{topic.id}': the id is not <conversation>_<turn>, such as 106_1, {ELSE}")
+        if not (turns := topic.turns or (Turn(topic.text),))[-1].text.strip():
+            raise InputError(f"topic '{topic.id}': the turn is empty, {ELSE}")
+        grouped.setdefault(conversation, []).append(replace(topic, turns=turns))
+    return [written for conversation, group in grouped.items() for written in _branches(conversation, group)]
+
+
+def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:
+    """Paths of a conversation, each as far as it goes, such that a topic occurs first with its own answer."""
+    known: dict[tuple[Turn, ...], Topic] = {}
+    after: dict[tuple[Turn, ...], list[Topic]] = {}
+    for topic in topics:
+        known.setdefault(_unanswered(topic.turns), topic)
+        after.setdefault(topic.turns[:-1], []).append(topic)
+    description = next((topic.description for topic in topics if topic.description), "")
+    written: set[str] = set()
+    for topic in sorted(topics, key=lambda topic: len(topic.turns)):
+        if topic.id in written:
+            continue
+        path = []
+        for at in range(1, len(topic.turns)):
+            before = known.get(_unanswered(topic.turns[:at]))
+            if before is None:
+                raise InputError(f"topic '{topic.id}': turn {at} of its conversation is not one of the topics, {ELSE}")
+            path.append(_cast_row(before, topic.turns[at - 1]))
+        following: Topic | None = topic
+        while following is not None:
+            written.add(following.id)
+            path.append(_cast_row(following, following.turns[-1]))
+            following = next((t for t in after.get(following.turns, ()) if t.id not in written), None)
+        yield {"number": _number(number), **({"description": description} if description else {}), "turn": path}
+
+
+def _cast_row(topic: Topic, turn: Turn) -> dict[str, Any]:
+    own = topic.text in (turn.text, turn.manual)
+    row = {
+        RAW[0]: turn.text,
+        MANUAL[0]: turn.manual,
+        AUTOMATIC[0]: turn.automatic if own else topic.text,
+        ANSWER[0]: turn.answer,
+        ANSWER_ID[0]: turn.answer_id,
+    }
+    return {"number": _number(topic.id.rpartition("_")[2]), **{name: value for name, value in row.items() if value}}
+
+
+def _unanswered(path: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    return (*path[:-1], replace(path[-1], answer="", answer_id=""))
+
+
+def _number(written: str) -> int | str:
+    return int(written) if written.isdecimal() and str(int(written)) == written else written
 
 
 def _flat_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:

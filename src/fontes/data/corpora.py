@@ -156,12 +156,12 @@ def _line(doc: Doc) -> bytes:
         raise InputError(f"document '{doc.id}': the metadata cannot be written as JSON ({error})") from None
 
 
-def json_line(row: Mapping[str, Any]) -> bytes:
-    """A line of jsonl; characters are written as they are, save lone surrogates."""
+def json_line(row: Any, indent: int | None = None) -> bytes:
+    """A line of jsonl, or with `indent` many lines; characters are written as they are, save lone surrogates."""
     try:
-        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        return json.dumps(row, ensure_ascii=False, indent=indent).encode() + b"\n"
     except UnicodeEncodeError:
-        return json.dumps(row).encode() + b"\n"
+        return json.dumps(row, indent=indent).encode() + b"\n"
 
 
 def _files(folder: Path, format: str | None) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Topics: read from BEIR, TSV, TREC, CAsT and CANARD files, and written as BEIR jsonl."""
+"""Topics: read from BEIR, TSV, TREC, CAsT and CANARD files, and written as BEIR jsonl or CAsT."""
 
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ def write_topics(topics: object, path: str | Path, format: str = "jsonl") -> Non
     if format not in WRITTEN:
         raise ParameterError(f"there is no topic format '{format}' to write; there are {', '.join(WRITTEN)}")
     given = Topics.of(topics).values()
-    rows = map(_row, given) if format == "jsonl" else [cast_conversations(given)]
-    write(path, map(json_line, rows))
+    write(path, map(json_line, map(_row, given)) if format == "jsonl" else [json_line(cast_conversations(given), indent=1)])
 
 
 def _row(topic: Topic) -> dict[str, Any]:
