@@ -11,7 +11,7 @@ import pytest
 
 import fontes as ft
 from fontes.app import cli
-from fontes.evaluation import experiment_lock, experiment_stages
+from fontes.evaluation import experiment_stages, hashes
 
 SPRINGS = Path(__file__).resolve().parent.parent / "docs" / "examples" / "springs"
 SYSTEMS = """
@@ -94,7 +94,7 @@ def test_the_folder_holds_runs_report_and_a_lock_that_says_what_it_was_made_of(f
     lock = json.loads((output / "experiment.lock").read_text())
     assert lock["data"]["qrels"] == {
         "file": "springs/qrels/test.tsv",
-        "sha256": experiment_lock._hash_of(SPRINGS / "qrels/test.tsv", ""),
+        "sha256": hashes.hash_of(SPRINGS / "qrels/test.tsv", ""),
     }
     assert set(lock["data"]) == {"corpus", "topics", "qrels", "run of theirs"}
     assert lock["systems"]["rm3"]["measures"]["AP"] == report.mean("rm3", "AP")
@@ -130,7 +130,7 @@ def test_a_changed_data_file_is_named_before_the_numbers_that_it_changes(folder)
     file = written(folder)
     ft.Experiment(file).run()
     qrels = folder / "springs" / "qrels" / "test.tsv"
-    before = experiment_lock._hash_of(qrels, "")
+    before = hashes.hash_of(qrels, "")
     qrels.write_text(qrels.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
     found = differences(file)
     assert found[0].startswith(f"data, qrels, sha256: {before[:12]}… in the lock, ")
@@ -168,7 +168,7 @@ def test_other_places_and_forms_are_no_difference(folder):
 
 def test_collections_of_ir_datasets_are_hashed_by_their_contents(folder, monkeypatch):
     found = {"springs": ft.dataset(folder / "springs"), "springs/test": ft.dataset(folder / "springs")}
-    for module in ("experiment", "experiment_lock"):
+    for module in ("experiment", "hashes"):
         monkeypatch.setattr(f"fontes.evaluation.{module}.dataset", found.__getitem__)
     text = BM25 + '[report]\nforms = ["json"]\n[collection]\ndataset = "irds:springs"\n'
     experiment = ft.Experiment(written(folder, text))

@@ -21,6 +21,11 @@ def corpus_of(given: str, format: str | None = None) -> Iterable[Doc]:
     return named.corpus if named else read_corpus(given, format)
 
 
+def collection_of(given: str) -> object:
+    """A collection by name, or the path as it is."""
+    return _named(given) or given
+
+
 def topics_of(given: str, format: str | None = None) -> Topics:
     """The topics of a file or a collection by name."""
     named = _named(given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,13 +28,13 @@ from .experiment_lock import (
     write_lock,
 )
 from .experiment_stages import Systems, models_of
+from .indexes import Tell, built_once
 from .report import Report
 
 if TYPE_CHECKING:
     from ..index import Index
 
 LOCK = "experiment.lock"
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -156,26 +156,15 @@ class Experiment:
     def _index(self, folder: Path, data: dict[str, dict[str, str]], say: Tell) -> Index:
         """The index of the file, or the one in `folder` of these documents by this analyzer, which is built where it is not."""
         from ..index import Index
-        from ..text import Analyzer
 
         asked = self.settings.index
         if asked.path is not None:
             return Index.open(asked.path)
-        analyzer = Analyzer.of(asked.analyzer)
-        versions = of_versions()["fontes"]
         form = self.settings.collection.format
-        key = digest([versions, data["corpus"]["sha256"], form, analyzer.to_dict(), list(asked.fields), asked.vectors])
-        path = folder / f"{key[:16]}.index"
-        if path.exists():
-            say("index: as it was built before")
-            return Index.open(path)
         source = self.settings.collection.corpus
         assert source is not None
-        documents: Any = read_corpus(source, form) if isinstance(source, Path) else dataset(source.removeprefix(IRDS)).corpus
-        path.parent.mkdir(parents=True, exist_ok=True)
-        index = Index.build(documents, path, analyzer=analyzer, fields=asked.fields, vectors=asked.vectors)
-        say(f"index: {len(index):,} documents")
-        return index
+        documents = read_corpus(source, form) if isinstance(source, Path) else dataset(source.removeprefix(IRDS)).corpus
+        return built_once(folder, documents, [data["corpus"]["sha256"], form], asked.analyzer, asked.fields, asked.vectors, say)
 
     @contextlib.contextmanager
     def _kept_runs(self) -> Any:

@@ -15,11 +15,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ..core import Doc, InputError
-from ..data import dataset
+from ..core import InputError
 from ..data.files import write
-from .cache import digest, topic_facts
-from .experiment_file import IRDS, Settings
+from .experiment_file import Settings
+from .hashes import hash_of
 from .report import Report
 
 LAYOUT = 1
@@ -67,7 +66,7 @@ def of_data(settings: Settings, runs: Mapping[str, Path]) -> dict[str, dict[str,
         **{f"run of {name}": path for name, path in runs.items()},
     }
     return {
-        use: {"file": _relative(source, settings.file), "sha256": _hash_of(source, use)}
+        use: {"file": _relative(source, settings.file), "sha256": hash_of(source, use)}
         for use, source in given.items()
         if source is not None
     }
@@ -190,37 +189,6 @@ def _plain(value: Any) -> Any:
 def _relative(source: Path | str, file: Path) -> str:
     """A path as seen from the experiment's file, so that a lock says nothing of the machine."""
     return source if isinstance(source, str) else os.path.relpath(source, file.parent)
-
-
-def _hash_of(source: Path | str, use: str) -> str:
-    if isinstance(source, str):
-        return _hash_of_dataset(source.removeprefix(IRDS), use)
-    if source.is_dir():
-        files = sorted(path for path in source.rglob("*") if path.is_file())
-        return digest([[path.relative_to(source).as_posix(), _hash_of(path, use)] for path in files])
-    try:
-        with source.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise InputError(f"{source}: there is no such file ({use})") from None
-    except OSError as error:
-        raise InputError(f"{source}: cannot be read ({error.strerror or error})") from None
-
-
-def _hash_of_dataset(name: str, use: str) -> str:
-    given = dataset(name)
-    if use == "qrels":
-        return digest([[topic, dict(grades)] for topic, grades in given.qrels().items()])
-    if use == "topics":
-        return digest([topic_facts(topic) for topic in given.topics().values()])
-    total = hashlib.sha256()
-    for doc in given.corpus:
-        total.update(digest(_doc_facts(doc)).encode())
-    return total.hexdigest()
-
-
-def _doc_facts(doc: Doc) -> list[Any]:
-    return [doc.id, doc.title, doc.text, dict(doc.metadata)]
 
 
 def _processor() -> str:

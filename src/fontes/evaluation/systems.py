@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -99,6 +99,8 @@ def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache |
 def _made(name: str, system: object, searches: Searches) -> Made:
     if isinstance(system, Stage):
         return searches.made(system)
+    if isinstance(system, Made):
+        return system
     if isinstance(system, (str, os.PathLike)):
         from ..data import read_run
 
@@ -127,9 +129,11 @@ class Searches:
     are kept in the cache.
     """
 
-    def __init__(self, topics: Topics, cache: Cache | None) -> None:
+    def __init__(self, topics: Topics, cache: Cache | None, tell: Callable[[str], None] | None = None) -> None:
+        """`tell` is called with a line about each step before it is run."""
         self.topics = topics
         self.cache = cache
+        self.tell = tell or (lambda line: None)
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def made(self, stage: Stage[Any, Any]) -> Made:
@@ -157,6 +161,7 @@ class Searches:
         if isinstance(steps[-1], Cut):  # costs nothing and is not worth a file
             return Output(steps[-1](before.value), before.seconds, before.cached)
         last, seconds = self._with_parts_done(steps[-1], steps[:-1])
+        self.tell(f"running {type(steps[-1]).__name__} on {len(self.topics):,} topics")
         start = time.perf_counter()
         value = last(before.value)
         seconds += before.seconds + time.perf_counter() - start

@@ -1,0 +1,46 @@
+"""Indexes that are built once in a folder, and found there by what they were built of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core import Doc
+from .cache import digest
+
+if TYPE_CHECKING:
+    from ..index import Index
+    from ..text import Analyzer
+
+Tell = Callable[[str], None]
+
+
+def built_once(
+    folder: Path,
+    documents: Iterable[Doc],
+    identity: list[Any],
+    analyzer: str | Analyzer,
+    fields: Sequence[str],
+    vectors: str | None,
+    tell: Tell,
+) -> Index:
+    """The index in `folder` of these documents by this analyzer, which is built where it is not there.
+
+    `identity`, JSON values, says which documents they are, so that they need not be read to find their index; `tell` is called
+    with a line about what was done.
+    """
+    from ..index import Index
+    from ..text import Analyzer
+
+    made = Analyzer.of(analyzer)
+    key = digest([version("fontes"), *identity, made.to_dict(), list(fields), vectors])
+    path = folder / f"{key[:16]}.index"
+    if path.exists():
+        tell("index: as it was built before")
+        return Index.open(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    index = Index.build(documents, path, analyzer=made, fields=tuple(fields), vectors=vectors)
+    tell(f"index: {len(index):,} documents")
+    return index

@@ -1,0 +1,121 @@
+"""CAIR 2021: documents that tell why something happened, by a semantic and a lexical index and three queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ..causal import CausalKeywords, Narrative, TitleAndNarrative, TopicRank
+from ..core import InputError, ParameterError, Run, Stage, Topics
+from ..fusion import fuse
+from .base import Recipe
+from .collection import Collection
+
+if TYPE_CHECKING:
+    from ..neural import Encoder
+
+AGGREGATES = ("sum", "min-max", "rrf")
+
+
+@dataclass(frozen=True)
+class Cair2021(Recipe):
+    """A semantic and a lexical index, three queries out of title and narrative, and the sum of their scores.
+
+    Topics have a title, which is the event in question, and a narrative, which says what is relevant and what is not.
+
+    Two indexes are made of the documents: vectors of an encoder in Annoy, ranked by cosine, and lemmas with BM25.
+    encoder        a sentence encoder: a name on the hub, a folder, or an encoder of Fontes
+    trees          Annoy's; None: exact search
+    spacy          the spaCy model that finds lemmas, and the words that keyphrases are made of
+    analyzer       another analyzer than that model's lemmas; None: these
+    variant        of BM25, as rank_bm25 has it
+    k1, b          of BM25
+
+    Three queries are asked, for so many documents each:
+    depth          Q1 is the title in the semantic index; Q2 the title in the lexical index; Q3 the keyphrases of the relevant
+                   part of the narrative in the lexical index
+    topicrank      how Q3 finds keyphrases; None: TopicRank with the spaCy model
+
+    Their documents are merged, and the best `depth` of them are the result.
+    aggregate      "sum": of the scores as they are; "min-max": of scores from 0 to 1; "rrf": reciprocal ranks
+    after          a stage for the merged documents, such as `CausalFilter()` or `CausalEvidence(…)`; None: none
+
+    The four baselines are the title and the narrative in the lexical index, the title and both in the semantic one. Q3 alone is
+    there as well. The published figures are those of the 20 test topics of CAIR 2021 over 303,291 articles of The Telegraph.
+    """
+
+    name = "cair2021"
+    source = (
+        "A Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval. In: Working Notes of FIRE 2021, "
+        "track Causality-driven Adhoc Information Retrieval (CAIR)"
+    )
+    measures = ("AP", "P@5", "nDCG@10", "R@100")
+    baseline = "pipeline"
+    published: ClassVar[Mapping[str, Mapping[str, float]]] = {
+        "pipeline": {"AP": 0.5761, "P@5": 0.7800},
+        "narrative-bm25": {"AP": 0.3285, "P@5": 0.6399},
+        "title-bm25": {"AP": 0.2561, "P@5": 0.4999},
+        "title-narrative-semantic": {"AP": 0.2239, "P@5": 0.5500},
+        "title-semantic": {"AP": 0.1611, "P@5": 0.5000},
+        "NITS (another team)": {"AP": 0.1063, "P@5": 0.4800},
+    }
+
+    encoder: str | Encoder = "sentence-transformers/msmarco-distilbert-base-v4"
+    trees: int | None = 1000
+    spacy: str = "en_core_web_sm"
+    analyzer: str | None = None
+    variant: str = "okapi"
+    k1: float = 1.5
+    b: float = 0.75
+    depth: int = 500
+    topicrank: TopicRank | None = None
+    aggregate: str = "sum"
+    after: Stage[Run, Run] | None = None
+
+    def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
+        self._check()
+        encoder = self._encoder()
+        index = collection.index(self.analyzer or f"spacy:{self.spacy}")
+        collection.encode(index, encoder)
+
+        search = "flat" if self.trees is None else f"annoy:{self.trees}"
+        semantic = index.dense(encoder, search=search, k=self.depth)
+        lexical = index.bm25(variant=self.variant, k1=self.k1, b=self.b, k=self.depth)
+        keywords = CausalKeywords(self.topicrank or TopicRank(tagger=self.spacy))
+
+        merged = self._merged(semantic, lexical, keywords >> lexical) % self.depth
+        return {
+            "pipeline": merged if self.after is None else merged >> self.after,
+            "narrative-bm25": Narrative() >> lexical,
+            "title-bm25": lexical,
+            "title-narrative-semantic": TitleAndNarrative() >> semantic,
+            "title-semantic": semantic,
+            "keywords-bm25": keywords >> lexical,
+        }
+
+    def check(self, topics: Topics) -> None:
+        lacking = [topic.id for topic in topics.values() if not topic.narrative.strip()]
+        if lacking:
+            more = f" and {len(lacking) - 1} others" if len(lacking) > 1 else ""
+            raise InputError(f"recipe cair2021 needs topics with narratives; topic '{lacking[0]}'{more} has none")
+
+    def _merged(self, q1: Stage[Topics, Run], q2: Stage[Topics, Run], q3: Stage[Topics, Run]) -> Stage[Topics, Run]:
+        if self.aggregate == "sum":
+            return q1 + q2 + q3
+        if self.aggregate == "min-max":
+            return fuse(q1, q2, q3, method="combsum", normalize="min-max")
+        return fuse(q1, q2, q3, method="rrf")
+
+    def _encoder(self) -> Encoder:
+        from ..neural import SentenceEncoder
+
+        return SentenceEncoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
+
+    def _check(self) -> None:
+        if self.aggregate not in AGGREGATES:
+            raise ParameterError(
+                f"recipe cair2021: there is no aggregate '{self.aggregate}'; there are {', '.join(AGGREGATES)}"
+            )
+        if self.depth < 1:
+            raise ParameterError(f"recipe cair2021: depth must be a whole number from 1 up, not {self.depth!r}")

@@ -1,0 +1,144 @@
+"""TREC CAsT 2021: the organisers' baseline for conversations, from rewritten turns to passages and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..core import InputError, ParameterError, Run, Stage, Topics
+from ..data import Deduplicate, read_duplicates
+from ..rewrite import Automatic, Manual, Raw
+from ..text import Passages, to_documents
+from .cast2021_parts import CastPassages, FirstPassages, Reranking
+from .collection import Collection
+from .recipe import Recipe
+
+REWRITERS: dict[str, Stage[Topics, Topics]] = {"automatic": Automatic(), "manual": Manual(), "raw": Raw()}
+
+
+@dataclass(frozen=True)
+class Cast2021(Recipe):
+    """BM25 with rewritten turns, the documents' passages read again by MonoT5, and the best passage of each document.
+
+    Topics are turns of conversations. They are rewritten in two ways, each of which gives a run of passages and one of documents;
+    None leaves these out. A rewriter is a stage, or "automatic" or "manual" (what the turns carry), "raw" (what was typed), or the
+    name or folder of a T5 that was trained on CANARD.
+    automatic      the organisers' rewrites come from castorini/t5-base-canard, and the topics of 2021 carry them
+    manual         rewrites made by hand
+
+    (1) Documents are retrieved.
+    k1, b          of BM25
+    documents      how many for a turn; their number is in the names of the runs
+    analyzer       of the index
+    duplicates     lists of duplicate documents, of which one of each group stays: PATH or PREFIX=PATH, with commas between
+                   several; PREFIX is put before the ids of the list, as in MARCO_=marco_duplicates.txt
+
+    (2) They are split into passages.
+    passages       "spacy:MODEL" or "nupunkt": whole sentences, up to the one with which there are two thirds of 250 words;
+                   "words": windows of 150 words; or a stage such as `Passages(…)`
+
+    (3) Passages are read again.
+    reranker       a T5 as MonoT5, by name or folder; "cross-encoder:NAME"; a stage; None: a passage keeps its document's score
+    depth          how many passages of a turn at most, those of its best documents; None: all
+    keep           how many passages of a turn are in the runs
+
+    The published figures are those of the organisers' automatic run on the whole collection (MS MARCO documents, KILT's Wikipedia,
+    The Washington Post): CAsT 2021's overview, as Łajewska and Balog (ECIR 2023) cite it.
+    """
+
+    name = "cast2021"
+    source = (
+        "Baseline run description of TREC CAsT 2021, https://github.com/daltonj/treccastweb/tree/master/2021/baselines; "
+        "J. Dalton, C. Xiong and J. Callan, TREC CAsT 2021: The Conversational Assistance Track Overview"
+    )
+    measures = ("nDCG@3", "nDCG@500", "AP(rel=2)@500", "R(rel=2)@500", "RR(rel=2)@500")
+    baseline = "document_runs/org_automatic_results_1000.v1.0"
+    published: ClassVar[Mapping[str, Mapping[str, float]]] = {
+        "document_runs/org_automatic_results_1000.v1.0": {
+            "nDCG@3": 0.436,
+            "nDCG@500": 0.504,
+            "AP(rel=2)@500": 0.291,
+            "R(rel=2)@500": 0.636,
+            "RR(rel=2)@500": 0.607,
+        }
+    }
+
+    automatic: str | Stage[Topics, Topics] | None = "automatic"
+    manual: str | Stage[Topics, Topics] | None = "manual"
+    k1: float = 4.46
+    b: float = 0.82
+    documents: int = 1000
+    analyzer: str = "english"
+    duplicates: str | None = None
+    passages: str | Stage[Run, Run] = "spacy:en_core_web_sm"
+    reranker: str | Stage[Run, Run] | None = "castorini/monot5-base-msmarco"
+    depth: int | None = None
+    keep: int = 1000
+
+    def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
+        index = collection.index(self.analyzer)
+        documents = index.bm25(k1=self.k1, b=self.b, k=self.documents)
+        ranked: Stage[Topics, Run] = self._without_duplicates(documents) >> self._passages()
+        if self.depth is not None:
+            ranked = ranked >> FirstPassages(self.depth)
+        if self.reranker is not None:
+            ranked = ranked >> self._reranker(collection)
+
+        systems = {}
+        for kind, rewriter in (("automatic", self.automatic), ("manual", self.manual)):
+            if rewriter is not None:
+                name = f"org_{kind}_results_{self.documents}.v1.0"
+                systems[name] = _rewriter(rewriter) >> ranked % self.keep
+                systems[f"document_runs/{name}"] = systems[name] >> to_documents("max")
+        if not systems:
+            raise ParameterError("recipe cast2021: automatic and manual are both none, which leaves no run to make")
+        return systems
+
+    def measured(self, system: str) -> bool:
+        return system.startswith("document_runs/")
+
+    def check(self, topics: Topics) -> None:
+        for kind, rewriter in (("automatic", self.automatic), ("manual", self.manual)):
+            if rewriter not in ("automatic", "manual"):
+                continue
+            lacking = [t.id for t in topics.values() if not (t.turns and getattr(t.turns[-1], str(rewriter)).strip())]
+            if lacking:
+                more = f" and {len(lacking) - 1} others carry" if len(lacking) > 1 else " carries"
+                raise InputError(
+                    f"recipe cast2021: topic '{lacking[0]}'{more} no {rewriter} rewrite; {kind}=raw searches what was typed, "
+                    f"{kind}=castorini/t5-base-canard has a model rewrite it, {kind}=none leaves these runs out"
+                )
+
+    def _without_duplicates(self, documents: Stage[Topics, Run]) -> Stage[Topics, Run]:
+        for listed in self.duplicates.split(",") if self.duplicates else ():
+            prefix, _, path = listed.strip().rpartition("=")
+            documents = documents >> Deduplicate(read_duplicates(path, prefix))
+        return documents
+
+    def _passages(self) -> Stage[Run, Run]:
+        if isinstance(self.passages, Stage):
+            return self.passages
+        return Passages(separator="-") if self.passages == "words" else CastPassages(self.passages)
+
+    def _reranker(self, collection: Collection) -> Stage[Run, Run]:
+        from ..neural import CrossEncoder, MonoT5, Reranker
+
+        reranker = self.reranker
+        if isinstance(reranker, str):
+            model = reranker.removeprefix("cross-encoder:")
+            # Kept on disk, so that a run that was interrupted goes on where it was.
+            cache = collection.folder / "scores.sqlite"
+            reranker = MonoT5(model, cache=cache) if model == reranker else CrossEncoder(model, cache=cache)
+        assert reranker is not None
+        return Reranking(reranker, collection.tell) if isinstance(reranker, Reranker) else reranker
+
+
+def _rewriter(given: str | Stage[Topics, Topics]) -> Stage[Topics, Topics]:
+    if isinstance(given, Stage):
+        return given
+    if given in REWRITERS:
+        return REWRITERS[given]
+    from ..rewrite import CanardT5
+
+    return CanardT5(given)

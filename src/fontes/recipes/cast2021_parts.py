@@ -1,0 +1,145 @@
+"""What the recipe of CAsT 2021 has of its own: its passages, a bound on them, and reranking that says how far it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core import ParameterError, Run, Stage
+from ..text.passages import SEPARATOR, PassageDocuments, Passages, check_separator, split_id
+from ..text.sentences import Spans, sentences
+
+if TYPE_CHECKING:
+    from ..evaluation.indexes import Tell
+    from ..neural import Reranker
+
+FILLED = 0.67  # of the greatest length, with which a passage ends
+TOLD = 10.0  # seconds between two lines about the progress
+WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class CastPassages(Passages):
+    """Passages as the tools of CAsT 2021 make them: whole sentences, up to the one with which there are 0.67 * 250 words.
+
+    sentences   "spacy:MODEL", of which the SentenceRecognizer is run, or "nupunkt"
+    max_words   the 250; a passage ends with the sentence that brings it to two thirds of it, and a longer sentence is not cut
+    title       whether a passage keeps the document's title
+    separator   "MARCO_D59865-7" is the passage 7, counted from 0, of the document "MARCO_D59865"
+
+    Words are runs of letters and digits. `words` and `stride` are not used.
+    """
+
+    sentences: str | None = "spacy:en_core_web_sm"
+    max_words: int | None = 250
+    title: bool = False
+    separator: str = "-"
+
+    def _split(self) -> Callable[[Sequence[str]], list[Spans]]:
+        check_separator(self.separator)
+        if self.words is not None or self.stride is not None or self.sentences is None:
+            raise ParameterError("the passages of CAsT take sentences and max_words, no words and stride")
+        most = check_whole("max_words", self.max_words)
+        find = sentences(self.sentences)
+        return lambda texts: [_filled(text, spans, FILLED * most) for text, spans in zip(texts, find(texts), strict=True)]
+
+
+@dataclass(frozen=True)
+class FirstPassages(Stage[Run, Run]):
+    """Keeps `k` passages of each topic: those of its best documents, and of a document the first ones.
+
+    For a run whose passages have their documents' scores. Among these `% k` would choose by the passages' ids.
+    """
+
+    takes = Run
+    gives = Run
+    k: int
+
+    def apply(self, given: Run) -> Run:
+        k = check_whole("depth", self.k)
+        known = given.documents if isinstance(given.documents, PassageDocuments) else None
+        separator = known.passages.separator if known else SEPARATOR
+        used = np.unique(given.codes)
+        places: dict[str, int] = {}
+        parents = np.zeros(len(given.ids), dtype=np.int64)
+        numbers = np.zeros(len(given.ids), dtype=np.int64)
+        for code, passage_id in zip(used.tolist(), given.ids.take(used), strict=True):
+            doc_id, numbers[code] = split_id(passage_id, separator)
+            parents[code] = places.setdefault(doc_id, len(places))
+        sizes = np.diff(given.bounds)
+        topics = np.repeat(np.arange(len(sizes)), sizes)
+        _, first, document = np.unique(
+            topics * (len(places) + 1) + parents[given.codes], return_index=True, return_inverse=True
+        )
+        order = np.lexsort((numbers[given.codes], first[document], topics))
+        rows = order[np.arange(given.rows) - np.repeat(given.bounds[:-1], sizes) < k]
+        return Run.from_columns(
+            given.topics,
+            given.ids,
+            topics[rows],
+            given.codes[rows],
+            given.scores[rows],
+            documents=given.documents,
+            provenance=given.provenance,
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Reranking(Stage[Run, Run]):
+    """A reranker that says how far it is."""
+
+    takes = Run
+    gives = Run
+    reranker: Reranker
+    tell: Tell = field(compare=False)
+
+    def apply(self, given: Run) -> Run:
+        self.tell(f"{given.rows:,} passages to rerank")
+        last = 0.0
+
+        def told(progress: Any) -> None:
+            nonlocal last
+            if progress.seconds - last >= TOLD:
+                last = progress.seconds
+                left = f", {progress.seconds_left / 60:.0f} min left" if progress.seconds_left else ""
+                self.tell(f"reranking: {progress.documents:,} passages, {progress.rate:.0f} a second{left}")
+
+        return self.reranker.rerank(given, told)
+
+    def key(self) -> str | None:
+        return self.reranker.key()
+
+    def __repr__(self) -> str:
+        return repr(self.reranker)
+
+
+def check_whole(name: str, value: Any) -> int:
+    """`value` as an int. Raises ParameterError for anything but a whole number from 1 up."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ParameterError(f"recipe cast2021: {name} must be a whole number from 1 up, not {value!r}")
+    return int(value)
+
+
+def _filled(text: str, found: Spans, enough: float) -> Spans:
+    """Whole sentences up to the one with which there are `enough` words, again and again; white space around them left out."""
+    passages: Spans = []
+    start, before, words = 0, 0, 0
+    for _, end in found:
+        words += sum(1 for _ in WORD.finditer(text, before, end))
+        before = end
+        if words >= enough:
+            passages.append((start, end))
+            start, words = end, 0
+    if text[start:].strip() or not passages:
+        passages.append((start, len(text)))
+    return [_stripped(text, a, b) for a, b in passages]
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    return start, start + len(text[start:end].rstrip())
