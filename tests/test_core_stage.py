@@ -69,6 +69,14 @@ class Feedback(Stage[Run, Topics]):
         return Topics(Topic(t, " ".join(given[t].ids)) for t in given)
 
 
+@dataclass(frozen=True)
+class Echo(Stubborn):
+    """Its explanation says for what it was asked."""
+
+    def explain(self, query: Any, doc_id: str) -> Explanation:
+        return Explanation(super().explain(query, doc_id).value, f"'{query.text}' and {doc_id}")
+
+
 FLOATS = st.floats(-1e6, 1e6, width=32)
 RANKINGS = st.dictionaries(st.sampled_from("abcdefghij"), FLOATS, max_size=8).map(lambda r: tuple(r.items()))
 
@@ -246,6 +254,14 @@ def test_a_weighted_sum_explains_its_parts():
     explanation = (0.5 * Fixed() + Stubborn()).explain("x", "a")
     assert explanation.value == 4.5
     assert str(explanation) == "4.5  sum of the stages\n  1.5  0.5 times\n    3  score of a\n  3  score of a"
+
+
+def test_a_pipeline_explains_by_its_last_stage_what_the_stages_before_it_made_of_the_query():
+    assert (Shout() >> Echo()).explain(Topic("7", "x"), "a").label == "'X' and a"
+    assert (Shout() >> Echo() % 2 >> Cut(1)).explain("x", "b") == Explanation(2.0, "'X' and b")
+    assert (Shout() >> Fixed() >> Feedback() >> Echo()).explain("x", "a").label == "'a b c' and a"
+    with pytest.raises(PipelineError, match="explain needs a stage from Topics to Run"):
+        (Reverse() >> Reverse()).explain("x", "a")
 
 
 def test_a_stage_that_cannot_explain_says_so():

@@ -157,6 +157,16 @@ class Pipeline(Stage[Any, Any]):
         last = self.stages[-1].cut(k)
         return None if last is None else Pipeline((*self.stages[:-1], *_steps(last)))
 
+    def explain(self, query: str | Topic, doc_id: str) -> Explanation:
+        """How the last stage scores the document, for the topic that the stages before it make of the query."""
+        require(self, Topics, Run, "explain")
+        topic = query if isinstance(query, Topic) else Topic("1", query)
+        *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
+        if before:
+            made = Pipeline(tuple(before))(topic)
+            topic = (made if isinstance(made, Topics) else made.topics)[topic.id]
+        return last.explain(topic, doc_id)
+
     def __repr__(self) -> str:
         return " >> ".join(map(repr, self.stages))
 
