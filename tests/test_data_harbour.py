@@ -11,6 +11,7 @@ import fontes as ft
 from fontes.app.inputs import corpus_of, qrels_of, topics_of
 from fontes.core import InputError
 from fontes.data.samples import TASKS, harbour
+from fontes.rewrite import LastTurns
 
 STORIES = {doc.id: doc for doc in harbour.corpus}
 EVENTS = {  # the day of each event, or of its announcement
@@ -177,6 +178,17 @@ def test_all_that_bm25_and_tfidf_return_among_the_first_ten_is_judged(index: ft.
     for given in asked:
         for model in (index.bm25(), index.tfidf()):
             assert ft.evaluate(model(given), qrels, ["Judged@10"])["Judged@10"] == 1.0
+
+
+def test_all_stories_are_judged_for_each_event() -> None:
+    assert all(set(grades) == set(STORIES) for grades in harbour.causal.qrels().values())
+
+
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_what_is_found_for_a_turn_after_those_before_it_is_judged(index: ft.Index, k: int) -> None:
+    topics, qrels = harbour.conversations.topics(), harbour.conversations.qrels()
+    for model in (index.bm25(), index.tfidf()):
+        assert ft.evaluate((LastTurns(k) >> model)(topics), qrels, ["Judged@10"])["Judged@10"] == 1.0
 
 
 def test_manual_rewrites_find_more_than_raw_utterances(index: ft.Index) -> None:
