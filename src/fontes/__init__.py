@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .causal import (
         CausalKeywords as CausalKeywords,
+        CausalPair as CausalPair,
         Narrative as Narrative,
         TitleAndNarrative as TitleAndNarrative,
         TopicRank as TopicRank,
+        causal_pairs as causal_pairs,
         relevant_part as relevant_part,
     )
     from .core import (
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
         Turn as Turn,
     )
     from .data import (
+        Deduplicate as Deduplicate,
         dataset as dataset,
         datasets as datasets,
         known_item as known_item,
         python_docs as python_docs,
         read_canard as read_canard,
         read_corpus as read_corpus,
+        read_duplicates as read_duplicates,
         read_qrels as read_qrels,
         read_run as read_run,
         read_topics as read_topics,
@@ -124,6 +128,13 @@ if TYPE_CHECKING:
         TransformerEncoder as TransformerEncoder,
         encode_late as encode_late,
     )
+    from .recipes import (
+        Cair2021 as Cair2021,
+        Collection as Collection,
+        Recipe as Recipe,
+        Served as Served,
+        recipe as recipe,
+    )
     from .rewrite import (
         Automatic as Automatic,
         LastTurns as LastTurns,
@@ -150,8 +161,8 @@ _NAMES = {
         "Pipeline PipelineError Qrels Ranking Run Stage Topic Topics Turn"
     ),
     "data": (
-        "datasets dataset known_item python_docs read_canard read_corpus read_qrels read_run read_topics samples write_corpus "
-        "write_qrels write_run write_topics"
+        "Deduplicate datasets dataset known_item python_docs read_canard read_corpus read_duplicates read_qrels read_run "
+        "read_topics samples write_corpus write_qrels write_run write_topics"
     ),
     "evaluation": (
         "AP RBP RR Bpref Comparison Complete Evaluation IPrec Judged LearnedWeights NumRel NumRelRet NumRet P R Report Rprec "
@@ -165,6 +176,7 @@ _NAMES = {
         "ChunkedEncoder ColBERT CrossEncoder Dense Encoder Late LateReranker MonoT5 PartsEncoder Reranker "
         "SentenceEncoder TransformerEncoder encode_late"
     ),
+    "recipes": ("Cair2021 Collection Recipe Served recipe"),
     "rewrite": ("Automatic LastTurns Manual Raw"),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split leakage split"),
