@@ -136,10 +136,14 @@ if TYPE_CHECKING:
         recipe as recipe,
     )
     from .rewrite import (
+        HQE as HQE,
         Automatic as Automatic,
+        CanardT5 as CanardT5,
         LastTurns as LastTurns,
         Manual as Manual,
         Raw as Raw,
+        RewritingScores as RewritingScores,
+        rewriting_scores as rewriting_scores,
     )
     from .text import (
         Analyzer as Analyzer,
@@ -177,7 +181,7 @@ _NAMES = {
         "SentenceEncoder TransformerEncoder encode_late"
     ),
     "recipes": ("Cair2021 Collection Recipe Served recipe"),
-    "rewrite": ("Automatic LastTurns Manual Raw"),
+    "rewrite": ("Automatic CanardT5 HQE LastTurns Manual Raw RewritingScores rewriting_scores"),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split leakage split"),
 }

@@ -184,10 +184,13 @@ class ToDocuments(Stage[Run, Run]):
     gives = Run
     aggregate: str = "max"
     separator: str | None = None
+    split_at: str = "last"
 
     def apply(self, given: Run) -> Run:
         if self.aggregate not in AGGREGATES:
             raise ParameterError(f"passages are joined by {', '.join(AGGREGATES)}, not by '{self.aggregate}'")
+        if self.split_at not in ("last", "first"):
+            raise ParameterError(f"split_at is 'last' or 'first', not '{self.split_at}'")
         known = given.documents if isinstance(given.documents, PassageDocuments) else None
         separator = self.separator
         if separator is None:
@@ -199,6 +202,8 @@ class ToDocuments(Stage[Run, Run]):
         numbers = np.zeros(len(given.ids), dtype=np.int64)
         for code, passage_id in zip(used.tolist(), given.ids.take(used), strict=True):
             doc_id, numbers[code] = split_id(passage_id, separator)
+            if self.split_at == "first":
+                doc_id = passage_id.partition(separator)[0]
             parents[code] = places.setdefault(doc_id, len(places))
         topics = np.repeat(np.arange(len(given.topics)), np.diff(given.bounds))
         # A document's passages one after the other, by their numbers.
@@ -211,23 +216,26 @@ class ToDocuments(Stage[Run, Run]):
             topics[starts],
             docs[starts].astype(np.int32),
             AGGREGATES[self.aggregate](given.scores[order].astype(np.float64), starts).astype(np.float32),
-            documents=known.documents if known else None,
+            documents=known.documents if known and self.split_at == "last" else None,
             provenance=given.provenance,
         )
 
 
-def to_documents(aggregate: str = "max", separator: str | None = None) -> ToDocuments:
+def to_documents(aggregate: str = "max", separator: str | None = None, split_at: str = "last") -> ToDocuments:
     """A stage that joins the passages of a run to documents again.
 
     aggregate  the document's score: "max", "mean" or "sum" of those of its passages in the run, or "first", that of the
                first passage (the lowest number) in the run
     separator  what stands between document and number in the ids; default: that of the `Passages` that made the run, where
                that is known, or "%p"
+    split_at   "last" takes off the last separator and the number after it. "first" takes off all from the first separator
+               on, which truncates ids that hold the separator themselves; so did the tool of TREC CAsT 2021, to which
+               "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751-3" is of the document "WAPO_1cf6896e"
 
     The run's `documents` is again that of the documents, where the run came from `Passages`. Raises InputError for an id that
     is no passage's.
     """
-    return ToDocuments(aggregate, separator)
+    return ToDocuments(aggregate, separator, split_at)
 
 
 Aggregate = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
