@@ -130,6 +130,8 @@ if TYPE_CHECKING:
     )
     from .recipes import (
         Cair2021 as Cair2021,
+        Cast2021 as Cast2021,
+        CastPassages as CastPassages,
         Collection as Collection,
         Recipe as Recipe,
         Served as Served,
@@ -180,7 +182,7 @@ _NAMES = {
         "ChunkedEncoder ColBERT CrossEncoder Dense Encoder Late LateReranker MonoT5 PartsEncoder Reranker "
         "SentenceEncoder TransformerEncoder encode_late"
     ),
-    "recipes": ("Cair2021 Collection Recipe Served recipe"),
+    "recipes": ("Cair2021 Cast2021 CastPassages Collection Recipe Served recipe"),
     "rewrite": ("Automatic CanardT5 HQE LastTurns Manual Raw RewritingScores rewriting_scores"),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split leakage split"),

