@@ -7,9 +7,11 @@ from typing import Any
 from ..core import ParameterError
 from .base import Recipe, Served
 from .cair2021 import Cair2021
+from .cast2021 import Cast2021
+from .cast2021_parts import CastPassages
 from .collection import Collection
 
-RECIPES: dict[str, type[Recipe]] = {cls.name: cls for cls in (Cair2021,)}
+RECIPES: dict[str, type[Recipe]] = {cls.name: cls for cls in (Cair2021, Cast2021)}
 
 
 def recipe(name: str, **parameters: Any) -> Recipe:
@@ -22,4 +24,4 @@ def recipe(name: str, **parameters: Any) -> Recipe:
     return RECIPES[name]().with_(**parameters)
 
 
-__all__ = ["RECIPES", "Cair2021", "Collection", "Recipe", "Served", "recipe"]
+__all__ = ["RECIPES", "Cair2021", "Cast2021", "CastPassages", "Collection", "Recipe", "Served", "recipe"]

@@ -10,9 +10,9 @@ from ..core import InputError, ParameterError, Run, Stage, Topics
 from ..data import Deduplicate, read_duplicates
 from ..rewrite import Automatic, Manual, Raw
 from ..text import Passages, to_documents
+from .base import Recipe
 from .cast2021_parts import CastPassages, FirstPassages, Reranking
 from .collection import Collection
-from .recipe import Recipe
 
 REWRITERS: dict[str, Stage[Topics, Topics]] = {"automatic": Automatic(), "manual": Manual(), "raw": Raw()}
 
@@ -21,9 +21,9 @@ REWRITERS: dict[str, Stage[Topics, Topics]] = {"automatic": Automatic(), "manual
 class Cast2021(Recipe):
     """BM25 with rewritten turns, the documents' passages read again by MonoT5, and the best passage of each document.
 
-    Topics are turns of conversations. They are rewritten in two ways, each of which gives a run of passages and one of documents;
-    None leaves these out. A rewriter is a stage, or "automatic" or "manual" (what the turns carry), "raw" (what was typed), or the
-    name or folder of a T5 that was trained on CANARD.
+    Topics are turns of conversations. They are rewritten in two ways, each of which gives a run of passages and one of
+    documents; None leaves these out. A rewriter is a stage, or "automatic" or "manual" (what the turns carry), "raw" (what was
+    typed), or the name or folder of a T5 that was trained on CANARD.
     automatic      the organisers' rewrites come from castorini/t5-base-canard, and the topics of 2021 carry them
     manual         rewrites made by hand
 
@@ -43,8 +43,8 @@ class Cast2021(Recipe):
     depth          how many passages of a turn at most, those of its best documents; None: all
     keep           how many passages of a turn are in the runs
 
-    The published figures are those of the organisers' automatic run on the whole collection (MS MARCO documents, KILT's Wikipedia,
-    The Washington Post): CAsT 2021's overview, as Łajewska and Balog (ECIR 2023) cite it.
+    The published figures are those of the organisers' automatic run on the whole collection (MS MARCO's documents, KILT's
+    Wikipedia, The Washington Post), in the overview of CAsT 2021 as Łajewska and Balog (ECIR 2023) cite it.
     """
 
     name = "cast2021"
@@ -119,7 +119,7 @@ class Cast2021(Recipe):
     def _passages(self) -> Stage[Run, Run]:
         if isinstance(self.passages, Stage):
             return self.passages
-        return Passages(separator="-") if self.passages == "words" else CastPassages(self.passages)
+        return Passages(separator="-") if self.passages == "words" else CastPassages(sentences=self.passages)
 
     def _reranker(self, collection: Collection) -> Stage[Run, Run]:
         from ..neural import CrossEncoder, MonoT5, Reranker

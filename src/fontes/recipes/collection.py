@@ -37,7 +37,7 @@ class Collection:
             raise InputError(f"documents cannot be read from {type(documents).__name__}; give a path, an index or documents")
         self._given = documents if isinstance(documents, (Index, Dataset)) or self._path else list(as_docs(documents))
         self.folder = folder
-        self._tell = tell or (lambda line: None)
+        self.tell = tell or (lambda line: None)
 
     @property
     def documents(self) -> Iterable[Doc]:
@@ -63,7 +63,7 @@ class Collection:
         self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
     ) -> Index:
         """The index of the documents by this analyzer, built once; see `Index.build`."""
-        return built_once(self.folder, self.documents, [self.hash], analyzer, fields, vectors, self._tell)
+        return built_once(self.folder, self.documents, [self.hash], analyzer, fields, vectors, self.tell)
 
     def encode(self, index: Index, encoder: Encoder) -> None:
         """Stores the documents' vectors by `encoder` with the index, where they are not there."""
@@ -73,7 +73,7 @@ class Collection:
             nonlocal last
             if progress.seconds - last >= TOLD:
                 last = progress.seconds
-                self._tell(f"encoding: {progress.documents:,} documents, {progress.rate:.0f} a second")
+                self.tell(f"encoding: {progress.documents:,} documents, {progress.rate:.0f} a second")
 
         index.encode(encoder, progress=told)
 

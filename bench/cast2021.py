@@ -1,0 +1,121 @@
+"""TREC CAsT 2021: the organisers' runs, converted and measured, and their passages.
+
+    FONTES_DATA=DIR python bench/cast2021.py [--model en_core_web_sm]
+
+Prints Markdown tables: how many topics of the organisers' five runs of passages become their runs of documents; the official
+measures of both, beside trec_eval's (pytrec_eval); and whether the canonical passages end where the rule of the organisers'
+tools says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytrec_eval
+from harness import options, table
+
+import fontes as ft
+from fontes.recipes.cast2021_parts import FILLED
+
+RUNS = ["org_convdr", "org_convdr_bert", "org_manual_ance", "org_manual_ance_bert", "org_manual_bm25"]
+MEASURES = {
+    "nDCG@3": "ndcg_cut_3",
+    "nDCG@500": "ndcg_cut_500",
+    "AP(rel=2)@500": "map_cut_500",
+    "R(rel=2)@500": "recall_500",
+    "RR(rel=2)@500": "recip_rank",
+}
+SEPARATOR = "-"
+
+
+def main() -> None:
+    given = arguments()
+    folder = given.data / "cast2021"
+    conversion(folder)
+    measures(folder)
+    lengths(folder, given.model)
+
+
+def arguments() -> argparse.Namespace:
+    parser = options(__doc__)
+    parser.add_argument("--model", default="en_core_web_sm", help="the spaCy model that finds sentences (default: %(default)s)")
+    return parser.parse_args()
+
+
+def conversion(folder: Path) -> None:
+    """Topics whose documents, order and scores (with the eight decimals of the files) are the organisers'."""
+    rows = []
+    for name in RUNS:
+        passages, theirs = read(folder, name)
+        row: list[Any] = [name, f"{passages.rows:,}", f"{theirs.rows:,}"]
+        for split_at in ("first", "last"):
+            ours = ft.to_documents("max", SEPARATOR, split_at)(passages)
+            row += [f"{sum(printed(ours[t]) == printed(theirs[t]) for t in theirs)} of {len(theirs)}"]
+        rows.append(row)
+    table(
+        "Passages to documents: topics with the organisers' documents, order and scores",
+        ["run", "passages", "documents", 'split_at="first"', 'split_at="last"'],
+        rows,
+    )
+
+
+def measures(folder: Path) -> None:
+    """The official measures, and the largest difference from trec_eval's for any topic."""
+    qrels = ft.read_qrels(folder / "qrels" / "test_docs.tsv")
+    asked = {re.sub(r"_(?=\d)", ".", name) for name in MEASURES.values()}
+    trec_eval = pytrec_eval.RelevanceEvaluator(qrels.to_dict(), asked, relevance_level=2)
+    rows = []
+    for name in RUNS:
+        passages, theirs = read(folder, name)
+        for ids, run in (("cut", theirs), ("whole", ft.to_documents("max", SEPARATOR)(passages))):
+            found = ft.evaluate(run, qrels, list(MEASURES))
+            expected = trec_eval.evaluate(run.top(500).to_dict())
+            largest = max(
+                abs(value - expected[topic][key] if topic in expected else value)
+                for measure, key in MEASURES.items()
+                for topic, value in found.per_topic(measure).items()
+            )
+            rows.append([name, ids, *(f"{found[measure]:.4f}" for measure in MEASURES), f"{largest:.1e}"])
+    table("Official measures, means over the judged topics", ["run", "ids", *MEASURES, "largest difference"], rows)
+
+
+def lengths(folder: Path, model: str) -> None:
+    """Canonical passages by where they end, for three ways of counting the words of a passage of 250."""
+    import spacy
+
+    pipeline = spacy.load(model, exclude=["parser", "tagger", "ner", "attribute_ruler", "lemmatizer", "tok2vec"])
+    pipeline.enable_pipe("senter")
+    counts: dict[str, Callable[[Any], int]] = {
+        "tokens of spaCy": len,
+        "runs of letters and digits": lambda sentence: len(re.findall(r"\w+", sentence.text)),
+        "words between white space": lambda sentence: len(sentence.text.split()),
+    }
+    texts = [list(pipeline(doc.text).sents) for doc in ft.read_corpus(folder / "corpus.jsonl")]
+    rows = []
+    for name, count in counts.items():
+        ends: Counter[str] = Counter()
+        for sentences in texts:
+            each = [count(sentence) for sentence in sentences]
+            before = sum(each[:-1])
+            ends["early" if before >= FILLED * 250 else "there" if before + each[-1] >= FILLED * 250 else "short"] += 1
+        rows.append([name, ends["there"], ends["short"], ends["early"]])
+    head = ["words are", "end with the sentence that reaches 167.5", "do not reach it", "had reached it before"]
+    table(f"The {len(texts)} canonical passages", head, rows)
+
+
+def read(folder: Path, name: str) -> tuple[ft.Run, ft.Run]:
+    """The organisers' run of passages, and their run of documents."""
+    return ft.read_run(folder / "baselines" / f"{name}.trec"), ft.read_run(folder / "baselines" / f"doc_{name}.run")
+
+
+def printed(ranking: ft.Ranking) -> list[tuple[str, str]]:
+    return [(hit.id, f"{hit.score:.8f}") for hit in ranking]
+
+
+if __name__ == "__main__":
+    main()
