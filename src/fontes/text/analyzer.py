@@ -28,7 +28,8 @@ class Analyzer:
     """A pipeline from text to terms: tokenizer, normalisation, stop words, stemmer or lemmatizer, n-grams.
 
     tokenizer   "standard" (words as UAX 29 and Lucene have them), "cjk" (the same, Chinese, Japanese and Korean as pairs of
-                characters), "letters", "whitespace", "nltk" (word_tokenize), "spacy:MODEL" (lemmas of words and numbers), or
+                characters), "letters", "whitespace", "nltk" (word_tokenize), "spacy:MODEL" (lemmas of words and numbers),
+                "spacy-plain:MODEL" (the same of a text in lower case, everything but letters and digits replaced by spaces), or
                 any callable from text to tokens
     possessive  strip a final 's
     normalize   "", "width" (full-width and half-width forms replaced), "nfkc" (all compatibility forms replaced), or "ascii"
@@ -56,7 +57,7 @@ class Analyzer:
         if isinstance(self.stopwords, str):
             object.__setattr__(self, "stopwords", stopwords(self.stopwords))
         object.__setattr__(self, "stopwords", tuple(sorted(self.stopwords)))
-        if isinstance(self.tokenizer, str) and self.tokenizer not in TOKENIZERS and not self.tokenizer.startswith("spacy:"):
+        if isinstance(self.tokenizer, str) and self.tokenizer not in TOKENIZERS and not _of_spacy(self.tokenizer):
             raise ParameterError(f"unknown tokenizer '{self.tokenizer}'; there are {', '.join(TOKENIZERS)} and spacy:MODEL")
         if self.normalize not in NORMALIZATIONS:
             raise ParameterError(f"unknown normalisation '{self.normalize}'; there are width, nfkc and ascii")
@@ -73,8 +74,8 @@ class Analyzer:
         Names: "english" (Anserini's default: standard tokens without 's, lower case, 33 stop words, Porter), a Snowball
         language such as "czech" or "german" (standard tokens, lower case, Snowball's stemmer; "czech" with Lucene's stop
         words), "porter" for Snowball's English is "snowball:english", "standard" (no stop words, no stems), "simple" (runs
-        of letters in lower case), "whitespace", "cjk", "nltk", "spacy:MODEL", "simplemma:LANG". Any may be followed by
-        "+words:1-2" and "+chars:3-5" for n-grams.
+        of letters in lower case), "whitespace", "cjk", "nltk", "spacy:MODEL", "spacy-plain:MODEL", "simplemma:LANG". Any may
+        be followed by "+words:1-2" and "+chars:3-5" for n-grams.
         """
         if isinstance(given, Analyzer):
             return given
@@ -168,8 +169,10 @@ class Analyzer:
     def _libraries(self) -> list[str]:
         names = []
         tokenizer = self.tokenizer if isinstance(self.tokenizer, str) else ""
-        if tokenizer == "nltk" or tokenizer.startswith("spacy:"):
-            names.append(tokenizer.partition(":")[0])
+        if tokenizer == "nltk":
+            names.append(tokenizer)
+        elif _of_spacy(tokenizer):
+            names.append("spacy")
         if self.stemmer.startswith("simplemma:"):
             names.append("simplemma")
         elif self.stemmer not in ("", "porter"):
@@ -207,7 +210,7 @@ def _preset(name: str) -> Analyzer:
             return Analyzer(tokenizer="cjk", normalize="width")
         case "nltk":
             return Analyzer(tokenizer="nltk")
-        case "spacy" if detail:
+        case external.SPACY | external.PLAIN if detail:
             return Analyzer(tokenizer=name)
         case "simplemma" if detail:
             return Analyzer(stemmer=name)
@@ -219,6 +222,10 @@ def _preset(name: str) -> Analyzer:
         f"unknown analyzer '{name}'; there are english, standard, simple, whitespace, cjk, nltk, spacy:MODEL, simplemma:LANG "
         f"and the Snowball languages {', '.join(s for s in stemmers() if s != 'porter')}"
     )
+
+
+def _of_spacy(tokenizer: str) -> bool:
+    return tokenizer.partition(":")[0] in (external.SPACY, external.PLAIN) and ":" in tokenizer
 
 
 def _normalized(token: str, form: str) -> str:

