@@ -141,10 +141,12 @@ if TYPE_CHECKING:
         HQE as HQE,
         Automatic as Automatic,
         CanardT5 as CanardT5,
+        Conversation as Conversation,
         LastTurns as LastTurns,
         Manual as Manual,
         Raw as Raw,
         RewritingScores as RewritingScores,
+        WeightedTurns as WeightedTurns,
         rewriting_scores as rewriting_scores,
     )
     from .text import (
@@ -161,7 +163,7 @@ if TYPE_CHECKING:
     )
 
 _NAMES = {
-    "causal": ("CausalKeywords Narrative TitleAndNarrative TopicRank relevant_part"),
+    "causal": ("CausalKeywords CausalPair Narrative TitleAndNarrative TopicRank causal_pairs relevant_part"),
     "core": (
         "Cut Doc Explanation FontesError Hit IndexFormatError InputError MissingExtraError ParameterError "
         "Pipeline PipelineError Qrels Ranking Run Stage Topic Topics Turn"
@@ -183,7 +185,7 @@ _NAMES = {
         "SentenceEncoder TransformerEncoder encode_late"
     ),
     "recipes": ("Cair2021 Cast2021 CastPassages Collection Recipe Served recipe"),
-    "rewrite": ("Automatic CanardT5 HQE LastTurns Manual Raw RewritingScores rewriting_scores"),
+    "rewrite": ("Automatic CanardT5 Conversation HQE LastTurns Manual Raw RewritingScores WeightedTurns rewriting_scores"),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split leakage split"),
 }

@@ -1,7 +1,20 @@
 """Narratives, their keyphrases, and the queries made of them."""
 
 from .narratives import IRRELEVANT, relevant_part
-from .strategies import CausalKeywords, Narrative, TitleAndNarrative
+from .pairs import CausalPair, causal_pairs
+from .pairs_cues import CUES
+from .strategies import META, CausalKeywords, Narrative, TitleAndNarrative
 from .topicrank import TopicRank
 
-__all__ = ["IRRELEVANT", "CausalKeywords", "Narrative", "TitleAndNarrative", "TopicRank", "relevant_part"]
+__all__ = [
+    "CUES",
+    "IRRELEVANT",
+    "META",
+    "CausalKeywords",
+    "CausalPair",
+    "Narrative",
+    "TitleAndNarrative",
+    "TopicRank",
+    "causal_pairs",
+    "relevant_part",
+]

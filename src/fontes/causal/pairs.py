@@ -1,0 +1,301 @@
+"""Pairs of a cause and an effect that an English text states, found by connectives and patterns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from ..core.errors import ParameterError
+from .narratives import ABBREVIATION, SENTENCE
+from .pairs_cues import CUES, Cue
+
+Span = tuple[int, int]
+Side = list[Span]  # a cause or an effect, in one piece or two
+Maybe = list[Span | None]
+
+
+class CausalPair(NamedTuple):
+    """That one thing caused another, as a sentence says it.
+
+    cause, effect   what the text says, word for word; what is part of neither, such as the cue, is left out
+    cue             the name of the cue in `CUES`
+    start, end      the sentence with the cue, as characters of the text
+    negated         the sentence denies it: "not because of", "did not cause", "no link between"
+    """
+
+    cause: str
+    effect: str
+    cue: str
+    start: int
+    end: int
+    negated: bool
+
+
+def causal_pairs(text: str, sentences: str = "rules", weak: bool = False) -> list[CausalPair]:
+    """The causes and effects that a text states by one of `CUES`, in the order of the cues in the text.
+
+    sentences   how sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL"
+    weak        use also the cues that tell of time as often as of causes: after, following, amid
+
+    Cause and effect reach from the cue to the next cue or to the end of the clause. One that stands in the sentence before, as
+    in "The pump failed. This led to a flood", is that whole sentence. There is no parser behind it and no model: where
+    a clause begins is told from punctuation and conjunctions. The cues are English, and so a text in another language has no
+    pairs. The time is linear in the length of the text.
+
+    Raises ParameterError for another way to find sentences, MissingExtraError where its library is missing.
+    """
+    plain = text.translate(PLAIN)
+    pattern, cues = _cues(weak)
+    pairs: list[CausalPair] = []
+    earlier: Span | None = None
+    for sentence in sentence_spans(text, sentences):
+        found = [cue for cue in pattern.finditer(plain, *sentence) if _is_cue(plain, cue, cues)]
+        shared: Side = []
+        for n, cue in enumerate(found):
+            left = found[n - 1].end() if n else sentence[0]
+            right = found[n + 1].start() if n + 1 < len(found) else sentence[1]
+            bounds = (left, cue.start(), cue.end(), right)
+            place = _Place(plain, cues[(cue.lastindex or 1) - 1], bounds, None if n else earlier, shared, n + 1 == len(found))
+            sides = place.sides()
+            if sides:
+                cause, effect = (" ".join(text[a:b] for a, b in side) for side in sides)
+                pairs.append(CausalPair(cause, effect, place.cue.name, *sentence, place.negated()))
+            shared = sides[1] if sides and place.cue.cause == "after" and len(effect) <= SHARED else []
+        earlier = _trimmed(plain, *sentence)
+    return pairs
+
+
+def sentence_spans(text: str, how: str = "rules") -> list[Span]:
+    """Where the sentences of a text are, as (first character, end), in order; see `causal_pairs`."""
+    if how == "rules":
+        return list(_by_rules(text))
+    from ..text.sentences import sentences
+
+    if how != "nupunkt" and not how.startswith("spacy:"):
+        raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
+    [spans] = sentences(how)([text])
+    return spans
+
+
+PLAIN: dict[int, int | str] = {
+    **{n: n + 32 for n in range(65, 91)},
+    **dict.fromkeys(map(ord, "\t\n\r\f\v\u00a0"), " "),
+    ord("’"): "'",
+}  # each as long as what it replaces
+
+# Where a clause ends, before and after a cue.
+PUNCTUATION = r"[;:?!]|\s[-–—]+\s|—|\.(?=\s)|[\"“”()]"
+JOINT = r",\s(?:and|but|yet|while|whereas|although|though|however)\b|\bbut\b"
+SAYING = (
+    r"\b(?:said|says?|saying|added|believed?s?|claim(?:s|ed)?|told \w+|denie[sd]|deny|found|shows?|showed|evidence|proof|sign|"
+    r"suggestion)"
+)
+LEFT = re.compile(rf"{PUNCTUATION}|{JOINT}|{SAYING}\b(?: that\b)?")
+RIGHT = re.compile(
+    rf"{PUNCTUATION}|{JOINT}|,\s(?:which|who|said|says|according|with|where|when|was|were|is|are|has|had|have)\b|"
+    r",\s\w+\s(?:said|says|added|told)\b"
+)
+JOINED = re.compile(r"\b(?:and|or|but)(?: also| partly| mainly| not)? $")
+COMMA = re.compile(r",\s")
+WORD = re.compile(r"[^\W_]+")
+SAID = re.compile(rf"{SAYING}$")
+
+EDGES = " ,.;:!?-–—'\"‘“”()[]*"
+# What belongs to the cue and not to the cause or effect, at the end or the beginning of either.
+TAIL = frozenset(
+    """
+    which that who is are was were be been being has have had having may might can could will would shall should must do does
+    did not never also only just mainly partly largely mostly chiefly primarily perhaps probably possibly apparently allegedly
+    reportedly directly indirectly simply eventually ultimately finally often usually sometimes thus then therefore so even to
+    's hadn't didn't doesn't wasn't weren't isn't aren't can't couldn't won't wouldn't cannot itself believed thought
+    """.split()  # noqa: SIM905
+)
+JOINTS = frozenset("and or but".split())  # noqa: SIM905
+HEAD = frozenset("and or but that which so then also only just mainly partly even".split())  # noqa: SIM905
+PRONOUNS = frozenset("this that it these those which all".split())  # noqa: SIM905
+
+NEGATED = re.compile(
+    r"(?:\bnot|n't|\bnever|\bcannot|\bnor|\bneither|\bno longer|\brather than|\bhardly|\bwithout|\bno|\bfailed to|\byet to|"
+    r"\bunlikely to)\s(?:(?:be|been|being|have|has|to|in|any|way|a|the|as|itself|either|causal|direct|clear|\w+ly)\s){0,4}$"
+)
+NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|least)\s\w*\s?$")
+DENIED = re.compile(
+    r"\b(?:no|little|not any|without) (?:evidence|proof|sign|indication|suggestion)\b|"
+    r"\b(?:den(?:y|ied|ies)|ruled out|disput\w+) that\b|\bnot (?:true|the case|believe|think) that\b"
+)
+NOTHING = re.compile(r"\s*(?:no|nothing|neither|little)\b")
+CLAUSAL = ("that", "why", "so")  # "so that nothing moved" denies no cause
+SHARED = 1_000  # characters of an effect that several causes may have
+REACH = 80  # characters before a cue in which a negation is looked for
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A cue in a sentence, between the cues before and after it or the ends of the sentence.
+
+    bounds      where the cue before it ends, where it begins and ends, and where the next begins
+    earlier     the sentence before, where the cue is the first of its own
+    shared      the effect that the cue before it has, where its cause is after it too
+    last        whether no other cue follows
+    """
+
+    plain: str
+    cue: Cue
+    bounds: tuple[int, int, int, int]
+    earlier: Span | None
+    shared: Side
+    last: bool
+
+    def sides(self) -> tuple[Side, Side] | None:
+        """Where the cause and the effect are, each in one piece or two; None where there is no cause or no effect."""
+        if self.cue.between:
+            cause, effect = self._two_parts()
+        elif self.cue.apart:
+            cause, effect = self._apart()
+        else:
+            cause, effect = self._after() if self.cue.cause == "after" else self._before()
+        known = [part for part in cause if part], [part for part in effect if part]
+        return known if all(known) else None
+
+    def negated(self) -> bool:
+        """Whether the sentence denies that the one causes the other."""
+        left, start, end, right = self.bounds
+        before = self.plain[max(left, start - REACH) : start]
+        if self.cue.cause == "before" and not self.cue.name.endswith(CLAUSAL) and NOTHING.match(self.plain, end, right):
+            return True
+        if DENIED.search(before):
+            return True
+        return NEGATED.search(before) is not None and NOT_ONLY.search(before) is None
+
+    def _after(self) -> tuple[Maybe, Maybe]:
+        left, start, end, right = self.bounds
+        effect, ended = self._clause_before(left, start, TAIL)
+        if (
+            effect and JOINED.search(self.plain, max(left, start - REACH), start) is None
+        ):  # "the flood, caused by rain, …": a cause between commas ends with the second
+            inserted = self.plain[left:start].rstrip().endswith(",")
+            return [self._clause_after(end, right, COMMA if inserted else RIGHT)], [effect]
+        comma = COMMA.search(self.plain, end, right)
+        if comma is not None:  # "Because of rain, …"
+            return [_trimmed(self.plain, end, comma.start())], [self._clause_after(comma.end(), right, RIGHT)]
+        cause = self._clause_after(end, right, RIGHT)
+        if self.shared:  # "not because of rust, but because of cost"
+            return [cause], [*self.shared]
+        return [cause], [self.earlier if self.last and not ended else None]  # "Why was it shut? Because of rust."
+
+    def _before(self) -> tuple[Maybe, Maybe]:
+        left, start, end, right = self.bounds
+        return [self._subject(left, start)], [self._clause_after(end, right, RIGHT)]
+
+    def _apart(self) -> tuple[Maybe, Maybe]:
+        left, start, end, right = self.bounds
+        clause, ended = self._clause_before(left, start, TAIL | JOINTS)
+        rest = self._clause_after(end, right, RIGHT)
+        joined = self.plain[left:start].rstrip()
+        if clause and (joined.endswith((",", ";", "and")) and self.plain.count(" ", *clause) > 1):
+            return [clause], [rest]
+        if ended:  # "It rained, and the match was therefore off"
+            return [_trimmed(self.plain, left, ended)], [clause, rest]
+        return [self.earlier], [clause, rest]
+
+    def _two_parts(self) -> tuple[Maybe, Maybe]:
+        _, _, end, right = self.bounds
+        between = re.compile(rf"\b{self.cue.between}\b").search(self.plain, end, right)
+        if between is None:
+            return [], []
+        first = [_trimmed(self.plain, end, between.start())]
+        second = [self._clause_after(between.end(), right, RIGHT)]
+        return (first, second) if self.cue.cause == "first" else (second, first)
+
+    def _subject(self, left: int, start: int) -> Span | None:
+        """The clause before a cue, or where it is only a pronoun what the pronoun stands for: the clause or sentence before."""
+        clause, ended = self._clause_before(left, start, TAIL | JOINTS)
+        if clause and self.plain[slice(*clause)] not in PRONOUNS:
+            return clause
+        return _trimmed(self.plain, left, ended) if ended and ended > left else self.earlier
+
+    def _clause_before(self, left: int, start: int, tail: frozenset[str]) -> tuple[Span | None, int]:
+        """The clause that ends where the cue begins, and where what is before the clause ends; 0 if nothing is."""
+        end = _without_tail(self.plain, left, start, tail)
+        begin = ended = 0
+        for boundary in LEFT.finditer(self.plain, left, end):
+            begin, ended = boundary.end(), boundary.start()
+        return _trimmed(self.plain, max(begin, left), end), ended
+
+    def _clause_after(self, end: int, right: int, boundary: re.Pattern[str]) -> Span | None:
+        begin = _without_head(self.plain, end, right)
+        found = boundary.search(self.plain, begin, right)
+        return _trimmed(self.plain, begin, found.start() if found else right)
+
+
+def _trimmed(text: str, start: int, end: int) -> Span | None:
+    """The span without white space, punctuation and joining words at its edges; None where no word is left."""
+    start = _without_head(text, start, end)
+    end = _without_tail(text, start, end, JOINTS)
+    return (start, end) if end > start else None
+
+
+def _without_head(text: str, start: int, end: int) -> int:
+    """Where the first word begins that is more than a joint."""
+    while start < end:
+        if text[start] in EDGES:
+            start += 1
+            continue
+        word = WORD.match(text, start, end)
+        if word is None or word[0] not in HEAD:
+            return start
+        start = word.end()
+    return end
+
+
+def _without_tail(text: str, start: int, end: int, tail: frozenset[str]) -> int:
+    """Where the last word ends that is not in `tail`."""
+    while end > start:
+        if text[end - 1] in EDGES:
+            end -= 1
+            continue
+        gap = text.rfind(" ", start, end)
+        word = text[max(gap + 1, start) : end]
+        if word not in tail or (word == "that" and SAID.search(text, max(start, gap - 12), max(start, gap))):
+            return end
+        end = max(gap + 1, start)
+    return start
+
+
+def _by_rules(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for gap in SENTENCE.finditer(text):
+        if "\n" not in gap[0].strip(" ") and ABBREVIATION.search(text, max(start, gap.start() - 12), gap.start()):
+            continue
+        if gap.start() > start:
+            yield start, gap.start()
+        start = gap.end()
+    if text[start:].strip():
+        yield start, len(text)
+
+
+@cache
+def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
+    """All cues in one pattern, with the cue of each of its groups."""
+    cues = tuple(cue for cue in CUES if weak or not cue.weak)
+    groups = []
+    for cue in cues:
+        parts = LOOKBEHIND.split(cue.pattern)  # of one length, so that their blanks stay
+        parts[::2] = [part.replace(" ", " +") for part in parts[::2]]
+        groups.append(f"(?:{''.join(parts)})()")  # the group last: the first letter of a word settles most of them
+    return re.compile(rf"\b(?:{'|'.join(groups)})\b"), cues
+
+
+def _is_cue(plain: str, found: re.Match[str], cues: tuple[Cue, ...]) -> bool:
+    """Whether what has the pattern of a cue may be one after what is before it."""
+    start = found.start()
+    return not (cues[(found.lastindex or 1) - 1].active and NO_SUBJECT.search(plain, max(0, start - 12), start))
+
+
+NO_SUBJECT = re.compile(r"\b(?:what|was|were|been|be|is|are|being|the|an?|of|get|gets|got)(?: \w+ly)? $")
+
+
+LOOKBEHIND = re.compile(r"(\(\?<[!=][^)]*\))")

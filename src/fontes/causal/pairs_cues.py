@@ -1,0 +1,292 @@
+"""The English words and phrases that tie a cause to its effect, each with where the two stand."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Cue(NamedTuple):
+    """A way to say that one thing causes another.
+
+    name        as `CausalPair.cue` gives it
+    pattern     in lower case, for any case; a blank stands for white space
+    cause       where the cause stands: "before" the cue, "after" it, or, in what is after it, "first" or "second" of two
+                parts, which `between` parts
+    example     text with the cue
+    gives       the cause and the effect in the example
+    between     the pattern of what parts cause and effect where both are after the cue
+    apart       the cause is in the sentence before, where no clause of this one is before the cue ("consequently")
+    active      a participle that is no cue after an article or a form of "to be": "the forced sale", "they were forced"
+    weak        it says as often that one thing came after another in time
+    """
+
+    name: str
+    pattern: str
+    cause: str
+    example: str
+    gives: tuple[str, str]
+    between: str = ""
+    apart: bool = False
+    active: bool = False
+    weak: bool = False
+
+
+CLAUSE = (
+    r"(?:it|they|he|she|we|you|i|there|this|these|those|that|nobody|many|most|all|both|neither|the|his|her|its|their|our|an?|"
+    r"no)"
+)
+POINT = (
+    r"(?:start|beginning|end|turn|time|day|days|night|year|war|early|late|last|first|previous|mid\S*|\d\S*|\w+ of|\w+ in|"
+    r"\w+ing)"
+)
+DEGREE = (
+    r"(?:(?:main|major|leading|common|primary|principal|chief|root|underlying|direct|likely|real|most|biggest|sole|only|probable|"
+    r"key) ){0,3}"
+)
+# "The ship is due to sail" tells no cause.
+PLANNED = (
+    r"(?:be|begin|start|leave|arrive|open|close|take|hold|meet|go|come|retire|return|appear|expire|end|vote|play|sail|face)"
+)
+PARTLY = r"(?:(?:in )?(?:part|large part|largely|mainly|partly|mostly|chiefly|primarily|directly|simply|solely) )?"
+
+# The cause is after the cue.
+CAUSE_AFTER = (
+    Cue("because of", "because of", "after", "Trains stopped because of the snow.", ("the snow", "Trains stopped")),
+    Cue("because", "because", "after", "Because it rained, the match was off.", ("it rained", "the match was off")),
+    Cue(
+        "since",
+        rf"(?<!\bever )(?<!\btime )(?<!\blong )since (?={CLAUSE} )(?!\w+ {POINT}\b)",
+        "after",
+        "Since they had not paid, the yard kept the boat.",
+        ("they had not paid", "the yard kept the boat"),
+    ),
+    Cue("due to", rf"due {PARTLY}to(?! {PLANNED}\b)", "after", "The delay was due to fog.", ("fog", "The delay")),
+    Cue("owing to", "owing to", "after", "Owing to the fog, ships waited.", ("the fog", "ships waited")),
+    Cue("thanks to", "thanks to", "after", "They won thanks to a late goal.", ("a late goal", "They won")),
+    Cue("on account of", "on account of", "after", "He stayed on account of the ice.", ("the ice", "He stayed")),
+    Cue(
+        "as a result of",
+        "(?:as an? (?:direct )?|in )(?:result|consequence) of",
+        "after",
+        "Prices rose as a result of the drought.",
+        ("the drought", "Prices rose"),
+    ),
+    Cue(
+        "on the grounds that",
+        "on the grounds? (?:that|of)",
+        "after",
+        "It was shut on the grounds of cost.",
+        ("cost", "It was shut"),
+    ),
+    Cue("given that", "given (?:that|how)", "after", "It held, given that oak is hard.", ("oak is hard", "It held")),
+    Cue(
+        "in view of", "in (?:view|light|consideration) of", "after", "It closed in view of the risk.", ("the risk", "It closed")
+    ),
+    Cue(
+        "for lack of",
+        "for (?:lack|want|fear) (?:of|that)",
+        "after",
+        "The mill shut for want of coal.",
+        ("coal", "The mill shut"),
+    ),
+    Cue(
+        "in response to",
+        "in (?:response to|reaction to|retaliation (?:for|against)|revenge for|protest (?:against|at|over|of))",
+        "after",
+        "Dockers stopped work in protest at the cuts.",
+        ("the cuts", "Dockers stopped work"),
+    ),
+    Cue(
+        "caused by",
+        rf"(?:caused|triggered|sparked|prompted|provoked|precipitated|induced|ignited|fuell?ed|spurred|necessitated|instigated|"
+        rf"exacerbated|aggravated|worsened|occasioned|brought (?:about|on)|touched off) {PARTLY}by",
+        "after",
+        "The fire was caused by a spark.",
+        ("a spark", "The fire"),
+    ),
+    Cue(
+        "stems from",
+        rf"(?:stem(?:s|med|ming)?|result(?:s|ed|ing)?|ar(?:ise|ises|ose|ising|isen)) {PARTLY}(?:from|out of)",
+        "after",
+        "The dispute stems from a change of shifts.",
+        ("a change of shifts", "The dispute"),
+    ),
+    Cue(
+        "blamed on",
+        r"(?:blamed on|attribut(?:ed|able) to|put down to|ascribed to|traced (?:back )?to|chalked up to)",
+        "after",
+        "The leak has been blamed on rust.",
+        ("rust", "The leak"),
+    ),
+    Cue(
+        "result of",
+        "(?:the|an?) (?:direct |likely |natural |inevitable )?(?:result|consequence|outcome|product) of",
+        "after",
+        "Defeat was the result of bad advice.",
+        ("bad advice", "Defeat"),
+    ),
+    Cue(
+        "blamed for",
+        r"blam(?:e|es|ed|ing)(?! (?:for|on|by)\b)",
+        "first",
+        "Farmers blame the dam for the flood.",
+        ("the dam", "the flood"),
+        between="for",
+    ),
+    Cue(
+        "cause of",
+        rf"the {DEGREE}(?:cause|reason)s? (?:of|for|behind)",
+        "second",
+        "The main cause of the fire was a spark.",
+        ("a spark", "the fire"),
+        between="(?:is|are|was|were|has been|had been)",
+    ),
+)
+
+# The cause is before the cue.
+CAUSE_BEFORE = (
+    Cue(
+        "is the cause of",
+        rf"(?:is|are|was|were|be|been|being|as|becom(?:e|es|ing)|became) (?:the |an? |one of the |another |also )?{DEGREE}"
+        r"(?:causes?|reasons?|culprits?) (?:of|for|why|behind)",
+        "before",
+        "Ice is a common cause of accidents.",
+        ("Ice", "accidents"),
+    ),
+    Cue(
+        "caused",
+        r"(?:caused|causes|causing)(?! by\b)",
+        "before",
+        "The storm caused floods.",
+        ("The storm", "floods"),
+        active=True,
+    ),
+    Cue(
+        "cause",
+        r"(?:(?<=\bto )|(?<=\bcan )|(?<=\bmay )|(?<=\bwill )|(?<=\bcould )|(?<=\bmight )|(?<=\bwould )|(?<=\bnot )|(?<=n't )|"
+        r"(?<=\bthat )|(?<=\bwhich )|(?<=s ))cause(?! (?:of|for|is|was|and|has)\b)",
+        "before",
+        "Leaks may cause fires.",
+        ("Leaks", "fires"),
+    ),
+    Cue("led to", "(?:lead|leads|led|leading) (?:\\w+ly )?to", "before", "Drought led to famine.", ("Drought", "famine")),
+    Cue(
+        "resulted in",
+        "(?:result|results|resulted|resulting|culminat(?:e|es|ed|ing)|end(?:s|ed|ing)?) in",
+        "before",
+        "The talks resulted in a truce.",
+        ("The talks", "a truce"),
+    ),
+    Cue(
+        "gave rise to",
+        "(?:give|gives|gave|given|giving) (?:rise|birth) to",
+        "before",
+        "Damp gave rise to mould.",
+        ("Damp", "mould"),
+    ),
+    Cue(
+        "contributed to",
+        "contribut(?:e|es|ed|ing) (?:\\w+ly )?to(?:wards)?",
+        "before",
+        "Speed contributed to the crash.",
+        ("Speed", "the crash"),
+    ),
+    Cue(
+        "brought about",
+        "(?:bring|brings|brought|bringing) (?:about|on)(?! by\\b)",
+        "before",
+        "The reform brought about a revolt.",
+        ("The reform", "a revolt"),
+    ),
+    Cue(
+        "sparked",
+        r"(?:(?:trigger|spark|prompt|provok|precipitat|ignit|spur|necessitat|induc|occasion|aggravat|exacerbat|worsen|"
+        r"fuell?|unleash|spawn|hasten|instigat)(?:ed|ing)|(?:trigger|spark|prompt|provoke|precipitate|ignite|necessitate|induce|aggravate|"
+        r"exacerbate|worsen)s|(?:set|sets|setting|touch(?:ed|es|ing)) off)(?! by\b)",
+        "before",
+        "The verdict sparked riots.",
+        ("The verdict", "riots"),
+        active=True,
+    ),
+    Cue(
+        "forced",
+        r"(?:forc|compell|oblig)(?:ed|es|ing)(?! (?:by|to)\b)(?= (?:\S+ ){1,6}(?:to|into|out|off|from)\b)",
+        "before",
+        "Ice forced the ships to turn back.",
+        ("Ice", "the ships to turn back"),
+        active=True,
+    ),
+    Cue(
+        "to blame for",
+        "(?:to blame|(?:held|found|partly|largely|mainly|chiefly|jointly|directly) responsible) for|(?:was|were) behind",
+        "before",
+        "A worn cable was to blame for the crash.",
+        ("A worn cable", "the crash"),
+    ),
+    Cue(
+        "meant that",
+        "(?:mean|means|meant|meaning) (?:that|it|they|he|she|we|the|there|no)(?= )",
+        "before",
+        "Cuts meant that nobody watched the pumps.",
+        ("Cuts", "nobody watched the pumps"),
+    ),
+    Cue(
+        "which is why",
+        "(?:which|that|this) (?:is|was) (?:the reason )?why|that's why",
+        "before",
+        "The lock froze, which is why boats waited.",
+        ("The lock froze", "boats waited"),
+    ),
+    Cue("so that", "so that(?!')", "before", "Sand choked the gate, so that it jammed.", ("Sand choked the gate", "it jammed")),
+    Cue("so", rf"(?<=, )(?:and )?so (?={CLAUSE} )", "before", "It rained, so we stayed.", ("It rained", "we stayed")),
+    Cue(
+        "with the result that",
+        "with the (?:result|consequence|effect) (?:that|of)",
+        "before",
+        "It leaked, with the result that the hold filled.",
+        ("It leaked", "the hold filled"),
+    ),
+    Cue(
+        "thereby",
+        "(?:thereby|thus) (?=\\w+ing\\b)",
+        "before",
+        "It sank, thereby blocking the port.",
+        ("It sank", "blocking the port"),
+    ),
+    Cue(
+        "no link between",
+        r"(?<=\bno )(?:\w+ )?(?:link|connection|relation|relationship) between",
+        "first",
+        "There is no link between tides and strikes.",
+        ("tides", "strikes"),
+        between="and",
+    ),
+)
+
+# The cause is in the sentence before, or in a clause before.
+CAUSE_APART = tuple(
+    Cue(name, pattern, "before", f"The mill shut. {example}", ("The mill shut", gives), apart=True)
+    for name, pattern, example, gives in (
+        ("therefore", "therefore", "Wages therefore fell.", "Wages fell"),
+        ("consequently", "consequently|in consequence(?! of)", "Consequently, wages fell.", "wages fell"),
+        ("as a result", "as an? (?:direct )?(?:result|consequence)(?! of)", "As a result, wages fell.", "wages fell"),
+        ("hence", "hence(?!forth)|accordingly|for (?:this|that|these) reasons?", "Hence wages fell.", "wages fell"),
+        ("thus", "(?<!, )thus(?! far)", "Thus wages fell.", "wages fell"),
+    )
+)
+
+# What came first may have been the cause.
+WEAK = (
+    Cue(
+        "after",
+        "after(?! all)",
+        "after",
+        "The ward shut after two midwives left.",
+        ("two midwives left", "The ward shut"),
+        weak=True,
+    ),
+    Cue("following", "following", "after", "The ward shut following a fire.", ("a fire", "The ward shut"), weak=True),
+    Cue("in the wake of", "in the wake of|amid(?:st)?", "after", "He went amid protests.", ("protests", "He went"), weak=True),
+)
+
+CUES = (*CAUSE_AFTER, *CAUSE_BEFORE, *CAUSE_APART, *WEAK)
