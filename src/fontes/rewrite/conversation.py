@@ -1,0 +1,131 @@
+"""A conversation: turns asked one after the other, each searched with those before it in mind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ..core.errors import InputError, ParameterError
+from ..core.run import Ranking, Run
+from ..core.stage import Stage, require
+from ..core.values import Documents, Explanation, Topic, Topics, Turn
+from ..data import write_topics
+from ..data.files import plain_name
+
+
+class Conversation:
+    """Takes a turn, gives hits, and remembers both: `Conversation(ft.LastTurns(3) >> index.bm25()).ask("why?")`.
+
+    stage    any stage from Topics to Run. It gets each turn as a topic that carries the conversation so far, so a rewriter in
+             it sees the earlier turns and their answers
+    k        how many hits a turn gets
+    id       of the conversation; the topics are "<id>_1", "<id>_2", …
+    turns    what was said before, such as the `turns` of a topic that `read_topics` gave
+    answer   what is remembered as the answer to a turn, from its hits; it may call a language model. Default: the text of the
+             best document, so a stage that ends in passages remembers a passage. It is not called where nothing was found
+
+    Raises PipelineError for a stage that goes elsewhere, ParameterError for a `k` below 1 or an empty `id`.
+    """
+
+    def __init__(
+        self,
+        stage: Stage[Topics, Run],
+        k: int = 10,
+        *,
+        id: str = "1",
+        turns: Iterable[Turn] = (),
+        answer: Callable[[Ranking], str] | None = None,
+    ) -> None:
+        require(stage, Topics, Run, "a conversation")
+        if not id:
+            raise ParameterError("a conversation needs an id: its topics are named after it, such as 1_1, 1_2, …")
+        self.stage = stage % k
+        self.id = id
+        self._answer = answer
+        self._turns = tuple(turns)
+        self._last: tuple[Topic, Ranking] | None = None
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """What was said so far, oldest first: each turn with what was searched as its `automatic` rewrite, and its answer."""
+        return self._turns
+
+    @property
+    def hits(self) -> Ranking | None:
+        """What the last turn found; None before the first one."""
+        return None if self._last is None else self._last[1]
+
+    def ask(self, turn: str | Turn) -> Ranking:
+        """What the stage finds for the turn. `topic.text` of the ranking is what was searched.
+
+        A `Turn` may bring a manual rewrite, for a stage that begins with `Manual`, and an answer, which is then remembered in
+        place of the one that is found; it is not seen by the stage. A turn that raises an error is not remembered. Raises
+        InputError for an empty turn.
+        """
+        asked = turn if isinstance(turn, Turn) else Turn(turn)
+        if not isinstance(asked.text, str) or not asked.text.strip():
+            raise InputError("the turn is empty; ask something")
+        turns = (*self._turns, replace(asked, answer="", answer_id=""))
+        topic = Topic(f"{self.id}_{len(turns)}", asked.text, turns=turns)
+        run = self.stage(topic)
+        hits = run[topic.id]
+        asked = replace(asked, automatic=hits.topic.text)
+        if len(hits) and not asked.answer:
+            asked = replace(asked, answer=self._answer_of(hits, run.documents), answer_id=hits[0].id)
+        self._turns = (*self._turns, asked)
+        self._last = (topic, hits)
+        return hits
+
+    def answered(self, answer: str, answer_id: str = "") -> None:
+        """Remembers another answer to the last turn, such as one that was generated from the hits.
+
+        Raises InputError where there is no turn.
+        """
+        if not self._turns:
+            raise InputError("nothing was asked yet, so there is nothing to answer")
+        self._turns = (*self._turns[:-1], replace(self._turns[-1], answer=answer, answer_id=answer_id))
+
+    def explain(self, hit: int | str = 1) -> Explanation:
+        """How the score of a hit of the last turn comes about: its rank from 1, or any document's id.
+
+        Raises InputError where nothing was asked or there is no such hit, PipelineError where the stage cannot tell.
+        """
+        if self._last is None:
+            raise InputError("nothing was asked yet, so there is nothing to explain")
+        topic, hits = self._last
+        if isinstance(hit, int):
+            if not 1 <= hit <= len(hits):
+                found = f"hits 1 to {len(hits)}" if len(hits) else "no hits"
+                raise InputError(f"there is no hit {hit}; the last turn has {found}")
+            hit = hits[hit - 1].id
+        return self.stage.explain(topic, hit)
+
+    def topics(self) -> Topics:
+        """The turns as topics, each with the conversation until then, as `read_topics` gives those of TREC CAsT."""
+        turns = self._turns
+        return Topics(Topic(f"{self.id}_{n}", turn.text, turns=turns[:n]) for n, turn in enumerate(turns, 1))
+
+    def save(self, path: str | Path) -> None:
+        """Writes all turns to a file of topics that `read_topics` reads, in the JSON of TREC CAsT.
+
+        A name that ends in .jsonl or .jsonl.gz gets a topic a line. Raises InputError where nothing was asked yet or the file
+        cannot be written.
+        """
+        if not self._turns:
+            raise InputError("nothing was asked yet, so there is nothing to save")
+        write_topics(self.topics(), path, format="jsonl" if plain_name(path).endswith(".jsonl") else "cast")
+
+    def reset(self) -> None:
+        """Forgets all turns."""
+        self._turns = ()
+        self._last = None
+
+    def _answer_of(self, hits: Ranking, documents: Documents | None) -> str:
+        if self._answer is not None:
+            return self._answer(hits)
+        return "" if documents is None else documents.docs([hits[0].id])[0].text
+
+    def __repr__(self) -> str:
+        turns = f"{len(self._turns)} turn{'' if len(self._turns) == 1 else 's'}"
+        return f"Conversation({self.id!r}, {turns}, {self.stage!r})"
