@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fontes as ft
-from fontes.causal import IRRELEVANT
+from fontes.causal import IRRELEVANT, META
 from fontes.causal.narratives import Irrelevance
 
 CAUSES = "Causes of the dock strike are relevant."
@@ -32,6 +32,15 @@ def test_each_pattern_finds_its_example_and_its_sentence_is_dropped(way: Irrelev
         "Not only the strike is relevant.",
         "Reports that the union refused to consider the offer count.",
         "The U.S. Navy was not there.",
+        "Articles on voters not interested in politics are relevant.",
+        "Reports on firms that did not want a strike are relevant.",
+        "Strikes in provinces that are not part of the union are relevant.",
+        "Articles on masters who need not take a pilot are relevant.",
+        "Drugs for which a prescription is not required are of interest.",
+        "Firms that do not meet the conditions of their licence are relevant.",
+        "Ships that had not returned are relevant.",
+        "Accidents that were not avoided are relevant.",
+        "A document that does not name the port is relevant.",
     ],
 )
 def test_a_sentence_that_does_not_describe_irrelevant_documents_is_kept_as_it_is(kept: str) -> None:
@@ -52,6 +61,13 @@ def test_a_sentence_that_does_not_describe_irrelevant_documents_is_kept_as_it_is
         ("Articles that describe effects while they leave causes open are not relevant.", ""),
         ("Storms, gales, etc. Wages aren’t relevant.", "Storms, gales, etc."),
         ("Storms must be named, however rumours should be ignored.", "Storms must be named."),
+        ("Fumes of cars are not relevant even though they can hold carbon monoxide.", ""),
+        ("Statements against a dam are not relevant, although they may name it. Dams are.", "Dams are."),
+        ("Wages are not relevant, although their cuts are relevant.", "Their cuts are relevant."),
+        ("Lists of books are not relevant. Nor are reviews.", ""),
+        ("Storms are relevant; the searcher is not concerned with insurance.", "Storms are relevant."),
+        ("Relevant are causes. Not interested in effects.", "Relevant are causes."),
+        ("What the dockers quarrelled about is of only marginal importance, but the strike counts.", "The strike counts."),
     ],
 )
 def test_of_a_sentence_with_both_the_clause_about_relevant_documents_stays(narrative: str, part: str) -> None:
@@ -68,6 +84,7 @@ def test_of_a_sentence_with_both_the_clause_about_relevant_documents_stays(narra
         ("Only the causes are relevant, not the effects.", "Only the causes are relevant."),
         ("Articles on effects rather than causes are not considered relevant.", "Causes."),
         ("All storms except those at sea are relevant.", "All storms are relevant."),
+        ("Stolen copies are not relevant (unless they were sold as art).", "They were sold as art."),
     ],
 )
 def test_an_exception_turns_a_clause_round(narrative: str, part: str) -> None:
@@ -78,6 +95,11 @@ def test_an_exception_turns_a_clause_round(narrative: str, part: str) -> None:
 def test_sentences_are_found_by_rules_by_nupunkt_or_by_spacy(sentences: str) -> None:
     narrative = "Relevant are storms, e.g. those of the U.S. Coast.\nReports by Dr. Hale\nare not relevant. Causes count."
     assert ft.relevant_part(narrative, sentences) == "Relevant are storms, e.g. those of the U.S. Coast. Causes count."
+
+
+def test_after_an_abbreviation_a_sentence_begins_with_a_word_that_opens_narratives_and_not_with_a_name() -> None:
+    narrative = "Relevant are taxes in the U.S. Documents on prices are not relevant. Ships of the U.S. Navy count."
+    assert ft.relevant_part(narrative) == "Relevant are taxes in the U.S. Ships of the U.S. Navy count."
 
 
 def test_another_way_to_find_sentences_is_refused() -> None:
@@ -115,6 +137,14 @@ def test_causal_keywords_are_the_keyphrases_of_the_relevant_part_and_without_one
 def test_fewer_keyphrases_can_be_asked_for() -> None:
     everything = KEYWORDS(TOPICS)["1"].text
     assert everything.startswith(KEYWORDS.with_(n=1)(TOPICS)["1"].text + " ")
+
+
+def test_words_about_documents_can_be_left_out_of_keyphrases_before_they_are_counted() -> None:
+    plain, content = KEYWORDS(TOPICS)["1"].text, KEYWORDS.with_(without=META)(TOPICS)["1"].text
+    assert "relevant reports" in plain
+    assert content.split() == [word for word in plain.split() if word not in META]
+    assert content.startswith(f"{KEYWORDS.with_(without=META, n=1)(TOPICS)['1'].text} ")
+    assert KEYWORDS.with_(without=META)(ft.Topic("4", "gale", "Relevant documents."))["4"].text == "gale"
 
 
 def test_narrative_and_title_and_narrative_replace_the_text() -> None:

@@ -27,41 +27,84 @@ NOT = rf"(?:\bnot|n't|\bcannot|\bnever|\bno longer) {BETWEEN}"
 UNDENIED = r"(?<!not )(?<!never )(?<!not be )(?<!never be )(?<!nor )(?<!not been )"
 DOCUMENTS = r"(?:documents?|articles?|reports?|stories|story|texts?|passages?|items?|ones?|news)"
 
+# Who asks: "the user is not interested in" is said of the topic, "voters not interested in" of voters.
+ASKS = r"(?:I|we|user|searcher|requester|reader|author|search|topic|query|question|request)s?"
+DENIES = r"(?:do|does|did|will|would|should|can)(?: not|n't)"
+
 IRRELEVANT = (
     Irrelevance(rf"{NOT}(?:relevant|pertinent|germane)\b", "Articles about sport are not considered to be relevant"),
     Irrelevance(
-        rf"{NOT}(?:considered|counted|accepted|acceptable|retrieved|included|wanted|sought)\b(?! only)",
+        rf"{NOT}(?:considered|counted|accepted|acceptable|retrieved|included|wanted|sought|desired)\b(?! only)",
         "Rumours will not be considered",
     ),
+    Irrelevance(r"\bnot be (?:returned|reported|rewarded|credited)\b", "Advertisements should not be returned"),
+    Irrelevance(rf"\b{DENIES} (?:count|qualify|suffice|matter)\b", "An obituary does not qualify"),
     Irrelevance(
-        r"\b(?:do|does|did|will|would|should|can)(?: not|n't) (?:count|qualify|suffice|matter)\b",
-        "An obituary does not qualify",
+        rf"{NOT}(?:interest|interesting|use|useful|importance|relevance|enough|sufficient|eligible)\b",
+        "A mere mention is not sufficient",
+    ),
+    Irrelevance(r"\bnot of (?:any |great |much )?concern\b", "The price is not of concern"),
+    Irrelevance(
+        rf"(?:^|\b{ASKS} )(?:(?:is|am|are)(?: not|n't)|not) (?:really |at all )?"
+        r"(?:interested in|concerned (?:with|about)|looking for|asking (?:for|about)|(?:a )?part of)\b",
+        "The user is not interested in cures",
     ),
     Irrelevance(
-        rf"{NOT}(?:interest|interesting|use|useful|importance|enough|sufficient|eligible)\b", "A mere mention is not sufficient"
+        rf"\b{ASKS} (?:{DENIES} (?:want|wish|care|seek|need)|ha(?:s|ve) no interest)\b", "We do not want advertisements"
+    ),
+    Irrelevance(
+        rf"\b{DENIES} (?:constitute|establish|imply|indicate|mean|make|render)\b.*\brelevan(?:t|ce)\b",
+        "The name alone does not constitute relevance",
+    ),
+    Irrelevance(
+        rf"\b{DENIES} (?:satisfy|meet|fulfill?|fall (?:with)?in(?:to)?|belong to)\b.*\b(?:topic|criteri(?:a|on)|query)\b",
+        "Reviews of books do not meet these criteria",
+    ),
+    Irrelevance(
+        rf"^(?:\w+ )?(?:information|details?|discussions?|lists?|{DOCUMENTS})\b.*{NOT}(?:required|needed|necessary)\W*$",
+        "Information on prices is not required",
+    ),
+    Irrelevance(
+        r"\b(?:is|are)(?: not|n't) (?:the|our|my|this) (?:\w+ )?(?:topic|subject|focus|point|purpose|intent)\b",
+        "Tourism is not the main focus",
+    ),
+    Irrelevance(
+        rf"\b{DOCUMENTS} (?:need not|needn't|(?:do|does)(?: not|n't) (?:need|have) to)\b",
+        "An article need not show how many died",
     ),
     Irrelevance(
         rf"{UNDENIED}\b(?:irrelevant|non-?relevant|immaterial|inadmissible|unacceptable|insufficient)\b",
         "Weather reports are irrelevant",
     ),
     Irrelevance(
-        r"\b(?:of|have|has|had|hold|holds) (?:no|little) (?:relevance|interest|importance|use|value)\b",
+        r"\b(?:of|have|has|had|hold|holds) (?:no|little|(?:only )?(?:minor|marginal|limited|peripheral|secondary)) "
+        r"(?:relevance|interest|importance|use|value|concern|bearing)\b",
         "The election is of no interest",
     ),
+    Irrelevance(r"\bbeside the point\b", "What it cost is beside the point"),
     Irrelevance(
         rf"\b(?:is|are|be|been|being|were) (?:therefore |thus |also |to be |all |explicitly |always )*{UNDENIED}"
-        r"(?:ignored|excluded|disregarded|discarded|dismissed|rejected|omitted|neglected|skipped|left out|ruled out)\b",
+        r"(?:ignored|excluded|disregarded|discarded|dismissed|rejected|omitted|neglected|skipped|left (?:out|aside)|ruled "
+        r"out)\b",
         "Sponsored texts should be ignored",
     ),
     Irrelevance(
-        r"\b(?:out of|outside(?: of)?|beyond) (?:the |our )?(?:scope|topic|interest)\b", "Later strikes are out of scope"
+        r"\b(?:out of|outside(?: of)?|beyond) (?:the |our |this )?(?:scope|topic|interest)\b", "Later strikes are out of scope"
     ),
     Irrelevance(r"\b(?:off-topic|without (?:any )?relevance)\b", "Letters of readers are off-topic"),
-    Irrelevance(r"^(?:please )?(?:ignore|exclude|disregard|discard|omit|skip|leave out)\b", "Ignore reports of other ports"),
+    Irrelevance(
+        r"^(?:please )?(?:ignore|exclude|disregard|discard|omit|skip|avoid|reject|leave (?:out|aside))\b",
+        "Ignore reports of other ports",
+    ),
+    Irrelevance(
+        r"^(?:please )?(?:do|did)(?: not|n't) (?:return|retrieve|include|consider|accept|count|want|report)\b",
+        "Do not include summaries of plays",
+    ),
     Irrelevance(
         r"^(?:no|none of|neither)\b.*\b(?:is|are|be|were) (?:considered |deemed |judged )?(?:relevant|of interest)\b",
         "No article about the weather is relevant",
     ),
+    Irrelevance(r"^nor (?:is|are|was|were|will|would|should|do|does|can)\b", "Nor are sermons about it"),
     Irrelevance(
         rf"\brelevant {DOCUMENTS} (?:(?:must|should|will|would|do|does|may|can|shall) not|cannot|don't|doesn't|won't)\b",
         "A relevant document must not deal with wages alone",
@@ -72,12 +115,13 @@ SAYS_IRRELEVANT = re.compile("|".join(f"(?:{each.pattern})" for each in IRRELEVA
 
 # Where a sentence falls into clauses of which each can be judged by itself.
 CLAUSE = re.compile(
-    r"\s*[;:]\s+|,?\s+(?:but|whereas|while|although|though|however|yet)\s+|,\s+and\s+|\s+[-–—]\s+|"
+    r"\s*[;:]\s+|,?\s+(?:but|whereas|while|however|yet|(?<!even )(?:although|though)(?=[^;]*\b(?:relevant|of interest)\b))\s+|"
+    r",\s+and\s+|\s+[-–—]\s+|"
     r",\s+(?=(?:those|articles|documents|reports|stories|ones)\b)",
     re.IGNORECASE,
 )
 # A clause can stand by itself if it has a verb, outside of "that" and "which", and does not begin with it; "those about sport"
-# cannot, and goes with the clause before or after it.
+# cannot, and goes with the clause before or after it. What "though" concedes of irrelevant documents goes with them.
 VERB = re.compile(
     r"\b(?:is|are|was|were|be|must|should|shall|will|would|may|might|can|could|has|have|does|do|include|includes|count|counts|"
     r"describe|describes|discuss|discusses|mention|mentions|report|explain|explains|identify|tell|tells|find|look|concern|concerns)\b",
@@ -94,6 +138,12 @@ RESUMES = re.compile(r"\s+(?=(?:is|are|was|were|will|should|must|may|can|do|does
 
 SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])|\n\s*\n")
 ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx))\.$")
+# "in the U.S. Documents about …": with these words a sentence begins, "the U.S. Navy" goes on.
+OPENS = re.compile(
+    r"(?:an?|the|any|all|also|to|it|they|these|those|this|such|if|only|not|no|however|relevant|information|discussions?|mentions?|"
+    rf"references|descriptions?|{DOCUMENTS})\b",
+    re.IGNORECASE,
+)
 
 
 def relevant_part(narrative: str, sentences: str = "rules") -> str:
@@ -128,7 +178,7 @@ def _sentences(text: str, how: str) -> list[str]:
     found: list[str] = []
     for piece in SENTENCE.split(text):
         piece = " ".join(piece.split())
-        if found and ABBREVIATION.search(found[-1]):
+        if found and ABBREVIATION.search(found[-1]) and not (found[-1][-2].isupper() and OPENS.match(piece)):
             found[-1] = f"{found[-1]} {piece}"
         elif piece:
             found.append(piece)
@@ -189,5 +239,5 @@ def _clauses(sentence: str) -> list[str]:
 
 def _stated(text: str) -> str:
     """A text that begins and ends as a sentence does."""
-    text = text.strip(" ,;")
+    text = text.strip(" ,;") if "(" in text else text.strip(" ,;()")
     return f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.!?' else '.'}" if text else ""

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from .narratives import relevant_part
-from .topicrank import TopicRank
+from .topicrank import Phrases, TopicRank
+
+# Words of narratives that speak of documents and not of what is in them.
+# fmt: off
+META = (
+    "document", "documents", "article", "articles", "report", "reports", "story", "stories", "item", "items", "text", "texts",
+    "passage", "passages", "page", "pages", "news", "relevant", "irrelevant", "relevance", "pertinent", "information",
+    "mention", "mentions", "discussion", "discussions", "searcher",
+)
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,8 @@ class CausalKeywords(Stage[Topics, Topics]):
     topicrank   how keyphrases are found
     n           how many of them, the best first; None: all
     sentences   how `relevant_part` finds sentences: "rules", "nupunkt" or "spacy:MODEL"
+    without     words in lower case that keyphrases lose, and with their last word are lost: `fontes.causal.META` has those that
+                speak of documents ("relevant articles"). None by default, since the paper searches for all keyphrases
 
     A topic without a narrative, or whose narrative leaves no keyphrase, keeps its text, which is its title. The topic that was
     given is the `origin` of the new one.
@@ -30,11 +41,16 @@ class CausalKeywords(Stage[Topics, Topics]):
     topicrank: TopicRank = field(default=TopicRank())
     n: int | None = None
     sentences: str = "rules"
+    without: tuple[str, ...] = ()
 
     def apply(self, given: Topics) -> Topics:
         parts = [relevant_part(topic.narrative, self.sentences) for topic in given.values()]
-        phrases = self.topicrank.batch(parts, self.n)
-        return _rewritten(given, (" ".join(phrase for phrase, _ in found) for found in phrases))
+        phrases = self.topicrank.batch(parts, None if self.without else self.n)
+        return _rewritten(given, map(self._query, phrases))
+
+    def _query(self, phrases: Phrases) -> str:
+        kept = (" ".join(word for word in phrase.split() if word not in self.without) for phrase, _ in phrases)
+        return " ".join([phrase for phrase in kept if phrase][: self.n])
 
 
 @dataclass(frozen=True)
