@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .causal import (
+        CausalFilter as CausalFilter,
         CausalKeywords as CausalKeywords,
         CausalPair as CausalPair,
         Narrative as Narrative,
@@ -144,10 +145,13 @@ if TYPE_CHECKING:
         Conversation as Conversation,
         LastTurns as LastTurns,
         Manual as Manual,
+        QuReTeC as QuReTeC,
         Raw as Raw,
         RewritingScores as RewritingScores,
+        TermScores as TermScores,
         WeightedTurns as WeightedTurns,
         rewriting_scores as rewriting_scores,
+        term_scores as term_scores,
     )
     from .text import (
         Analyzer as Analyzer,
@@ -158,12 +162,16 @@ if TYPE_CHECKING:
         Duplicate as Duplicate,
         Leakage as Leakage,
         Split as Split,
+        TermProgress as TermProgress,
+        TermSettings as TermSettings,
+        TermTraining as TermTraining,
         leakage as leakage,
         split as split,
+        train_terms as train_terms,
     )
 
 _NAMES = {
-    "causal": ("CausalKeywords CausalPair Narrative TitleAndNarrative TopicRank causal_pairs relevant_part"),
+    "causal": ("CausalFilter CausalKeywords CausalPair Narrative TitleAndNarrative TopicRank causal_pairs relevant_part"),
     "core": (
         "Cut Doc Explanation FontesError Hit IndexFormatError InputError MissingExtraError ParameterError "
         "Pipeline PipelineError Qrels Ranking Run Stage Topic Topics Turn"
@@ -185,9 +193,12 @@ _NAMES = {
         "SentenceEncoder TransformerEncoder encode_late"
     ),
     "recipes": ("Cair2021 Cast2021 CastPassages Collection Recipe Served recipe"),
-    "rewrite": ("Automatic CanardT5 Conversation HQE LastTurns Manual Raw RewritingScores WeightedTurns rewriting_scores"),
+    "rewrite": (
+        "Automatic CanardT5 Conversation HQE LastTurns Manual QuReTeC Raw RewritingScores TermScores WeightedTurns "
+        "rewriting_scores term_scores"
+    ),
     "text": ("Analyzer Passages to_documents"),
-    "train": ("Duplicate Leakage Split leakage split"),
+    "train": ("Duplicate Leakage Split TermProgress TermSettings TermTraining leakage split train_terms"),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

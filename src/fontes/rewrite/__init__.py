@@ -3,6 +3,8 @@
 from .canardt5 import CanardT5
 from .conversation import Conversation
 from .hqe import HQE
+from .quretec import QuReTeC
+from .quretec_terms import TermScores, term_scores
 from .scores import RewritingScores, rewriting_scores
 from .turns import Automatic, LastTurns, Manual, Raw
 from .weighted import WeightedTurns
@@ -14,8 +16,11 @@ __all__ = [
     "Conversation",
     "LastTurns",
     "Manual",
+    "QuReTeC",
     "Raw",
     "RewritingScores",
+    "TermScores",
     "WeightedTurns",
     "rewriting_scores",
+    "term_scores",
 ]

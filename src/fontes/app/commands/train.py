@@ -1,0 +1,92 @@
+"""`fontes train`: models made from your own data."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ...train import TermProgress, TermTraining
+
+commands = typer.Typer()
+group = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True)
+commands.add_typer(group)
+
+
+@group.command()
+def terms(
+    topics: Annotated[
+        str, typer.Argument(help="Conversations with manual rewrites: a file of CANARD or CAsT, or -.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the model to make.", show_default=False)],
+    base: Annotated[
+        str, typer.Option(help="The encoder to start from: a folder, or a name on the hub.")
+    ] = "sentence-transformers/all-MiniLM-L6-v2",
+    epochs: Annotated[int, typer.Option(help="Passes over the topics.")] = 3,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many.", show_default="no limit")] = None,
+    batch: Annotated[int, typer.Option(help="Topics of a step.")] = 16,
+    lr: Annotated[float, typer.Option(help="The greatest learning rate.")] = 1.5e-4,
+    dropout: Annotated[float, typer.Option(help="Of the hidden layers, while training.")] = 0.1,
+    max_length: Annotated[int, typer.Option(help="Tokens of an input; the oldest are lost first.")] = 256,
+    answers: Annotated[int, typer.Option(help="Of how many turns before the current one the answers are read.")] = 0,
+    weight: Annotated[float, typer.Option(help="How much a relevant word counts in the loss.")] = 1.0,
+    held_out: Annotated[float, typer.Option(help="The share of conversations kept out, to measure.")] = 0.05,
+    limit: Annotated[int | None, typer.Option(help="At most so many topics.", show_default="all")] = None,
+    analyzer: Annotated[str, typer.Option(help="Whose stems and stop words say which words are relevant.")] = "english",
+    precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Of the order, the part held out and the dropout.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind."""
+    from ...train import TermSettings, train_terms
+    from ..inputs import topics_of
+    from ..output import print_json
+
+    settings = TermSettings(
+        epochs=epochs,
+        minutes=minutes,
+        batch=batch,
+        lr=lr,
+        dropout=dropout,
+        max_length=max_length,
+        answers=answers,
+        weight=weight,
+        held_out=held_out,
+        limit=limit,
+        analyzer=analyzer,
+        precision=precision,
+        seed=seed,
+    )
+    progress = None if json else _Lines()
+    made = train_terms(topics_of(topics), output, base, settings, overwrite, progress)
+    if json:
+        print_json(made.to_dict())
+    else:
+        _say(output, made)
+
+
+def _say(output: Path, made: TermTraining) -> None:
+    from ..output import counted, say
+
+    read = f"{counted(made.trained, 'topic')} read {made.epochs:.2f} times in {made.steps:,} steps and {made.seconds:.0f} s"
+    say(f"{output}: a term classifier from {read}")
+    say(f"held out: {made.scores} at a threshold of {made.threshold:g}")
+
+
+class _Lines:
+    """Where the training stands, on standard error: one line that changes on a terminal, else a line for each tenth."""
+
+    def __init__(self) -> None:
+        self._told = -1
+
+    def __call__(self, progress: TermProgress) -> None:
+        line = f"{progress.part:4.0%}  step {progress.step:,} of {progress.steps:,}  loss {progress.loss:.4f}"
+        if sys.stderr.isatty():
+            print(f"\r{line}", end="", file=sys.stderr, flush=True)
+        elif int(10 * progress.part) > self._told:
+            self._told = int(10 * progress.part)
+            print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,144 @@
+"""The terms of a conversation's history, and which of them a turn lacks: what term classification learns and is measured by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+from ..core.errors import InputError, ParameterError
+from ..core.values import Topic, Topics
+from ..text import Analyzer
+from .turns import earlier, utterance
+
+WORD = re.compile(r"\w+|[^\w\s]")
+COUNTS = ("term", "occurrence")
+
+
+def words_of(text: str) -> list[str]:
+    """The words and, each by itself, the punctuation marks and signs of a text."""
+    return WORD.findall(text)
+
+
+def history_of(topic: Topic, answers: int = 0) -> list[str]:
+    """The words of the turns before the topic's own, oldest first, each of the last `answers` with its answer."""
+    before = earlier(topic)
+    texts = [(turn.text, turn.answer if at >= len(before) - answers else "") for at, turn in enumerate(before)]
+    return [word for pair in texts for text in pair for word in words_of(text)]
+
+
+class Labels:
+    """Which words of a history are relevant to a turn by its manual rewrite (Voskarides et al. 2020, equation 2).
+
+    A word is relevant where its stem is in the rewrite and not in the turn, and it is no stop word. The paper takes the lemmas
+    and stop words of spaCy; here `analyzer` gives both.
+
+    analyzer   "english" (Porter's stems, and function words as stop words), or any name of an analyzer, or one
+    """
+
+    def __init__(self, analyzer: str | Analyzer = "english") -> None:
+        found = Analyzer.of(analyzer)
+        if analyzer == "english":
+            stop = (files(__package__) / "quretec_stopwords.txt").read_text(encoding="utf-8").split()
+            found = replace(found, stopwords=tuple(stop))
+        self._analyzer = found
+        self._stems: dict[str, str] = {}
+
+    def stems(self, words: Sequence[str]) -> list[str]:
+        """The stem of each word; "" for a stop word and a mark."""
+        new = list({word for word in words if word not in self._stems})
+        if new:
+            self._stems |= dict(zip(new, (" ".join(terms) for terms in self._analyzer.many(new)), strict=True))
+        return [self._stems[word] for word in words]
+
+    def __call__(self, topic: Topic, answers: int = 0) -> list[bool]:
+        """For each word of `history_of(topic, answers)` whether it is relevant. Raises InputError without a manual rewrite."""
+        if not topic.turns or not topic.turns[-1].manual.strip():
+            raise InputError(f"topic '{topic.id}': its last turn has no manual rewrite, from which relevant terms are known")
+        known = {"", *self.stems(words_of(utterance(topic)))}
+        wanted = set(self.stems(words_of(topic.turns[-1].manual))) - known
+        return [stem in wanted for stem in self.stems(history_of(topic, answers))]
+
+
+@dataclass(frozen=True)
+class TermScores:
+    """Precision, recall and F1 of the terms that were found in histories, over all topics together (micro-averaged).
+
+    topics     those with a history
+    relevant   how many terms are relevant by the manual rewrites
+    found      how many were found
+    correct    how many of them are relevant
+    """
+
+    topics: int
+    relevant: int
+    found: int
+    correct: int
+
+    @property
+    def precision(self) -> float:
+        """The share of the terms found that is relevant; 0 where none was found."""
+        return self.correct / self.found if self.found else 0.0
+
+    @property
+    def recall(self) -> float:
+        """The share of the relevant terms that was found; 0 where there are none."""
+        return self.correct / self.relevant if self.relevant else 0.0
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall: 2 correct / (found + relevant)."""
+        total = self.found + self.relevant
+        return 2 * self.correct / total if total else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts and the three measures, for JSON."""
+        return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
+
+    def __str__(self) -> str:
+        return (
+            f"P {self.precision:.3f}  R {self.recall:.3f}  F1 {self.f1:.3f}  ({self.topics:,} topics, {self.relevant:,} terms)"
+        )
+
+
+def term_scores(
+    found: Mapping[str, Sequence[tuple[str, float]]],
+    topics: object,
+    threshold: float = 0.5,
+    answers: int = 0,
+    each: str = "term",
+    analyzer: str | Analyzer | Labels = "english",
+) -> TermScores:
+    """How well the terms that `QuReTeC.probabilities` found are those that the manual rewrites want.
+
+    found       for each topic, each word of its history with a probability; words at the front of it may be missing
+    topics      with turns whose manual rewrites are known; those without earlier turns do not count
+    threshold   the least probability of a term that counts as found
+    answers     as in the `QuReTeC` that gave `found`
+    each        what is counted: "term", each distinct one of a topic, which is what a rewrite gains; or "occurrence", each
+                place in the history, as the program of Voskarides et al. 2020 counts
+
+    Raises InputError for a topic without a manual rewrite, ParameterError for an unknown `each`.
+    """
+    if each not in COUNTS:
+        raise ParameterError(f"each is {' or '.join(map(repr, COUNTS))}, not {each!r}")
+    labels = analyzer if isinstance(analyzer, Labels) else Labels(analyzer)
+    counts = [0, 0, 0, 0]
+    for topic in Topics.of(topics).values():
+        words = [word.lower() for word in history_of(topic, answers)]
+        if not words:
+            continue
+        values = [probability for _, probability in found.get(topic.id, ())]
+        predicted = [False] * (len(words) - len(values)) + [value >= threshold for value in values]
+        keys: list[Any] = words if each == "term" else list(range(len(words)))
+        relevant = _marked(keys, labels(topic, answers))
+        given = _marked(keys, predicted)
+        for at, count in enumerate((1, len(relevant), len(given), len(relevant & given))):
+            counts[at] += count
+    return TermScores(*counts)
+
+
+def _marked(keys: Sequence[Any], marks: Iterable[bool]) -> set[Any]:
+    return {key for key, mark in zip(keys, marks, strict=True) if mark}
