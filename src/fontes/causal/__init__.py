@@ -1,5 +1,6 @@
 """Narratives, their keyphrases, and the queries made of them."""
 
+from .filter import CausalFilter
 from .narratives import IRRELEVANT, relevant_part
 from .pairs import CausalPair, causal_pairs
 from .pairs_cues import CUES
@@ -10,6 +11,7 @@ __all__ = [
     "CUES",
     "IRRELEVANT",
     "META",
+    "CausalFilter",
     "CausalKeywords",
     "CausalPair",
     "Narrative",
