@@ -20,6 +20,7 @@ from ..text import Snippet, snippet
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
+    from ..evaluation.indexes import Tell
     from ..index import Index, Progress
 
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
@@ -133,6 +134,22 @@ def building(quiet: bool, noun: str = "document") -> Iterator[Building]:
         return
     with Bar(BarColumn(), TextColumn("{task.description}"), console=errors, transient=True) as bar:
         yield Building(bar, noun)
+
+
+@contextlib.contextmanager
+def told(quiet: bool) -> Iterator[tuple[Tell, Tell | None]]:
+    """What prints a line about a step to standard error; and, on a terminal, what shows in one line how far the step is."""
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    if quiet or not errors.is_terminal:
+        yield (lambda line: None) if quiet else (lambda line: print(line, file=sys.stderr, flush=True)), None
+        return
+    with errors.status("") as status:
+
+        def tell(line: str) -> None:
+            errors.print(line, markup=False)
+            status.update("")
+
+        yield tell, lambda line: status.update(Text(line))
 
 
 def _compiled_before() -> bool:

@@ -11,7 +11,7 @@ from ..core import Doc
 from .cache import digest
 
 if TYPE_CHECKING:
-    from ..index import Index
+    from ..index import Index, Progress
     from ..text import Analyzer
 
 Tell = Callable[[str], None]
@@ -25,11 +25,12 @@ def built_once(
     fields: Sequence[str],
     vectors: str | None,
     tell: Tell,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Index:
     """The index in `folder` of these documents by this analyzer, which is built where it is not there.
 
     `identity`, JSON values, says which documents they are, so that they need not be read to find their index; `tell` is called
-    with a line about what was done.
+    with a line about what was done, `progress` by `Index.build`.
     """
     from ..index import Index
     from ..text import Analyzer
@@ -41,6 +42,6 @@ def built_once(
         tell("index: as it was built before")
         return Index.open(path)
     folder.mkdir(parents=True, exist_ok=True)
-    index = Index.build(documents, path, analyzer=made, fields=tuple(fields), vectors=vectors)
+    index = Index.build(documents, path, analyzer=made, fields=tuple(fields), vectors=vectors, progress=progress)
     tell(f"index: {len(index):,} documents")
     return index

@@ -129,11 +129,18 @@ class Searches:
     are kept in the cache.
     """
 
-    def __init__(self, topics: Topics, cache: Cache | None, tell: Callable[[str], None] | None = None) -> None:
-        """`tell` is called with a line about each step before it is run."""
+    def __init__(
+        self,
+        topics: Topics,
+        cache: Cache | None,
+        tell: Callable[[str], None] | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> None:
+        """`tell` is called with a line about each step before it is run, `progress` by rerankers with a `Progress`."""
         self.topics = topics
         self.cache = cache
         self.tell = tell or (lambda line: None)
+        self.progress = progress
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def made(self, stage: Stage[Any, Any]) -> Made:
@@ -163,7 +170,8 @@ class Searches:
         last, seconds = self._with_parts_done(steps[-1], steps[:-1])
         self.tell(f"running {type(steps[-1]).__name__} on {len(self.topics):,} topics")
         start = time.perf_counter()
-        value = last(before.value)
+        rerank = getattr(last, "rerank", None)
+        value = rerank(before.value, self.progress) if rerank and self.progress else last(before.value)
         seconds += before.seconds + time.perf_counter() - start
         if isinstance(value, Run):
             described = {"system": " >> ".join(map(repr, steps)), "seconds": seconds}

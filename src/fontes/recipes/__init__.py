@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import ParameterError
-from .base import Recipe, Served
+from .base import Recipe
 from .cair2021 import Cair2021
 from .cast2021 import Cast2021
 from .cast2021_parts import CastPassages
 from .collection import Collection
+from .served import Served
 
 RECIPES: dict[str, type[Recipe]] = {cls.name: cls for cls in (Cair2021, Cast2021)}
 

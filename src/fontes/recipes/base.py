@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import time
 from abc import ABC, abstractmethod
@@ -13,17 +12,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
+from ..core.stage import require
 from ..data import read_qrels, read_topics, write_run
 from ..data.files import write
-from ..evaluation import Report, compare
+from ..evaluation import Measure, Report, compare, parse
 from ..evaluation.cache import Cache, digest, topic_facts
-from ..evaluation.experiment_lock import of_machine, of_versions
 from ..evaluation.indexes import Tell
 from ..evaluation.systems import Made, Searches
 from .collection import Collection
-
-SUMMARY = "recipe.json"
-FORMS = ("md", "json", "html")
+from .folder import SUMMARY, alone, is_inside, replacing
+from .served import FORMS, Served
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,16 @@ class Recipe(ABC):
     baseline: ClassVar[str | None] = None
     """The system that the others are tested against; None: all pairs are tested."""
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
-    """System, measure, value, as they were published, on the data they were published for."""
+    """System, measure, value, as they were published."""
+    published_on: ClassVar[str] = ""
+    """The topics and documents of the published values."""
 
     @abstractmethod
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        """The systems by name, each from topics to a run; a run's file is called by its name, folders included."""
+        """The systems by name, each from topics to a run; a run's file is called by its name, folders included.
+
+        Parameters and models are looked at first, and then indexes are built, so that what cannot be is found at once.
+        """
 
     def check(self, topics: Topics) -> None:  # noqa: B027  (most recipes need nothing of their topics)
         """Raises InputError where topics lack what the recipe needs."""
@@ -95,64 +98,76 @@ class Recipe(ABC):
         qrels: object = None,
         output: str | Path = "results",
         *,
-        measures: Iterable[str] | None = None,
+        measures: Iterable[str | Measure] | None = None,
         tell: Tell | None = None,
+        moving: Tell | None = None,
     ) -> Served:
         """Runs all systems, and with judgments measures and compares them.
 
         collection  the path of a corpus, an `Index`, a `Dataset`, or any documents
         topics      all that `Topics.of` accepts, or the path of a file
         qrels       all that `Qrels.of` accepts, or the path of a file; None: nothing is measured
-        output      a folder: runs/NAME.run, report.md, .json and .html with judgments, recipe.json, and, to be used again by
-                    the next run into it, indexes/ and cache/
+        output      a folder: runs/NAME.run; report.md, .json and .html with judgments; recipe.md, the parameters and what was
+                    published beside what was found; recipe.json, the same with versions and hashes of the data; and, to be
+                    used again by the next run into it, indexes/ and cache/
         measures    in place of those of the recipe
         tell        called with a line about each step
+        moving      called, again and again, with a line about how far a long step is; None: `tell` is, every ten seconds
 
-        What was found before a run was interrupted is found again. `recipe.json`, with parameters, versions, hashes of the data
-        and numbers, is written last: a folder that has it is complete. Raises InputError and ParameterError for what cannot be
-        used.
+        What was found before a run was interrupted is found again. Results are written when all is done, and replace earlier
+        ones; recipe.json is the last of them: a folder that has it is complete. Raises InputError and ParameterError for what
+        cannot be used.
         """
-        say = tell or (lambda line: None)
         start = time.perf_counter()
-        folder = _folder(Path(output))
         asked = read_topics(os.fspath(topics)) if isinstance(topics, (str, os.PathLike)) else Topics.of(topics)
         judged = _judgments(qrels)
-        if not asked:
-            raise InputError("there are no topics to run the recipe on")
-        self.check(asked)
-        (folder / SUMMARY).unlink(missing_ok=True)
-        given = Collection(collection, folder / "indexes", say)
-        made = self._made(given, asked, folder, say)
-        report = None
-        if judged is not None:
-            report = self._report(made, asked, judged, measures)
-            for form in FORMS:
-                report.save(folder / f"report.{form}")
-        runs = {name: m.run for name, m in made.items()}
-        served = Served(self, runs, report, folder, {name: m.seconds for name, m in made.items()})
-        summary = {**served.to_dict(), "documents": given.hash, "topics": _hash_of_topics(asked)}
-        write(folder / SUMMARY, [(json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode()])
-        say(f"{folder}: {SUMMARY}, {', '.join([f'report.{form}' for form in FORMS] if report else [])}".rstrip(", "))
-        say(f"{time.perf_counter() - start:.1f} s")
+        measured = [parse(measure) for measure in measures or self.measures]
+        self._check_topics(asked, judged)
+        folder = Path(output)
+        given = Collection(collection, folder / "indexes", tell, moving)
+        with alone(folder):
+            made = self._made(self.systems(given), asked, folder, given)
+            report = None if judged is None else self._report(made, asked, judged, measured)
+            data = {"documents": given.hash, "topics": digest([topic_facts(topic) for topic in asked.values()])}
+            runs = {name: m.run for name, m in made.items()}
+            served = Served(self, runs, report, folder, {name: m.seconds for name, m in made.items()}, data)
+            files = [*(f"runs/{name}.run" for name in runs), *(f"report.{form}" for form in FORMS if report), "recipe.md"]
+            with replacing(folder, files, served.to_dict()):
+                _write(served)
+        others = [file for file in files if not file.startswith("runs/")]
+        given.tell(
+            f"{folder}: {', '.join([*others, SUMMARY])}, runs of {len(runs)} systems; {time.perf_counter() - start:.1f} s"
+        )
         return served
 
-    def _made(self, collection: Collection, topics: Topics, folder: Path, say: Tell) -> dict[str, Made]:
+    def _check_topics(self, topics: Topics, qrels: Qrels | None) -> None:
+        if not topics:
+            raise InputError("there are no topics to run the recipe on")
+        if qrels is not None and not set(topics) & set(qrels):
+            first, judged = next(iter(topics)), next(iter(qrels))
+            raise InputError(f"no topic has judgments: the first topic is '{first}', the first of the qrels '{judged}'")
+        self.check(topics)
+
+    def _made(
+        self, systems: Mapping[str, Stage[Topics, Run]], topics: Topics, folder: Path, collection: Collection
+    ) -> dict[str, Made]:
+        for name, stage in systems.items():
+            require(stage, Topics, Run, f"system '{name}' of recipe {self.name}")
+            if not is_inside(f"{name}.run"):
+                raise ParameterError(f"recipe {self.name}: '{name}' cannot be the name of a system, which is that of a file")
         cache = Cache(folder / "cache")
-        searches = Searches(topics, cache, say)
+        searches = Searches(topics, cache, collection.tell, collection.tell.progress("reranking", "pairs"))
         made = {}
-        for name, stage in self.systems(collection).items():
+        for name, stage in systems.items():
             made[name] = searches.made(stage)
-            path = folder / "runs" / f"{name}.run"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_run(made[name].run, path, tag=name.rpartition("/")[2])
-            say(f"{path}: {made[name].run.rows:,} documents for {len(topics):,} topics{_cost(made[name], len(topics))}")
+            collection.tell(f"{name}: {made[name].run.rows:,} documents for {len(topics):,} topics{_cost(made[name])}")
         cache.trim()
         return made
 
-    def _report(self, made: dict[str, Made], topics: Topics, qrels: Qrels, measures: Iterable[str] | None) -> Report:
+    def _report(self, made: dict[str, Made], topics: Topics, qrels: Qrels, measures: list[Measure]) -> Report:
         compared = {name: m for name, m in made.items() if self.measured(name)}
         baseline = self.baseline if self.baseline in compared else None
-        return compare(compared, topics, qrels, list(measures or self.measures), baseline=baseline, cache=False)
+        return compare(compared, topics, qrels, measures, baseline=baseline, cache=False)
 
     def _parsed(self, name: str, text: str) -> Any:
         if name not in self.params():
@@ -177,81 +192,15 @@ class Recipe(ABC):
         return text
 
 
-@dataclass(frozen=True)
-class Served:
-    """What a recipe gave.
-
-    runs     by the name of the system
-    report   the systems that are measured, compared; None without judgments
-    folder   where all of it was written
-    seconds  by the name of the system: of all its steps together, searched now or earlier
-    """
-
-    recipe: Recipe
-    runs: Mapping[str, Run]
-    report: Report | None
-    folder: Path
-    seconds: Mapping[str, float | None]
-
-    def published(self) -> list[dict[str, Any]]:
-        """For each system and measure that was published: the value here, where it was measured, and the published one."""
-        rows = []
-        for system, values in self.recipe.published.items():
-            for measure, value in values.items():
-                known = self.report is not None and system in self.report.systems
-                known = known and any(str(m) == measure for m in self.report.measures)  # type: ignore[union-attr]
-                here = self.report.mean(system, measure) if known and self.report is not None else None
-                rows.append({"system": system, "measure": measure, "here": here, "published": value})
-        return rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it but the runs and the topics, as JSON values."""
-        return {
-            "recipe": self.recipe.name,
-            "source": self.recipe.source,
-            "parameters": {name: shown(value) for name, value in self.recipe.params().items()},
-            "systems": {
-                name: {
-                    "file": f"runs/{name}.run",
-                    "documents": run.rows,
-                    "stages": str(run.provenance.get("system", "")),
-                    "seconds": self.seconds[name],
-                    "measures": self._measures(name),
-                }
-                for name, run in self.runs.items()
-            },
-            "published": self.published(),
-            "versions": of_versions(),
-            "hardware": of_machine(),
-        }
-
-    def __str__(self) -> str:
-        parts = [] if self.report is None else [str(self.report)]
-        rows = [row for row in self.published() if row["here"] is not None]
-        if rows:
-            width = max(len(row["system"]) for row in rows)
-            lines = [f"{row['system']:<{width}}  {row['measure']:<8} {row['here']:.4f}  {row['published']:.4f}" for row in rows]
-            head = f"{'system':<{width}}  {'measure':<8} {'here':<6}  published (on other data)"
-            parts.append("\n".join([head, *lines]))
-        return "\n\n".join(parts) or f"{len(self.runs)} runs in {self.folder / 'runs'}"
-
-    def _measures(self, name: str) -> dict[str, float]:
-        if self.report is None or name not in self.report.systems:
-            return {}
-        return {str(measure): self.report.mean(name, measure) for measure in self.report.measures}
-
-
-def shown(value: Any) -> Any:
-    """A parameter as JSON: numbers and strings as they are, anything else as it prints."""
-    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
-
-
-def _folder(path: Path) -> Path:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be made a folder ({error.strerror or error}); give another one") from None
-    return path
+def _write(served: Served) -> None:
+    for name, run in served.runs.items():
+        path = served.folder / "runs" / f"{name}.run"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_run(run, path, tag=name.rpartition("/")[2])
+    if served.report is not None:
+        for form in FORMS:
+            served.report.save(served.folder / f"report.{form}")
+    write(served.folder / "recipe.md", [served.to_markdown().encode()])
 
 
 def _judgments(given: object) -> Qrels | None:
@@ -263,11 +212,7 @@ def _judgments(given: object) -> Qrels | None:
     return judged
 
 
-def _hash_of_topics(topics: Topics) -> str:
-    return digest([topic_facts(topic) for topic in topics.values()])
-
-
-def _cost(made: Made, topics: int) -> str:
+def _cost(made: Made) -> str:
     if made.cached:
         return ", found before"
-    return "" if made.seconds is None or not topics else f", {made.seconds / topics:.4f} s a topic"
+    return "" if made.seconds is None else f", {made.seconds:.2f} s"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from ..causal import CausalKeywords, Narrative, TitleAndNarrative, TopicRank
 from ..core import InputError, ParameterError, Run, Stage, Topics
 from ..fusion import fuse
+from ..lexical.weightings import BM25Weighting
+from ..text import Analyzer
 from .base import Recipe
 from .collection import Collection
 
@@ -25,10 +27,11 @@ class Cair2021(Recipe):
     Topics have a title, which is the event in question, and a narrative, which says what is relevant and what is not.
 
     Two indexes are made of the documents: vectors of an encoder in Annoy, ranked by cosine, and lemmas with BM25.
-    encoder        a sentence encoder: a name on the hub, a folder, or an encoder of Fontes
+    encoder        a sentence encoder: a name on the hub, a folder, or an encoder of Fontes whose vectors have length 1
     trees          Annoy's; None: exact search
     spacy          the spaCy model that finds lemmas, and the words that keyphrases are made of
-    analyzer       another analyzer than that model's lemmas; None: these
+    analyzer       another one for the lexical index; None: lower case, everything but letters and digits replaced by spaces,
+                   and then that model's lemmas
     variant        of BM25, as rank_bm25 has it
     k1, b          of BM25
 
@@ -39,16 +42,16 @@ class Cair2021(Recipe):
 
     Their documents are merged, and the best `depth` of them are the result.
     aggregate      "sum": of the scores as they are; "min-max": of scores from 0 to 1; "rrf": reciprocal ranks
-    after          a stage for the merged documents, such as `CausalFilter()` or `CausalEvidence(…)`; None: none
+    after          a stage for the merged documents, such as a reranker; None: none
 
     The four baselines are the title and the narrative in the lexical index, the title and both in the semantic one. Q3 alone is
-    there as well. The published figures are those of the 20 test topics of CAIR 2021 over 303,291 articles of The Telegraph.
+    there as well.
     """
 
     name = "cair2021"
     source = (
-        "A Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval. In: Working Notes of FIRE 2021, "
-        "track Causality-driven Adhoc Information Retrieval (CAIR)"
+        "D. Dalal, S. Dev Gupta and B. Binaei, A Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval, "
+        "Working Notes of FIRE 2021, CEUR-WS 3159; https://arxiv.org/abs/2503.01003"
     )
     measures = ("AP", "P@5", "nDCG@10", "R@100")
     baseline = "pipeline"
@@ -60,11 +63,12 @@ class Cair2021(Recipe):
         "title-semantic": {"AP": 0.1611, "P@5": 0.5000},
         "NITS (another team)": {"AP": 0.1063, "P@5": 0.4800},
     }
+    published_on = "the 20 test topics of CAIR 2021 and the 303,291 news articles of FIRE's English collection"
 
     encoder: str | Encoder = "sentence-transformers/msmarco-distilbert-base-v4"
     trees: int | None = 1000
     spacy: str = "en_core_web_sm"
-    analyzer: str | None = None
+    analyzer: str | Analyzer | None = None
     variant: str = "okapi"
     k1: float = 1.5
     b: float = 0.75
@@ -74,15 +78,14 @@ class Cair2021(Recipe):
     after: Stage[Run, Run] | None = None
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        self._check()
-        encoder = self._encoder()
-        index = collection.index(self.analyzer or f"spacy:{self.spacy}")
+        encoder, analyzer, topicrank = self._parts()
+        index = collection.index(analyzer)
         collection.encode(index, encoder)
 
         search = "flat" if self.trees is None else f"annoy:{self.trees}"
         semantic = index.dense(encoder, search=search, k=self.depth)
         lexical = index.bm25(variant=self.variant, k1=self.k1, b=self.b, k=self.depth)
-        keywords = CausalKeywords(self.topicrank or TopicRank(tagger=self.spacy))
+        keywords = CausalKeywords(topicrank)
 
         merged = self._merged(semantic, lexical, keywords >> lexical) % self.depth
         return {
@@ -97,8 +100,28 @@ class Cair2021(Recipe):
     def check(self, topics: Topics) -> None:
         lacking = [topic.id for topic in topics.values() if not topic.narrative.strip()]
         if lacking:
-            more = f" and {len(lacking) - 1} others" if len(lacking) > 1 else ""
-            raise InputError(f"recipe cair2021 needs topics with narratives; topic '{lacking[0]}'{more} has none")
+            more = f" and {len(lacking) - 1} others have" if len(lacking) > 1 else " has"
+            raise InputError(f"recipe cair2021 needs topics with narratives; topic '{lacking[0]}'{more} none")
+
+    def _parts(self) -> tuple[Encoder, Analyzer, TopicRank]:
+        """The encoder, the analyzer and TopicRank, all parameters looked at and all models loaded."""
+        from ..neural import SentenceEncoder
+
+        if self.aggregate not in AGGREGATES:
+            raise ParameterError(
+                f"recipe cair2021: there is no aggregate '{self.aggregate}'; there are {', '.join(AGGREGATES)}"
+            )
+        for name, number in (("depth", self.depth), ("trees", self.trees)):
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+                raise ParameterError(f"recipe cair2021: {name} must be a whole number from 1 up, not {number!r}")
+        BM25Weighting(self.variant, self.k1, self.b)
+        analyzer = Analyzer.of(self.analyzer or f"spacy-plain:{self.spacy}")
+        analyzer("a")
+        topicrank = self.topicrank or TopicRank(tagger=self.spacy)
+        topicrank.keyphrases("a")
+        encoder = SentenceEncoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
+        encoder.encode_queries(["a"])
+        return encoder, analyzer, topicrank
 
     def _merged(self, q1: Stage[Topics, Run], q2: Stage[Topics, Run], q3: Stage[Topics, Run]) -> Stage[Topics, Run]:
         if self.aggregate == "sum":
@@ -106,16 +129,3 @@ class Cair2021(Recipe):
         if self.aggregate == "min-max":
             return fuse(q1, q2, q3, method="combsum", normalize="min-max")
         return fuse(q1, q2, q3, method="rrf")
-
-    def _encoder(self) -> Encoder:
-        from ..neural import SentenceEncoder
-
-        return SentenceEncoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
-
-    def _check(self) -> None:
-        if self.aggregate not in AGGREGATES:
-            raise ParameterError(
-                f"recipe cair2021: there is no aggregate '{self.aggregate}'; there are {', '.join(AGGREGATES)}"
-            )
-        if self.depth < 1:
-            raise ParameterError(f"recipe cair2021: depth must be a whole number from 1 up, not {self.depth!r}")

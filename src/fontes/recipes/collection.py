@@ -6,38 +6,47 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core import Doc, InputError
 from ..data import Dataset, docs as as_docs, read_corpus
+from ..data.files import STANDARD
 from ..evaluation.hashes import hash_of, hash_of_dataset, hash_of_docs
 from ..evaluation.indexes import Tell, built_once
-from ..index import Index
+from ..index import Index, Progress
+from .telling import Teller
 
 if TYPE_CHECKING:
     from ..neural import Encoder
     from ..text import Analyzer
 
 AT_ONCE = 1000  # documents read from an index
-TOLD = 10.0  # seconds between two lines about the progress of an encoding
 
 
 class Collection:
-    """Documents, from a path, an `Index`, a `Dataset` or any iterable, and a folder for the indexes made of them."""
+    """Documents, from a path, an `Index`, a `Dataset` or any iterable, and a folder for the indexes made of them.
 
-    def __init__(self, documents: object, folder: Path, tell: Tell | None = None) -> None:
-        """`tell` is called with a line about each step. Raises InputError for what are no documents."""
+    tell   may be called with a line about a step
+    """
+
+    def __init__(self, documents: object, folder: Path, tell: Tell | None = None, moving: Tell | None = None) -> None:
+        """`tell` is called with a line about each step, `moving` with how far a long one is; without it, `tell` is.
+
+        Raises InputError for what are no documents.
+        """
+        self._path: Path | None = None
         if isinstance(documents, (str, os.PathLike)):
-            path = Path(documents)
-            documents = Index.open(path) if (path / "manifest.json").is_file() else read_corpus(path)
-            self._path: Path | None = path
-        else:
-            self._path = None
+            if os.fspath(documents) == STANDARD:
+                raise InputError(
+                    "a recipe reads its documents more than once, so not from standard input; write them to a file"
+                )
+            self._path = Path(documents)
+            documents = Index.open(self._path) if (self._path / "manifest.json").is_file() else read_corpus(self._path)
         if not isinstance(documents, (Index, Dataset, Iterable)):
             raise InputError(f"documents cannot be read from {type(documents).__name__}; give a path, an index or documents")
         self._given = documents if isinstance(documents, (Index, Dataset)) or self._path else list(as_docs(documents))
         self.folder = folder
-        self.tell = tell or (lambda line: None)
+        self.tell = Teller(tell, moving)
 
     @property
     def documents(self) -> Iterable[Doc]:
@@ -63,19 +72,21 @@ class Collection:
         self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
     ) -> Index:
         """The index of the documents by this analyzer, built once; see `Index.build`."""
-        return built_once(self.folder, self.documents, [self.hash], analyzer, fields, vectors, self.tell)
+        progress = self.tell.progress("indexing")
+        return built_once(self.folder, self.documents, [self.hash], analyzer, fields, vectors, self.tell, progress)
 
     def encode(self, index: Index, encoder: Encoder) -> None:
         """Stores the documents' vectors by `encoder` with the index, where they are not there."""
-        last = 0.0
+        shown = self.tell.progress("encoding")
+        last: Progress | None = None
 
-        def told(progress: Any) -> None:
+        def told(progress: Progress) -> None:
             nonlocal last
-            if progress.seconds - last >= TOLD:
-                last = progress.seconds
-                self.tell(f"encoding: {progress.documents:,} documents, {progress.rate:.0f} a second")
+            last = progress
+            shown(progress)
 
         index.encode(encoder, progress=told)
+        self.tell(f"vectors: {last.documents:,} documents" if last else "vectors: as they were made before")
 
 
 class _Documents:

@@ -34,7 +34,7 @@ def list_(json: Json = False) -> None:
 def show(name: Name, json: Json = False) -> None:
     """What a recipe does, its parameters and what was published about it."""
     from ...recipes import recipe
-    from ...recipes.base import shown
+    from ...recipes.served import shown
     from ..output import console, print_json
 
     made = recipe(name)
@@ -74,26 +74,24 @@ def run(
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
     from ...recipes import recipe
     from ..inputs import collection_of, qrels_of, topics_of
-    from ..output import print_json
+    from ..output import print_json, told
     from .compare import COMMA
 
     made = recipe(name).set(settings or [])
-    served = made.run(
-        collection_of(collection),
-        topics_of(topics),
-        None if qrels is None else qrels_of(qrels),
-        output,
-        measures=None if measures is None else [m for m in COMMA.split(measures) if m.strip()],
-        tell=None if json else _tell,
-    )
+    with told(json) as (tell, moving):
+        served = made.run(
+            collection_of(collection),
+            topics_of(topics),
+            None if qrels is None else qrels_of(qrels),
+            output,
+            measures=None if measures is None else [m for m in COMMA.split(measures) if m.strip()],
+            tell=tell,
+            moving=moving,
+        )
     if json:
         print_json(served.to_dict())
     else:
         sys.stdout.write(f"{served}\n")
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _first_line(recipe: Any) -> str:

@@ -1,0 +1,149 @@
+"""`Served`: what a recipe gave, with what was published beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core import Run
+from ..evaluation import Report
+from ..evaluation.experiment_lock import of_machine, of_versions
+
+if TYPE_CHECKING:
+    from .base import Recipe
+
+FORMS = ("md", "json", "html")  # of the report
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a recipe gave.
+
+    runs     by the name of the system
+    report   the systems that are measured, compared; None without judgments
+    folder   where all of it was written
+    seconds  by the name of the system: of all its steps together, those that it shares with others and the loading of models
+             included; of a step whose result was found in the folder, what it took when it was run
+    data     hashes of documents and topics
+    """
+
+    recipe: Recipe
+    runs: Mapping[str, Run]
+    report: Report | None
+    folder: Path
+    seconds: Mapping[str, float | None]
+    data: Mapping[str, str]
+
+    def published(self) -> list[dict[str, Any]]:
+        """For each system and measure that was published: the value here, where it was measured, and the published one."""
+        return [
+            {"system": system, "measure": measure, "here": self._measures(system).get(measure), "published": value}
+            for system, values in self.recipe.published.items()
+            for measure, value in values.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it but the runs and the topics, as JSON values."""
+        return {
+            "recipe": self.recipe.name,
+            "source": self.recipe.source,
+            "parameters": {name: shown(value) for name, value in self.recipe.params().items()},
+            "systems": {
+                name: {
+                    "file": f"runs/{name}.run",
+                    "documents": run.rows,
+                    "stages": str(run.provenance.get("system", "")),
+                    "seconds": self.seconds[name],
+                    "measures": self._measures(name),
+                }
+                for name, run in self.runs.items()
+            },
+            "published": self.published(),
+            "published_on": self.recipe.published_on,
+            "data": dict(self.data),
+            "versions": of_versions(),
+            "hardware": of_machine(),
+        }
+
+    def to_markdown(self) -> str:
+        """A page: the parameters, the systems with seconds, and the published figures beside those found here."""
+        recipe = self.recipe
+        parts = [f"# {recipe.name}", str(type(recipe).__doc__).partition("\n")[0], f"Source: {recipe.source}"]
+        if recipe.published:
+            on = f" They were measured on {recipe.published_on}." if recipe.published_on else ""
+            parts += [
+                "## Published and here",
+                f"Published figures are of other documents and topics, unless these are the same.{on}",
+                _table(*self._beside()),
+            ]
+        parts += [
+            "## Systems",
+            "Seconds are of all steps of a system, those that it shares with others and the loading of models included."
+            + (" Tests and intervals are in report.md and report.html." if self.report else ""),
+            _table(["system", "run", "documents", "seconds"], self._systems()),
+            "## Parameters",
+            _table(["parameter", "here", "published"], self._parameters()),
+        ]
+        return "\n\n".join(parts) + "\n"
+
+    def __str__(self) -> str:
+        if self.report is None:
+            return f"{len(self.runs)} runs in {self.folder / 'runs'}"
+        parts = [str(self.report)]
+        if any(row["here"] is not None for row in self.published()):
+            names, rows = self._beside()
+            widths = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
+            lines = [
+                "  ".join(
+                    cell.ljust(w) if not i else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+                )
+                for row in [names, *rows]
+            ]
+            on = f" on {self.recipe.published_on}" if self.recipe.published_on else ""
+            parts.append("\n".join([f"Published{on}:", "", *lines]))
+        return "\n\n".join(parts)
+
+    def _beside(self) -> tuple[list[str], list[list[str]]]:
+        """The header and the rows of a table of systems with each published measure, here and published."""
+        published = self.recipe.published
+        measures = list(dict.fromkeys(measure for values in published.values() for measure in values))
+        names = list(dict.fromkeys([*published, *(name for name in self.runs if self._measures(name))]))
+        header = ["system", *(text for m in measures for text in (f"{m} here", "published"))]
+        rows = [
+            [name, *(_number(v.get(m)) for m in measures for v in (self._measures(name), published.get(name, {})))]
+            for name in names
+        ]
+        return header, rows
+
+    def _systems(self) -> list[list[str]]:
+        seconds = {name: "" if value is None else f"{value:.2f}" for name, value in self.seconds.items()}
+        return [[name, f"runs/{name}.run", f"{run.rows:,}", seconds[name]] for name, run in self.runs.items()]
+
+    def _parameters(self) -> list[list[str]]:
+        rows = []
+        for field in fields(self.recipe):
+            here = str(shown(getattr(self.recipe, field.name)))
+            default = "" if field.default is MISSING else str(shown(field.default))
+            rows.append([field.name, here if here == default else f"**{here}**", default])
+        return rows
+
+    def _measures(self, name: str) -> dict[str, float]:
+        if self.report is None or name not in self.report.systems:
+            return {}
+        return {str(measure): self.report.mean(name, measure) for measure in self.report.measures}
+
+
+def shown(value: Any) -> Any:
+    """A parameter as JSON: numbers and strings as they are, anything else as it prints."""
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
