@@ -221,7 +221,7 @@ def test_it_says_what_it_is(conversation: Conversation) -> None:
 
 
 def rewriters(index: ft.Index) -> list[Stage[Topics, Topics]]:
-    return [ft.Raw(), ft.LastTurns(3), ft.LastTurns(1, first=True), ft.WeightedTurns(index), ft.HQE(index, tagger=None)]
+    return [ft.Raw(), ft.LastTurns(3), ft.LastTurns(1, first=True), ft.WeightedTurns(index), ft.HQE(index, tagger="none")]
 
 
 def test_sixty_turns_are_taken_and_come_back(index: ft.Index, tmp_path: Path) -> None:

@@ -11,7 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ..core.errors import FontesError, ParameterError
-from .commands import compare, encode, experiment, fuse, keyphrases, late, plot, recipe, rerank, rewrite, split, train, tune
+from .commands import (
+    chat,
+    compare,
+    encode,
+    experiment,
+    fuse,
+    keyphrases,
+    late,
+    plot,
+    recipe,
+    rerank,
+    rewrite,
+    split,
+    train,
+    tune,
+)
 from .commands.encode import DENSE, dense_of
 
 if TYPE_CHECKING:
@@ -55,6 +70,7 @@ app.add_typer(encode.commands)
 app.add_typer(rerank.commands)
 app.add_typer(train.commands)
 app.add_typer(rewrite.commands)
+app.add_typer(chat.commands)
 app.add_typer(recipe.commands)
 
 

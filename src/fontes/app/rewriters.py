@@ -1,0 +1,75 @@
+"""Rewriters by name, with the options that each has on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ..core import Stage, Topics
+    from ..index import Index
+
+# name to class, and to the options that it has, as parameters of the class
+REWRITERS: dict[str, tuple[str, dict[str, str]]] = {
+    "raw": ("Raw", {}),
+    "manual": ("Manual", {"missing": "missing"}),
+    "automatic": ("Automatic", {"missing": "missing"}),
+    "last-turns": ("LastTurns", {"k": "k", "first": "first"}),
+    "weighted-turns": ("WeightedTurns", {"index": "index", "k": "k"}),
+    "hqe": ("HQE", {"index": "index", "tagger": "tagger"}),
+    "canard": ("CanardT5", {"model": "name_or_path"}),
+    "quretec": ("QuReTeC", {"model": "model"}),
+}
+NEEDED = {"weighted-turns": "index", "hqe": "index", "quretec": "model"}
+CARRIED = ("manual", "automatic")  # rewrites that a file has, and a conversation at the terminal has not
+AFTER_COLON = {"last-turns": "k", "weighted-turns": "k", "hqe": "tagger", "canard": "model", "quretec": "model"}
+
+
+def rewriter(name: str, options: Mapping[str, Any]) -> Stage[Topics, Topics]:
+    """The rewriter of this name; `options` are those that were given, by their names on the command line.
+
+    Raises ParameterError for a name that does not exist, an option of another rewriter, and where one is lacking.
+    """
+    from .. import rewrite
+
+    if name not in REWRITERS:
+        raise ParameterError(f"there is no rewriter '{name}'; there are {', '.join(REWRITERS)}")
+    kind, known = REWRITERS[name]
+    for option in options:
+        if option not in known:
+            owners = [other for other, (_, its) in REWRITERS.items() if option in its]
+            raise ParameterError(f"{'-k' if option == 'k' else f'--{option}'} is of {' and '.join(owners)}, not of {name}")
+    needed = NEEDED.get(name)
+    if needed and needed not in options:
+        raise ParameterError(f"{name} needs --{needed}")
+    parameters = {known[option]: value for option, value in options.items()}
+    if isinstance(parameters.get("index"), str):
+        from ..index import Index
+
+        parameters["index"] = Index.open(parameters["index"])
+    stage: Stage[Topics, Topics] = getattr(rewrite, kind)(**parameters)
+    return stage
+
+
+def rewriter_of(written: str, index: Index) -> Stage[Topics, Topics]:
+    """The rewriter of a conversation with an index: a name, or a name and its first option, such as "last-turns:2".
+
+    Raises ParameterError for what is no such rewriter.
+    """
+    name, colon, value = written.partition(":")
+    names = [known for known in REWRITERS if known not in CARRIED]
+    if name not in names:
+        raise ParameterError(f"there is no rewriter '{name}' for a conversation; there are {', '.join(names)}")
+    options: dict[str, Any] = {"index": index} if "index" in REWRITERS[name][1] else {}
+    option = AFTER_COLON.get(name)
+    if colon and option is None:
+        raise ParameterError(f"{name} takes nothing after a colon, but got '{value}'")
+    if option == "k" and colon and not value.isdecimal():
+        raise ParameterError(f"{name}:{value}: how many earlier turns? A whole number is wanted, such as {name}:2")
+    if option == "model" and not value and NEEDED.get(name) == "model":
+        raise ParameterError(f"{name} needs its model: {name}:FOLDER")
+    if colon and option is not None:
+        options[option] = int(value) if option == "k" else value
+    return rewriter(name, options)
