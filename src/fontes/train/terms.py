@@ -173,20 +173,29 @@ def train_terms(
             trained=len(learned),
             held=len(held),
             steps=len(losses),
-            epochs=round(len(losses) * settings.batch / len(examples), 3),
+            epochs=round(len(losses) / math.ceil(len(examples) / settings.batch), 3),
             seconds=round(time.perf_counter() - start, 1),
             losses=_tenths(losses),
             threshold=threshold,
             scores=scores,
         )
         (made / CARD).write_text(json.dumps(training.to_dict(), indent=2) + "\n", encoding="utf-8")
-        made.chmod(0o755)
-        if target.exists():
-            shutil.rmtree(target)
-        made.rename(target)
+        _put(made, target)
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return training
+
+
+def _put(made: Path, target: Path) -> None:
+    """Moves a folder that is complete to its place; one that is there goes last."""
+    made.chmod(0o755)
+    for path in made.iterdir():
+        path.chmod(0o644)  # safetensors writes for the owner alone
+    old = made.with_suffix(".old")
+    if target.exists():
+        target.rename(old)
+    made.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _parts(topics: Topics, settings: TermSettings) -> tuple[list[Topic], list[Topic]]:
@@ -254,10 +263,10 @@ class _Trainer:
         for batch in _batches(examples, settings):
             passed = time.perf_counter() - begun
             part = max(len(losses) / steps, passed / (60 * settings.minutes) if settings.minutes else 0.0)
-            if part >= 1:
+            if losses and part >= 1:
                 break
             for group in optimizer.param_groups:
-                group["lr"] = settings.lr * min((part + 1 / steps) / WARM_UP, (1 - part) / (1 - WARM_UP), 1.0)
+                group["lr"] = settings.lr * max(0.0, min((part + 1 / steps) / WARM_UP, (1 - part) / (1 - WARM_UP), 1.0))
             losses.append(self._step(batch, optimizer, weights))
             if progress is not None and time.perf_counter() - told > 1:
                 told = time.perf_counter()
