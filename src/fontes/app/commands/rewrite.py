@@ -1,0 +1,59 @@
+"""`fontes rewrite`: the turns of conversations so that each stands by itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+commands = typer.Typer()
+
+
+@commands.command()
+def rewrite(
+    topics: Annotated[
+        str, typer.Argument(help="A file of topics with turns, sample:harbour/conversations, or -.", show_default=False)
+    ],
+    with_: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            help="raw, manual, automatic, last-turns, weighted-turns, hqe, canard or quretec.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[str, typer.Option("-o", "--output", help="Where the topics go, as JSON lines.")] = "-",
+    format: Annotated[str | None, typer.Option(help="The format of the input; default: detected.", show_default=False)] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(help="manual, automatic: raw takes the raw utterance where there is no rewrite.", show_default="error"),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k", help="last-turns, weighted-turns: how many earlier turns.", min=0, show_default="3; weighted-turns 1"
+        ),
+    ] = None,
+    first: Annotated[bool, typer.Option("--first", help="last-turns: the first turn as well.")] = False,
+    index: Annotated[
+        str | None, typer.Option(help="weighted-turns, hqe: the index that is searched.", show_default=False)
+    ] = None,
+    tagger: Annotated[
+        str | None, typer.Option(help="hqe: a spaCy model, or none: any word.", show_default="en_core_web_sm")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="canard, quretec: a folder, or a name on the Hugging Face hub.",
+            show_default="canard: castorini/t5-base-canard",
+        ),
+    ] = None,
+) -> None:
+    """Rewrite the turns of conversations so that each can be searched by itself."""
+    from ...data import write_topics
+    from ..inputs import topics_of
+    from ..rewriters import rewriter
+
+    given = {"missing": missing, "k": k, "first": first or None, "index": index, "tagger": tagger, "model": model}
+    stage = rewriter(with_, {name: value for name, value in given.items() if value is not None})
+    write_topics(stage(topics_of(topics, format)), output)
