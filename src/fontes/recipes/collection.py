@@ -71,9 +71,12 @@ class Collection:
     def index(
         self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
     ) -> Index:
-        """The index of the documents by this analyzer, built once; see `Index.build`."""
+        """The index of the documents by this analyzer, built once; see `Index.build`. Raises InputError without documents."""
         progress = self.tell.progress("indexing")
-        return built_once(self.folder, self.documents, [self.hash], analyzer, fields, vectors, self.tell, progress)
+        index = built_once(self.folder, self.documents, [self.hash], analyzer, fields, vectors, self.tell, progress)
+        if not len(index):
+            raise InputError("there are no documents to run the recipe on")
+        return index
 
     def encode(self, index: Index, encoder: Encoder) -> None:
         """Stores the documents' vectors by `encoder` with the index, where they are not there."""
