@@ -27,7 +27,8 @@ class Cair2021(Recipe):
     Topics have a title, which is the event in question, and a narrative, which says what is relevant and what is not.
 
     Two indexes are made of the documents: vectors of an encoder in Annoy, ranked by cosine, and lemmas with BM25.
-    encoder        a sentence encoder: a name on the hub or a folder, run in float32; or an encoder of Fontes with vectors of length 1
+    encoder        a sentence encoder: a name on the hub or a folder, which is run in float32, or an encoder of Fontes that
+                   makes vectors of length 1
     trees          Annoy's; None: exact search
     spacy          the spaCy model that finds lemmas, and the words that keyphrases are made of
     analyzer       another one for the lexical index; None: lower case, everything but letters and digits replaced by spaces,
