@@ -229,7 +229,8 @@ def test_duplicates_leave_one_of_their_group(tmp_path: Path) -> None:
 
 
 def test_every_part_can_be_replaced(tmp_path: Path) -> None:
-    found = served(tmp_path, automatic=ft.LastTurns(2), manual="raw", passages=ft.Passages(words=4, separator="#"), keep=5)
+    windows = ft.Passages(words=4, separator="#")
+    found = served(tmp_path, automatic=ft.LastTurns(2), manual="raw", passages=windows, keep=5)
     run = found.runs[AUTOMATIC]
     assert run.topics["1_3"].text == "What is a geyser? Why do they erupt? And after a storm?"
     assert found.runs[MANUAL].topics["1_3"].text == "And after a storm?"
@@ -248,6 +249,22 @@ def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Pa
     assert not (tmp_path / "out" / "indexes").exists()
     with pytest.raises(ft.ParameterError, match="automatic and manual are both none"):
         ft.recipe("cast2021", automatic=None, manual=None).run(DOCS, lacking, None, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"depth": 0}, "depth must be a whole number from 1 up, not 0"),
+        ({"keep": 0}, "keep must be a whole number from 1 up, not 0"),
+        ({"documents": True}, "documents must be a whole number from 1 up, not True"),
+        ({"k1": -1.0}, "k1 must be 0 or more"),
+        ({"passages": "sentences"}, "no way to find sentences is called 'sentences'; there are nupunkt and spacy:MODEL"),
+    ],
+)
+def test_parameters_are_looked_at_before_anything_is_built(tmp_path: Path, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ft.ParameterError, match=message):
+        served(tmp_path, **parameters)
+    assert not (tmp_path / "out" / "indexes").exists()
 
 
 def test_settings_are_given_as_text() -> None:
@@ -286,11 +303,11 @@ def test_passages_are_read_again_by_a_t5(tmp_path: Path, t5: Path) -> None:
 def test_what_is_read_by_the_t5_can_be_bounded_and_is_told(tmp_path: Path, t5: Path) -> None:
     lines: list[str] = []
     recipe = ft.recipe("cast2021", passages="nupunkt", reranker=str(t5), depth=2, automatic=None)
-    found = recipe.run(DOCS, TOPICS, None, tmp_path / "out", tell=lines.append)
+    found = recipe.run(DOCS, TOPICS, None, tmp_path / "out", moving=lines.append)
     sizes = [len(ranking) for ranking in served(tmp_path).runs[MANUAL].values()]
     assert max(sizes) > 2
     assert [len(ranking) for ranking in found.runs[MANUAL].values()] == [min(size, 2) for size in sizes]
-    assert f"{sum(min(size, 2) for size in sizes)} passages to rerank" in lines
+    assert any(line.startswith(f"reranking: {sum(min(size, 2) for size in sizes)} pairs") for line in lines)
     assert found.report is None
 
 
@@ -309,3 +326,8 @@ def test_the_published_models_are_named_where_they_are_not_here(tmp_path: Path, 
         recipe.run(DOCS, TOPICS, None, tmp_path / "out")
     with pytest.raises(ft.InputError, match="castorini/t5-base-canard is not on this machine"):
         recipe.with_(automatic="castorini/t5-base-canard", reranker=None).run(DOCS, TOPICS, None, tmp_path / "out")
+    with pytest.raises(ft.InputError, match="no-such-model"):
+        recipe.with_(reranker="cross-encoder:no-such-model").run(DOCS, TOPICS, None, tmp_path / "out")
+    with pytest.raises(ft.InputError, match=r"none\.txt"):
+        recipe.with_(duplicates="none.txt", reranker=None).run(DOCS, TOPICS, None, tmp_path / "out")
+    assert not (tmp_path / "out" / "indexes").exists()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
-from ..core import InputError, ParameterError, Run, Stage, Topics
+from ..core import Doc, InputError, ParameterError, Run, Stage, Topics
 from ..data import Deduplicate, read_duplicates
-from ..rewrite import Automatic, Manual, Raw
+from ..lexical.weightings import BM25Weighting
+from ..rewrite import Automatic, CanardT5, Manual, Raw
 from ..text import Passages, to_documents
 from .base import Recipe
-from .cast2021_parts import CastPassages, FirstPassages, Reranking
+from .cast2021_parts import CastPassages, FirstPassages, check_whole
 from .collection import Collection
 
 REWRITERS: dict[str, Stage[Topics, Topics]] = {"automatic": Automatic(), "manual": Manual(), "raw": Raw()}
@@ -43,8 +45,8 @@ class Cast2021(Recipe):
     depth          how many passages of a turn at most, those of its best documents; None: all
     keep           how many passages of a turn are in the runs
 
-    The published figures are those of the organisers' automatic run on the whole collection (MS MARCO's documents, KILT's
-    Wikipedia, The Washington Post), in the overview of CAsT 2021 as Łajewska and Balog (ECIR 2023) cite it.
+    The published figures are those of the organisers' automatic run in the overview of CAsT 2021, as Łajewska and Balog (ECIR
+    2023) cite them.
     """
 
     name = "cast2021"
@@ -63,6 +65,7 @@ class Cast2021(Recipe):
             "RR(rel=2)@500": 0.607,
         }
     }
+    published_on = "the 158 judged turns of CAsT 2021 and the documents of MS MARCO, KILT's Wikipedia and The Washington Post"
 
     automatic: str | Stage[Topics, Topics] | None = "automatic"
     manual: str | Stage[Topics, Topics] | None = "manual"
@@ -77,22 +80,23 @@ class Cast2021(Recipe):
     keep: int = 1000
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
+        rewriters, duplicates, passages, reranker = self._parts(collection.folder)
         index = collection.index(self.analyzer)
-        documents = index.bm25(k1=self.k1, b=self.b, k=self.documents)
-        ranked: Stage[Topics, Run] = self._without_duplicates(documents) >> self._passages()
+
+        ranked: Stage[Topics, Run] = index.bm25(k1=self.k1, b=self.b, k=self.documents)
+        for stage in duplicates:
+            ranked = ranked >> stage
+        ranked = ranked >> passages
         if self.depth is not None:
             ranked = ranked >> FirstPassages(self.depth)
-        if self.reranker is not None:
-            ranked = ranked >> self._reranker(collection)
+        if reranker is not None:
+            ranked = ranked >> reranker
 
         systems = {}
-        for kind, rewriter in (("automatic", self.automatic), ("manual", self.manual)):
-            if rewriter is not None:
-                name = f"org_{kind}_results_{self.documents}.v1.0"
-                systems[name] = _rewriter(rewriter) >> ranked % self.keep
-                systems[f"document_runs/{name}"] = systems[name] >> to_documents("max")
-        if not systems:
-            raise ParameterError("recipe cast2021: automatic and manual are both none, which leaves no run to make")
+        for kind, rewriter in rewriters.items():
+            name = f"org_{kind}_results_{self.documents}.v1.0"
+            systems[name] = rewriter >> ranked % self.keep
+            systems[f"document_runs/{name}"] = systems[name] >> to_documents("max")
         return systems
 
     def measured(self, system: str) -> bool:
@@ -110,35 +114,45 @@ class Cast2021(Recipe):
                     f"{kind}=castorini/t5-base-canard has a model rewrite it, {kind}=none leaves these runs out"
                 )
 
-    def _without_duplicates(self, documents: Stage[Topics, Run]) -> Stage[Topics, Run]:
+    def _parts(
+        self, folder: Path
+    ) -> tuple[dict[str, Stage[Topics, Topics]], list[Deduplicate], Stage[Run, Run], Stage[Run, Run] | None]:
+        """Rewriters, lists of duplicates, passages and reranker, all parameters looked at and all models found."""
+        for name in ("documents", "keep", *(["depth"] if self.depth is not None else [])):
+            check_whole(name, getattr(self, name))
+        BM25Weighting("lucene", self.k1, self.b)
+        given = {"automatic": self.automatic, "manual": self.manual}
+        rewriters = {kind: _rewriter(rewriter) for kind, rewriter in given.items() if rewriter is not None}
+        if not rewriters:
+            raise ParameterError("recipe cast2021: automatic and manual are both none, which leaves no run to make")
+        duplicates = []
         for listed in self.duplicates.split(",") if self.duplicates else ():
             prefix, _, path = listed.strip().rpartition("=")
-            documents = documents >> Deduplicate(read_duplicates(path, prefix))
-        return documents
+            duplicates.append(Deduplicate(read_duplicates(path, prefix)))
+        passages = self._passages()
+        if isinstance(passages, Passages):
+            passages.of(Doc("", ""))
+        reranker = self._reranker(folder)
+        for model in (*rewriters.values(), reranker):
+            getattr(model, "fingerprint", None)  # raises where the model is not there
+        return rewriters, duplicates, passages, reranker
 
     def _passages(self) -> Stage[Run, Run]:
         if isinstance(self.passages, Stage):
             return self.passages
         return Passages(separator="-") if self.passages == "words" else CastPassages(sentences=self.passages)
 
-    def _reranker(self, collection: Collection) -> Stage[Run, Run]:
-        from ..neural import CrossEncoder, MonoT5, Reranker
+    def _reranker(self, folder: Path) -> Stage[Run, Run] | None:
+        from ..neural import CrossEncoder, MonoT5
 
-        reranker = self.reranker
-        if isinstance(reranker, str):
-            model = reranker.removeprefix("cross-encoder:")
-            # Kept on disk, so that a run that was interrupted goes on where it was.
-            cache = collection.folder / "scores.sqlite"
-            reranker = MonoT5(model, cache=cache) if model == reranker else CrossEncoder(model, cache=cache)
-        assert reranker is not None
-        return Reranking(reranker, collection.tell) if isinstance(reranker, Reranker) else reranker
+        if not isinstance(self.reranker, str):
+            return self.reranker
+        model = self.reranker.removeprefix("cross-encoder:")
+        cache = folder / "scores.sqlite"  # so that a run that was interrupted goes on where it was
+        return MonoT5(model, cache=cache) if model == self.reranker else CrossEncoder(model, cache=cache)
 
 
 def _rewriter(given: str | Stage[Topics, Topics]) -> Stage[Topics, Topics]:
     if isinstance(given, Stage):
         return given
-    if given in REWRITERS:
-        return REWRITERS[given]
-    from ..rewrite import CanardT5
-
-    return CanardT5(given)
+    return REWRITERS[given] if given in REWRITERS else CanardT5(given)

@@ -1,12 +1,12 @@
-"""What the recipe of CAsT 2021 has of its own: its passages, a bound on them, and reranking that says how far it is."""
+"""What the recipe of CAsT 2021 has of its own: its passages, and a bound on them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,7 @@ from ..core import ParameterError, Run, Stage
 from ..text.passages import SEPARATOR, PassageDocuments, Passages, check_separator, split_id
 from ..text.sentences import Spans, sentences
 
-if TYPE_CHECKING:
-    from ..evaluation.indexes import Tell
-    from ..neural import Reranker
-
 FILLED = 0.67  # of the greatest length, with which a passage ends
-TOLD = 10.0  # seconds between two lines about the progress
 WORD = re.compile(r"\w+")
 
 
@@ -87,35 +82,6 @@ class FirstPassages(Stage[Run, Run]):
             documents=given.documents,
             provenance=given.provenance,
         )
-
-
-@dataclass(frozen=True, repr=False)
-class Reranking(Stage[Run, Run]):
-    """A reranker that says how far it is."""
-
-    takes = Run
-    gives = Run
-    reranker: Reranker
-    tell: Tell = field(compare=False)
-
-    def apply(self, given: Run) -> Run:
-        self.tell(f"{given.rows:,} passages to rerank")
-        last = 0.0
-
-        def told(progress: Any) -> None:
-            nonlocal last
-            if progress.seconds - last >= TOLD:
-                last = progress.seconds
-                left = f", {progress.seconds_left / 60:.0f} min left" if progress.seconds_left else ""
-                self.tell(f"reranking: {progress.documents:,} passages, {progress.rate:.0f} a second{left}")
-
-        return self.reranker.rerank(given, told)
-
-    def key(self) -> str | None:
-        return self.reranker.key()
-
-    def __repr__(self) -> str:
-        return repr(self.reranker)
 
 
 def check_whole(name: str, value: Any) -> int:
