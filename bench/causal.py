@@ -139,7 +139,7 @@ def _with_narratives(
 
 def searched(case: Case, folder: Path, trees: int | None) -> tuple[Runs, Runs]:
     """The runs of the recipe without its sum, and those of other queries out of the narrative."""
-    encoder = ft.SentenceEncoder(str(get_model_path()))
+    encoder = ft.SentenceEncoder(str(get_model_path()), precision="float32")
     depth = DEPTH + (1 if case.hidden else 0)
     made = replace(Cair2021(), encoder=encoder, trees=trees, depth=depth).build(case.corpus, folder)
     lexical = made["title-bm25"]
@@ -184,6 +184,11 @@ def families(runs: Runs, others: Runs) -> dict[str, Runs]:
     rrf = merged(q1, q2, q3, how="rrf")
     return {
         "Pipeline and baselines": {"pipeline": pipeline, **{name: runs[name] for name in BASELINES}},
+        "Merged by RRF, and baselines": {
+            "RRF": rrf,
+            "RRF, Q1 of title and narrative": merged(runs["title-narrative-semantic"], q2, q3, how="rrf"),
+            **{name: runs[name] for name in BASELINES},
+        },
         "How the lists are merged": {
             "sum of scores": pipeline,
             **{name: merged(q1, q2, q3, how=how) for name, how in (("min-max", "min-max"), ("z", "z"), ("RRF", "rrf"))},
