@@ -16,6 +16,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,15 @@ def rewriters(index: Index, models: Mapping[str, Rewriter]) -> dict[str, Rewrite
 def read(data: Path, name: str, first: int | None) -> Topics:
     path = data / SETS[name]
     topics = read_canard(path) if "canard" in SETS[name] else ft.read_topics(path)
+    automatic = path.parent / "queries_automatic.jsonl"
+    if automatic.exists():  # the tree of 2022 has none
+        rewrites = ft.read_topics(automatic)
+        topics = Topics(with_automatic(topic, rewrites[topic.id].text) for topic in topics.values())
     return topics if first is None else some(topics, first)
+
+
+def with_automatic(topic: Topic, text: str) -> Topic:
+    return replace(topic, turns=(*topic.turns[:-1], replace(topic.turns[-1], automatic=text)))
 
 
 def some(topics: Topics, first: int) -> Topics:
@@ -159,9 +168,11 @@ def main() -> None:
         print("\n# As queries, by BM25 (k1=0.9, b=0.4)")
         passages = Index.build(given.data / "cast2021/corpus.jsonl", Path(folder) / "cast2021")
         cast = read(given.data, "CAsT 2021", given.first)
-        systems = {**rewriters(passages, models), "automatic": ft.Automatic(), "manual": ft.Manual()}
+        weighted = {"weighted turns": ft.WeightedTurns(passages)}
+        systems = {**rewriters(passages, models), **weighted, "automatic": ft.Automatic(), "manual": ft.Manual()}
         as_queries("CAsT 2021, canonical passages", passages, cast, canonical(cast), ["RR", "nDCG@10", "R@10"], systems)
-        systems = {**rewriters(stories, models), "manual": ft.Manual()}
+        weighted = {"weighted turns": ft.WeightedTurns(stories)}
+        systems = {**rewriters(stories, models), **weighted, "manual": ft.Manual()}
         as_queries("harbour", stories, harbour.topics(), harbour.qrels(), ["nDCG@10", "AP", "R@10"], systems)
 
 
