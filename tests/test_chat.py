@@ -303,22 +303,24 @@ class Terminal:
         )
         os.close(other)
         self.shown = ""
+        self.seen = 0
 
     def type(self, text: str) -> None:
         os.write(self.main, text.encode())
 
-    def until(self, text: str, seconds: float = 60) -> str:
-        """What is shown from here until `text` is."""
-        start, deadline = len(self.shown), time.monotonic() + seconds
+    def until(self, text: str, seconds: float = 30) -> str:
+        """What is shown from where the last call ended until `text` ends."""
+        start, deadline = self.seen, time.monotonic() + seconds
         while text not in self.shown[start:]:
             left = deadline - time.monotonic()
-            assert left > 0, f"no {text!r} in {self.shown!r}"
+            assert left > 0, f"no {text!r} in {self.shown[start:]!r}"
             if select.select([self.main], [], [], left)[0]:
                 try:
                     self.shown += os.read(self.main, 65536).decode(errors="replace")
                 except OSError:  # the process has closed its side
                     assert text in self.shown[start:], self.shown
-        return self.shown[start:]
+        self.seen = self.shown.index(text, start) + len(text)
+        return self.shown[start : self.seen]
 
     def close(self) -> int:
         code = self.process.wait(60)
@@ -342,14 +344,13 @@ def test_at_a_terminal_there_is_a_prompt_and_ctrl_c_and_ctrl_d_do_what_is_expect
     assert "\x1b[1;33mChain\x1b[0m" in answer  # marked by colour, not by stars
     assert "**" not in answer
     terminal.type("half a quest\x03")
-    assert "Nothing is lost. /save FILE keeps the conversation, /quit ends." in terminal.until("ends.")
-    terminal.until("> ")
+    assert "Nothing is lost. /save FILE keeps the conversation, /quit ends." in terminal.until("ends.\r\n> ")
     terminal.type(f"{SECOND}\n")
     assert f"searched: {FIRST} {SECOND}" in terminal.until("\n> ")
     terminal.type("/nothing\n")
     assert "fontes: there is no command /nothing" in terminal.until("\n> ")
     terminal.type("\n")
-    terminal.until("> ")
+    terminal.until("\n> ")
     terminal.type(f"/save {tmp_path / 'talk.json'}\n")
     assert "2 turns" in terminal.until("\n> ")
     terminal.type("\x04")
