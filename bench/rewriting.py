@@ -105,10 +105,27 @@ def as_text(name: str, topics: Topics, systems: Mapping[str, Rewriter]) -> None:
             for m, a, b in zip(MEASURES, low, high, strict=True)
         ]
         print(f"| {system} | {' | '.join(cells)} | {found.corpus_bleu:.1f} |")
+    print(f"\nTerms that the utterances lack: {where_said(topics)}")
     print(
         f"\n{changed} of {len(others) * len(MEASURES)} tests come out otherwise with conversations in place of turns; ", end=""
     )
     print("seconds: " + ", ".join(f"{system} {spent:.2f}" for system, spent in seconds.items()))
+
+
+def where_said(topics: Topics) -> str:
+    """Where the content terms were first said that manual rewrites have and utterances lack."""
+    terms = ft.Analyzer.of("english")
+    counts = dict.fromkeys(("in an earlier question", "in an answer alone", "in the description alone", "nowhere"), 0)
+    for topic in topics.values():
+        before = topic.turns[:-1]
+        lacking = set(terms(topic.turns[-1].manual)) - set(terms(topic.turns[-1].text))
+        texts = ([turn.text for turn in before], [turn.answer for turn in before], [topic.description])
+        for place, said in zip(counts, texts, strict=False):
+            found = lacking & set(terms(" ".join(said)))
+            counts[place] += len(found)
+            lacking -= found
+        counts["nowhere"] += len(lacking)
+    return ", ".join(f"{count / max(1, sum(counts.values())):.1%} {place}" for place, count in counts.items())
 
 
 def shown(value: float, measure: str) -> str:
