@@ -150,6 +150,7 @@ if TYPE_CHECKING:
         RewritingScores as RewritingScores,
         TermScores as TermScores,
         WeightedTurns as WeightedTurns,
+        relevant_terms as relevant_terms,
         rewriting_scores as rewriting_scores,
         term_scores as term_scores,
     )
@@ -195,7 +196,7 @@ _NAMES = {
     "recipes": ("Cair2021 Cast2021 CastPassages Collection Recipe Served recipe"),
     "rewrite": (
         "Automatic CanardT5 Conversation HQE LastTurns Manual QuReTeC Raw RewritingScores TermScores WeightedTurns "
-        "rewriting_scores term_scores"
+        "relevant_terms rewriting_scores term_scores"
     ),
     "text": ("Analyzer Passages to_documents"),
     "train": ("Duplicate Leakage Split TermProgress TermSettings TermTraining leakage split train_terms"),

@@ -4,7 +4,7 @@ from .canardt5 import CanardT5
 from .conversation import Conversation
 from .hqe import HQE
 from .quretec import QuReTeC
-from .quretec_terms import TermScores, term_scores
+from .quretec_terms import TermScores, relevant_terms, term_scores
 from .scores import RewritingScores, rewriting_scores
 from .turns import Automatic, LastTurns, Manual, Raw
 from .weighted import WeightedTurns
@@ -21,6 +21,7 @@ __all__ = [
     "RewritingScores",
     "TermScores",
     "WeightedTurns",
+    "relevant_terms",
     "rewriting_scores",
     "term_scores",
 ]

@@ -62,6 +62,21 @@ class Labels:
         return [stem in wanted for stem in self.stems(history_of(topic, answers))]
 
 
+def relevant_terms(topic: Topic, answers: int = 0, analyzer: str | Analyzer = "english") -> list[str]:
+    """The words of a topic's history that its turn lacks by its manual rewrite, each once, in the order of the history.
+
+    answers    of how many turns before the current one the answers belong to the history
+    analyzer   whose stems are compared: "english" (Porter's, and function words as stop words), or any other
+
+    What `QuReTeC` adds where it makes no mistake. Raises InputError for a topic without a manual rewrite.
+    """
+    found: dict[str, str] = {}
+    for word, relevant in zip(history_of(topic, answers), Labels(analyzer)(topic, answers), strict=True):
+        if relevant:
+            found.setdefault(word.lower(), word)
+    return list(found.values())
+
+
 @dataclass(frozen=True)
 class TermScores:
     """Precision, recall and F1 of the terms that were found in histories, over all topics together (micro-averaged).
