@@ -1,0 +1,129 @@
+"""Term classification: a model is trained on CANARD, then its terms are measured on CANARD and TREC CAsT.
+
+    python bench/quretec.py [--data ../shared/data] [--model FOLDER | --output FOLDER --base BASE --minutes 30] [--only CAsT]
+
+With --model the training is left out. Prints a table in Markdown: precision, recall and F1 of the terms that are added, over
+all topics with a history together, by distinct term of a topic; beside it F1 by occurrence, as the program of Voskarides et al.
+2020 counts. The rows "previous turn" and "first turn" add all content words of those turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fontes import QuReTeC, TermProgress, TermScores, TermSettings, Topics, read_topics, term_scores, train_terms
+from fontes.rewrite.quretec_terms import Labels, words_of
+
+ALL = 1000  # answers: of all earlier turns
+Found = dict[str, list[tuple[str, float]]]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A file of topics with manual rewrites, and the answers that belong to the history."""
+
+    name: str
+    path: str
+    answers: int = 0
+
+
+COLLECTIONS = (
+    Collection("CAsT 2019", "cast2019/turns.jsonl"),
+    Collection("CAsT 2020", "cast2020/turns.jsonl"),
+    Collection("CAsT 2020, last answer", "cast2020/turns.jsonl", 1),
+    Collection("CAsT 2021", "cast2021/turns.jsonl"),
+    Collection("CAsT 2021, last answer", "cast2021/turns.jsonl", 1),
+    Collection("CAsT 2022", "cast2022/topics_tree.json"),
+    Collection("CAsT 2022, last answer", "cast2022/topics_tree.json", 1),
+    Collection("CANARD dev", "canard/dev.json"),
+    Collection("CANARD dev, all answers", "canard/dev.json", ALL),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--model", type=Path, default=None)
+    parser.add_argument("--output", type=Path, default=Path("quretec.model"))
+    parser.add_argument("--base", default="sentence-transformers/all-MiniLM-L6-v2")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=None)
+    parser.add_argument("--only", default="", help="collections whose name has this in it")
+    given = parser.parse_args()
+    model = given.model or given.output
+    if given.model is None:
+        settings = TermSettings(epochs=given.epochs, minutes=given.minutes)
+        topics = read_topics(given.data / "canard" / "train.jsonl")
+        made = train_terms(topics, model, given.base, settings, overwrite=True, progress=told())
+        print(f"trained on {made.trained:,} topics, {made.epochs:.2f} epochs, {made.seconds:.0f} s; held out: {made.scores}\n")
+    stage = QuReTeC(model)
+    print(f"threshold {stage.used_threshold:g}\n")
+    print("| topics | | with a history | relevant | P | R | F1 | F1 by occurrence | ms a topic |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    for collection in (one for one in COLLECTIONS if given.only in one.name):
+        topics = with_rewrites(read_topics(given.data / collection.path))
+        for name, threshold, found, seconds in systems(stage, topics, collection.answers):
+            by = [term_scores(found, topics, threshold, collection.answers, each=each) for each in ("term", "occurrence")]
+            print(row(collection.name, name, by[0], by[1], 1000 * seconds / len(topics)), flush=True)
+
+
+def with_rewrites(topics: Topics) -> Topics:
+    """The topics whose manual rewrite is known; of a tree of 2022 some turns have none."""
+    return Topics(topic for topic in topics.values() if topic.turns[-1].manual.strip())
+
+
+def systems(stage: QuReTeC, topics: Topics, answers: int) -> Iterator[tuple[str, float, Found, float]]:
+    """(name, threshold, the probabilities of the words of each history, seconds)."""
+    reader = stage.with_(answers=answers)
+    start = time.perf_counter()
+    yield "QuReTeC", reader.used_threshold, reader.probabilities(topics), time.perf_counter() - start
+    if not answers:
+        yield "previous turn", 0.5, of_turn(topics, -2), 0.0
+        yield "first turn", 0.5, of_turn(topics, 0), 0.0
+
+
+def of_turn(topics: Topics, chosen: int) -> Found:
+    """All content words of one turn of each history: probability 1 for them, 0 for the other words."""
+    labels = Labels()
+    found: Found = {}
+    for topic in topics.values():
+        known = {"", *labels.stems(words_of(topic.text))}
+        number = chosen % len(topic.turns)
+        found[topic.id] = [
+            (word, float(at == number and stem not in known))
+            for at, turn in enumerate(topic.turns[:-1])
+            for word, stem in pairs(words_of(turn.text), labels)
+        ]
+    return found
+
+
+def pairs(words: list[str], labels: Labels) -> Iterator[tuple[str, str]]:
+    return zip(words, labels.stems(words), strict=True)
+
+
+def row(collection: str, name: str, terms: TermScores, occurrences: TermScores, milliseconds: float) -> str:
+    values = f"{terms.precision:.3f} | {terms.recall:.3f} | {terms.f1:.3f} | {occurrences.f1:.3f}"
+    taken = f"{milliseconds:.1f}" if milliseconds else ""
+    return f"| {collection} | {name} | {terms.topics:,} | {terms.relevant:,} | {values} | {taken} |"
+
+
+def told() -> Callable[[TermProgress], None]:
+    """Says on standard error where the training stands, once for each hundredth."""
+    last = [-1]
+
+    def tell(progress: TermProgress) -> None:
+        if int(100 * progress.part) > last[0]:
+            last[0] = int(100 * progress.part)
+            line = f"{progress.part:4.0%}  step {progress.step:,} of {progress.steps:,}  loss {progress.loss:.4f}"
+            print(f"{line}  {progress.seconds:.0f} s", file=sys.stderr, flush=True)
+
+    return tell
+
+
+if __name__ == "__main__":
+    main()
