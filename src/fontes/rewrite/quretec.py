@@ -78,7 +78,7 @@ class QuReTeC(Stage[Topics, Topics]):
         self._check()
         topics = Topics.of(given)
         histories = {topic.id: history_of(topic, self.answers) for topic in topics.values()}
-        asked = [topic_id for topic_id, words in histories.items() if any(word.strip() for word in words)]
+        asked = [topic_id for topic_id, words in histories.items() if words]
         found: dict[str, list[tuple[str, float]]] = {topic_id: [] for topic_id in topics}
         if not asked:
             return found
