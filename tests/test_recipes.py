@@ -105,7 +105,11 @@ def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path
 def test_the_summary_says_parameters_data_and_versions_and_is_what_the_object_gives(tmp_path: Path) -> None:
     served = Tiny(k1=1.5).run(DOCS, TOPICS, QRELS, tmp_path)
     summary = json.loads((tmp_path / "recipe.json").read_text())
-    assert summary.pop("files") == [*(f"runs/{n}.run" for n in served.runs), *(f"report.{f}" for f in ("md", "json", "html")), "recipe.md"]
+    assert summary.pop("files") == [
+        *(f"runs/{n}.run" for n in served.runs),
+        *(f"report.{f}" for f in ("md", "json", "html")),
+        "recipe.md",
+    ]
     assert summary == json.loads(json.dumps(served.to_dict()))
     assert summary["parameters"] == {
         "k1": 1.5,
@@ -404,7 +408,14 @@ def test_the_recipes_are_listed_and_shown(fontes: Any) -> None:
     assert fontes("list") == (0, "tiny  BM25 twice, and their sum.\n", "")
     code, out, err = fontes("show", "tiny")
     assert (code, err) == (0, "")
-    for part in ("Nobody, On Small Things, 1999", "k1     of BM25", "  k1=0.9\n", "another team: RR 0.2500, AP 0.1250"):
+    for part in (
+        "Nobody, On Small Things, 1999",
+        "k1     of BM25",
+        "  k1=0.9\n",
+        "  loud=false\n",
+        "Published, on other things\n",
+        "another team: RR 0.2500, AP 0.1250",
+    ):
         assert part in out
     shown = json.loads(fontes("show", "tiny", "--json")[1])
     assert shown["parameters"]["analyzer"] == "english"

@@ -119,6 +119,31 @@ def test_the_depth_is_that_of_each_query_and_of_the_result(served: ft.Served, fo
         assert set(runs["pipeline"][topic].ids) <= merged
 
 
+def test_the_filter_that_the_authors_dropped_is_an_option(served: ft.Served, tmp_path: Path) -> None:
+    assert "merged" not in served.runs
+    docs = [
+        ft.Doc("effect", "The grain rotted because of the dock strike."),  # the strike is a cause of what the narrative names
+        ft.Doc("cause", "The dock strike began because wages were cut."),
+        ft.Doc("neither", "The dock strike, the wages and the grain were in the news."),
+    ]
+    topics = [ft.Topic("1", "dock strike", narrative="Relevant documents tell of rotten grain and cut wages.")]
+    found = {}
+    for roles in ("none", "published", "swapped", "either"):
+        recipe = ft.Cair2021(encoder=MODEL).set([f"filter={roles}"])
+        systems = recipe.build(docs, tmp_path)
+        found[roles] = set(systems["pipeline"](topics)["1"].ids)
+        assert set(systems.get("merged", systems["pipeline"])(topics)["1"].ids) == {"effect", "cause", "neither"}
+    assert found == {
+        "none": {"effect", "cause", "neither"},
+        "published": {"effect"},
+        "swapped": {"cause"},
+        "either": {"effect", "cause"},
+    }
+    cut = recipe.with_(after=ft.Cut(1)).build(docs, tmp_path)["pipeline"](topics)["1"].ids
+    assert len(cut) == 1
+    assert set(cut) < found["either"]
+
+
 def test_parts_can_be_replaced(served: ft.Served, folder: Path) -> None:
     parts: dict[str, Any] = {
         "encoder": ft.SentenceEncoder(MODEL, precision="float32"),
@@ -137,6 +162,7 @@ def test_parts_can_be_replaced(served: ft.Served, folder: Path) -> None:
     ("parameter", "message"),
     [
         ({"aggregate": "max"}, "there is no aggregate 'max'; there are sum, min-max, rrf"),
+        ({"filter": "true"}, "there is no filter 'true'; there are published, swapped, either"),
         ({"depth": 0}, "depth must be a whole number from 1 up, not 0"),
         ({"trees": 0}, "trees must be a whole number from 1 up, not 0"),
         ({"b": 2.0}, "b between 0 and 1"),

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ..causal import CausalKeywords, Narrative, TitleAndNarrative, TopicRank
+from ..causal import CausalFilter, CausalKeywords, Narrative, TitleAndNarrative, TopicRank
+from ..causal.filter import ROLES
 from ..core import InputError, ParameterError, Run, Stage, Topics
 from ..fusion import fuse
 from ..lexical.weightings import BM25Weighting
@@ -22,7 +23,7 @@ AGGREGATES = ("sum", "min-max", "rrf")
 
 @dataclass(frozen=True)
 class Cair2021(Recipe):
-    """A semantic and a lexical index, three queries out of title and narrative, and the sum of their scores.
+    """Documents that tell why something happened: a semantic and a lexical index, three queries, the sum of their scores.
 
     Topics have a title, which is the event in question, and a narrative, which says what is relevant and what is not.
 
@@ -43,10 +44,12 @@ class Cair2021(Recipe):
 
     Their documents are merged, and the best `depth` of them are the result.
     aggregate      "sum": of the scores as they are; "min-max": of scores from 0 to 1; "rrf": reciprocal ranks
-    after          a stage for the merged documents, such as a reranker; None: none
+    filter         leave out documents without a cause and an effect that the topic speaks of: "published", "swapped" or
+                   "either", the roles of `CausalFilter`; None: do not, as the authors decided after they had tried
+    after          a stage for the documents that are left, such as a reranker; None: none
 
     The four baselines are the title and the narrative in the lexical index, the title and both in the semantic one. Q3 alone is
-    there as well.
+    there as well, and with a filter or a stage after it what was merged.
     """
 
     name = "cair2021"
@@ -76,6 +79,7 @@ class Cair2021(Recipe):
     depth: int = 500
     topicrank: TopicRank | None = None
     aggregate: str = "sum"
+    filter: str | None = None
     after: Stage[Run, Run] | None = None
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
@@ -89,8 +93,14 @@ class Cair2021(Recipe):
         keywords = CausalKeywords(topicrank)
 
         merged = self._merged(semantic, lexical, keywords >> lexical) % self.depth
+        pipeline = merged
+        if self.filter is not None:
+            pipeline = pipeline >> CausalFilter(roles=self.filter, topicrank=topicrank)
+        if self.after is not None:
+            pipeline = pipeline >> self.after
         return {
-            "pipeline": merged if self.after is None else merged >> self.after,
+            "pipeline": pipeline,
+            **({} if pipeline is merged else {"merged": merged}),
             "narrative-bm25": Narrative() >> lexical,
             "title-bm25": lexical,
             "title-narrative-semantic": TitleAndNarrative() >> semantic,
@@ -108,10 +118,9 @@ class Cair2021(Recipe):
         """The encoder, the analyzer and TopicRank, all parameters looked at and all models loaded."""
         from ..neural import SentenceEncoder
 
-        if self.aggregate not in AGGREGATES:
-            raise ParameterError(
-                f"recipe cair2021: there is no aggregate '{self.aggregate}'; there are {', '.join(AGGREGATES)}"
-            )
+        for name, given, choices in (("aggregate", self.aggregate, AGGREGATES), ("filter", self.filter or ROLES[0], ROLES)):
+            if given not in choices:
+                raise ParameterError(f"recipe cair2021: there is no {name} '{given}'; there are {', '.join(choices)}")
         for name, number in (("depth", self.depth), ("trees", self.trees)):
             if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
                 raise ParameterError(f"recipe cair2021: {name} must be a whole number from 1 up, not {number!r}")

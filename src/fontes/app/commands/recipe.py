@@ -47,9 +47,9 @@ def show(name: Name, json: Json = False) -> None:
     console.print(inspect.getdoc(type(made)), highlight=False, markup=False)
     console.print("\n[bold]Parameters[/]")
     for key, value in made.params().items():
-        console.print(f"  {key}={shown(value)}", highlight=False, markup=False)
+        console.print(f"  {key}={_written(value)}", highlight=False, markup=False)
     if made.published:
-        console.print("\n[bold]Published[/]")
+        console.print(f"\n[bold]Published[/]{made.published_on and f', on {made.published_on}'}", highlight=False)
     for system, values in made.published.items():
         console.print(f"  {system}: {', '.join(f'{m} {v:.4f}' for m, v in values.items())}", highlight=False, markup=False)
 
@@ -94,6 +94,13 @@ def run(
         sys.stdout.write(f"{served}\n")
 
 
+def _written(value: Any) -> str:
+    """A value as `-s` reads it."""
+    from ...recipes.served import shown
+
+    return str(value).lower() if value is None or isinstance(value, bool) else str(shown(value))
+
+
 def _first_line(recipe: Any) -> str:
     return str(recipe.__doc__).partition("\n")[0]
 
@@ -105,4 +112,5 @@ def _facts(recipe: Any) -> dict[str, Any]:
         "source": recipe.source,
         "measures": recipe.measures,
         "published": recipe.published,
+        "published_on": recipe.published_on,
     }
