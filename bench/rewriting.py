@@ -147,6 +147,20 @@ def as_queries(
     print(f"\n{name}: {len(qrels)} turns, {len(index)} documents\n\n{report.to_markdown()}")
 
 
+def parameters_of_hqe(name: str, index: Index, topics: Topics, qrels: ft.Qrels) -> None:
+    hqe, bm25 = ft.HQE(index), index.bm25()
+    variants = {
+        "as it is": hqe,
+        **{f"thresholds x {x}": hqe.with_(r_topic=4.5 * x, r_sub=3.5 * x, eta=10 * x) for x in (0.8, 1.2, 1.5)},
+        "thresholds as published": hqe.with_(scaled=False),
+        "any word": hqe.with_(tagger="none"),
+    }
+    print(f"\nHQE on {name}\n\n| | RR | nDCG@10 | R@10 |\n|---|---:|---:|---:|")
+    for variant, stage in variants.items():
+        found = ft.evaluate((stage >> bm25)(topics), qrels, ["RR", "nDCG@10", "R@10"])
+        print(f"| {variant} | {' | '.join(f'{value:.3f}' for value in found.values())} |")
+
+
 def canonical(topics: Topics) -> ft.Qrels:
     return ft.Qrels.of({topic.id: {topic.turns[-1].answer_id: 1} for topic in topics.values()})
 
@@ -191,6 +205,8 @@ def main() -> None:
         weighted = {"weighted turns": ft.WeightedTurns(stories)}
         systems = {**rewriters(stories, models), **weighted, "manual": ft.Manual()}
         as_queries("harbour", stories, harbour.topics(), harbour.qrels(), ["nDCG@10", "AP", "R@10"], systems)
+        parameters_of_hqe("CAsT 2021, canonical passages", passages, cast, canonical(cast))
+        parameters_of_hqe("the harbour", stories, harbour.topics(), harbour.qrels())
 
 
 if __name__ == "__main__":
