@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .causal import (
+        CausalEvidence as CausalEvidence,
         CausalFilter as CausalFilter,
+        CausalHead as CausalHead,
         CausalKeywords as CausalKeywords,
         CausalPair as CausalPair,
+        Cause as Cause,
+        Chain as Chain,
         Narrative as Narrative,
         TitleAndNarrative as TitleAndNarrative,
         TopicRank as TopicRank,
         causal_pairs as causal_pairs,
+        causes as causes,
         relevant_part as relevant_part,
     )
     from .core import (
@@ -160,6 +165,7 @@ if TYPE_CHECKING:
         to_documents as to_documents,
     )
     from .train import (
+        CausalityMeasured as CausalityMeasured,
         Duplicate as Duplicate,
         Leakage as Leakage,
         Split as Split,
@@ -167,12 +173,17 @@ if TYPE_CHECKING:
         TermSettings as TermSettings,
         TermTraining as TermTraining,
         leakage as leakage,
+        measure_causality as measure_causality,
         split as split,
+        train_causality as train_causality,
         train_terms as train_terms,
     )
 
 _NAMES = {
-    "causal": ("CausalFilter CausalKeywords CausalPair Narrative TitleAndNarrative TopicRank causal_pairs relevant_part"),
+    "causal": (
+        "CausalEvidence CausalFilter CausalHead CausalKeywords CausalPair Cause Chain Narrative TitleAndNarrative "
+        "TopicRank causal_pairs causes relevant_part"
+    ),
     "core": (
         "Cut Doc Explanation FontesError Hit IndexFormatError InputError MissingExtraError ParameterError "
         "Pipeline PipelineError Qrels Ranking Run Stage Topic Topics Turn"
@@ -199,7 +210,10 @@ _NAMES = {
         "relevant_terms rewriting_scores term_scores"
     ),
     "text": ("Analyzer Passages to_documents"),
-    "train": ("Duplicate Leakage Split TermProgress TermSettings TermTraining leakage split train_terms"),
+    "train": (
+        "CausalityMeasured Duplicate Leakage Split TermProgress TermSettings TermTraining leakage measure_causality split "
+        "train_causality train_terms"
+    ),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

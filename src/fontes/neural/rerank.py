@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import InputError, ParameterError, Run, Stage
+from ..core import Doc, InputError, ParameterError, Run, Stage
 from ..text.passages import documents_of
 from .compute import batch_tokens
 from .encoders import text_of
@@ -59,6 +59,10 @@ class Reranker(Stage[Run, Run]):
         """The precision that the model runs in."""
         return "float32"
 
+    def text(self, doc: Doc) -> str:
+        """What is read of a document: title, a space and text."""
+        return text_of(doc)
+
     def key(self) -> str | None:
         """The class, the model and its settings: see `Stage.key`."""
         cls = type(self)
@@ -87,7 +91,7 @@ class Reranker(Stage[Run, Run]):
         for first, last in _groups(run.bounds):
             rows = slice(int(run.bounds[first]), int(run.bounds[last]))
             used, places = np.unique(run.codes[rows], return_inverse=True)
-            texts = [text_of(doc) for doc in documents.docs(run.ids.take(used))]
+            texts = [self.text(doc) for doc in documents.docs(run.ids.take(used))]
             numbers = np.repeat(np.arange(first, last), np.diff(run.bounds[first : last + 1]))
             pairs = [(topics[n].text, texts[p]) for n, p in zip(numbers.tolist(), places.tolist(), strict=True)]
             found[rows], known = self._scored(pairs, _part(progress, rows.start, len(pairs), run.rows, start))

@@ -1,0 +1,147 @@
+"""A trained answer to "does this sentence report a cause?": a logistic regression over a sentence's vector and its cues."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError, ParameterError
+from ..core.values import Doc
+from ..neural.models import loaded
+from .pairs import causal_pairs
+
+if TYPE_CHECKING:
+    from ..neural import Encoder
+
+FORMAT = 1
+SHIPPED = Path(__file__).with_name("cnc_v2.json")
+PROBE = "The bridge was closed because its cables had rusted, and so the ferry runs again."
+NEARLY = 0.05  # how far the probe's vector may be from the one in training; 16 bits move it by less than 0.045
+CUE_SCALE = 0.5  # a cue's length beside that of a sentence's vector, which is 1
+CUE_FEATURES = ("any cue", "cue other than of time", "denied cue")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CausalHead:
+    """A logistic regression: the probability that a sentence reports a cause, from its vector and its cues.
+
+    encoder     the name of the encoder that it was trained over
+    weights     one for each dimension of the encoder's vectors
+    cues        one for each of `CUE_FEATURES`, which `cue_features` finds in the sentence's text
+    bias        what is added
+    threshold   from which probability on a sentence is said to report a cause
+    probe       the vector of the sentence `PROBE`, by which another encoder is told apart
+    card        what it was trained on and how well it did, in plain values
+    """
+
+    encoder: str
+    weights: tuple[float, ...]
+    cues: tuple[float, ...]
+    bias: float
+    threshold: float
+    probe: tuple[float, ...]
+    card: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CausalHead:
+        """The head in a file that `save` wrote. Raises InputError for anything else."""
+        try:
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as e:
+            raise InputError(f"cannot read the head {path}: {e.strerror}") from e
+        except ValueError as e:
+            raise InputError(f"{path} is no head: it is not JSON") from e
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+            raise InputError(f"{path} is no head of format {FORMAT}; fontes train causality makes one")
+        try:
+            lists = {name: tuple(float(x) for x in values.pop(name)) for name in ("weights", "cues", "probe")}
+            head = cls(**lists, **values)
+        except (KeyError, TypeError, ValueError) as e:
+            raise InputError(f"{path} is a damaged head: {e}; fontes train causality makes a new one") from e
+        if len(head.weights) != len(head.probe) or len(head.cues) != len(CUE_FEATURES):
+            raise InputError(f"{path} is a damaged head: {len(head.weights)} weights for {len(head.probe)} dimensions")
+        return head
+
+    def save(self, path: str | Path) -> None:
+        """Writes the head as JSON, the same bytes for the same head."""
+        values = {"format": FORMAT, **asdict(self)}
+        lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
+        Path(path).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits of all numbers."""
+        numbers = np.array([*self.weights, *self.cues, self.bias, self.threshold, *self.probe])
+        return hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()
+
+    def probabilities(self, vectors: NDArray[np.float32], cues: Floats) -> NDArray[np.float32]:
+        """The probability of each sentence, float32 (n,).
+
+        vectors   of the sentences, (n, dim), each of length 1
+        cues      `cue_features` of them
+        """
+        logits = vectors @ np.array(self.weights) + cues @ np.array(self.cues) + self.bias
+        return (1 / (1 + np.exp(-logits))).astype(np.float32)
+
+    def classify(self, encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
+        """The probability that each sentence reports a cause, float32 (n,). Raises ParameterError for another encoder."""
+        self.check(encoder)
+        return self.probabilities(sentence_vectors(encoder, sentences), cue_features(sentences))
+
+    def check(self, encoder: Encoder) -> None:
+        """Raises ParameterError where the encoder is not the one that the head was trained over."""
+        loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._checked(encoder))
+
+    def _checked(self, encoder: Encoder) -> bool:
+        told = f"the head was trained over {self.encoder}"
+        advice = "take that encoder, or train a head over this one: fontes train causality"
+        if encoder.dim != len(self.weights):
+            raise ParameterError(f"{told}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
+        distance = float(np.linalg.norm(sentence_vectors(encoder, [PROBE])[0] - np.array(self.probe)))
+        if distance > NEARLY:
+            raise ParameterError(f"{told}, and {encoder!r} gives other vectors (distance {distance:.2f}); {advice}")
+        return True
+
+
+@cache
+def shipped_head() -> CausalHead:
+    """The head that comes with the package: all-MiniLM-L6-v2, trained on the Causal News Corpus, version 2 (CC0)."""
+    return CausalHead.load(SHIPPED)
+
+
+def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of sentences, scaled to length 1, float32 (n, dim)."""
+    from ..neural.encoders import unit
+
+    return unit(encoder.encode_documents([Doc("", sentence) for sentence in sentences]))
+
+
+def cue_features(sentences: Sequence[str]) -> Floats:
+    """What `causal_pairs` finds in each sentence, float64 (n, 3): `CUE_SCALE` for each of `CUE_FEATURES` that is there."""
+    found = np.zeros((len(sentences), len(CUE_FEATURES)))
+    for row, sentence in zip(found, sentences, strict=True):
+        strength, denied = cue_strength(sentence)
+        row[:] = strength > 0, strength == 1, denied
+    return found * CUE_SCALE
+
+
+def cue_strength(sentence: str) -> tuple[float, bool]:
+    """How clearly a sentence's cues state a cause, and whether one of them is denied.
+
+    1: by a connective or a verb; 0.5: only by a word that tells of time as often (after, following, amid); 0: not at all.
+    """
+    pairs = causal_pairs(sentence, weak=True)
+    denied = any(pair.negated for pair in pairs)
+    if all(pair.negated for pair in pairs):
+        return 0.0, denied
+    return (1.0 if any(not pair.negated for pair in causal_pairs(sentence)) else 0.5), denied

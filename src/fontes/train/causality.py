@@ -1,0 +1,224 @@
+"""Training the head of `CausalEvidence` on sentences that are labelled as reporting a cause or not; and measuring one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..causal.evidence_head import PROBE, CausalHead, cue_features, sentence_vectors
+from ..core import InputError, ParameterError
+from ..data.files import reading
+from ..data.records import json_rows
+
+if TYPE_CHECKING:
+    from ..neural import Encoder
+
+STRENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+DIGITS = 6  # of a weight in a head's file
+BLOCK = 500  # samples of the bootstrap at once
+
+Floats = NDArray[np.float64]
+Labelled = str | os.PathLike[str] | Iterable[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value, and where it lies with 95% confidence."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class CausalityMeasured:
+    """How well sentences were told apart: of `sentences`, `causal` report a cause. `auc` does not depend on the threshold."""
+
+    sentences: int
+    causal: int
+    accuracy: Interval
+    precision: Interval
+    recall: Interval
+    f1: Interval
+    auc: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        rows = (f"{name:10}{getattr(self, name)}" for name in ("accuracy", "precision", "recall", "f1", "auc"))
+        return "\n".join([f"{self.sentences} sentences, {self.causal} causal", *rows])
+
+
+def train_causality(
+    train: Labelled,
+    encoder: Encoder,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    strengths: Sequence[float] = STRENGTHS,
+    name: str | None = None,
+) -> CausalHead:
+    """A logistic regression over the vectors of sentences and their cues, for `CausalEvidence(encoder, head=…)`.
+
+    train       a file of JSON lines with `text` and `label` (1: reports a cause; 0: does not), or pairs of them
+    strengths   of the L2 regularization of the weights, of which the one with the least log loss in cross-validation is taken
+    name        what the head calls the encoder; None: the last part of its name or path
+
+    The loss is the sum of log losses and strength / 2 times the squared length of the weights without the bias; L-BFGS finds
+    the least (Liu and Nocedal 1989). The sentences are dealt into `folds` at random by `seed`, those of each label evenly. The
+    head's `card` holds the counts, the strength, and log loss, accuracy and F1 of the cross-validation, each sentence judged by
+    the model that did not see it. The threshold is 0.5.
+
+    Raises InputError for lines without text or with another label, and for sentences all of one label.
+    """
+    texts, labels = labelled(train)
+    if not 0 < labels.sum() < len(labels):
+        raise InputError(f"training needs sentences that report a cause and others; all {len(labels)} have one label")
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(labels):
+        raise ParameterError(f"folds must be a whole number from 2 to the {len(labels)} sentences, not {folds!r}")
+    if not strengths or min(strengths) <= 0:
+        raise ParameterError(f"strengths must be numbers above 0, not {strengths!r}")
+    inputs = np.hstack([sentence_vectors(encoder, texts).astype(np.float64), cue_features(texts)])
+    fold_of = _dealt(labels, folds, seed)
+    tried = {strength: _held_out(inputs, labels, fold_of, strength) for strength in strengths}
+    losses = {strength: float(np.logaddexp(0, -_signs(labels) * logits).mean()) for strength, logits in tried.items()}
+    best = min(losses, key=lambda strength: losses[strength])
+    weights = [_rounded(weight) for weight in fitted(inputs, labels, best)]
+    cross = measure_causality(1 / (1 + np.exp(-tried[best])), labels, resamples=1)
+    card = {
+        "train": Path(os.fspath(train)).name if isinstance(train, (str, os.PathLike)) else "sentences",
+        "sentences": len(labels),
+        "causal": int(labels.sum()),
+        "strength": best,
+        "folds": folds,
+        "seed": seed,
+        "log_loss": round(losses[best], 4),
+        "accuracy": round(cross.accuracy.value, 4),
+        "f1": round(cross.f1.value, 4),
+    }
+    probe = [_rounded(float(x)) for x in sentence_vectors(encoder, [PROBE])[0]]
+    own = Path(str(getattr(encoder, "name_or_path", type(encoder).__name__))).name
+    dim = len(probe)
+    return CausalHead(name or own, tuple(weights[:dim]), tuple(weights[dim:-1]), weights[-1], 0.5, tuple(probe), card)
+
+
+def measure_causality(
+    probabilities: object, labels: object, threshold: float = 0.5, *, resamples: int = 10_000, seed: int = 0
+) -> CausalityMeasured:
+    """Accuracy, precision, recall and F1 of the label 1, and the area under the ROC curve, with their intervals.
+
+    The intervals are those of the percentile bootstrap over the sentences (Efron and Tibshirani 1993), with 95% confidence.
+    Where nothing is said to be causal the precision is 0. Raises InputError where the two do not fit.
+    """
+    given, truth = np.asarray(probabilities, dtype=np.float64), np.asarray(labels) == 1
+    if given.shape != truth.shape or not len(given):
+        raise InputError(f"{len(given)} probabilities do not fit {len(truth)} labels")
+    order = np.argsort(given, kind="stable")
+    given, truth = given[order], truth[order]
+    once = _values(truth, given, threshold, np.ones((1, len(given))))[0]
+    generator = np.random.default_rng(seed)
+    found = []
+    for start in range(0, resamples, BLOCK):
+        shape = (min(BLOCK, resamples - start), len(given))
+        drawn = generator.integers(0, len(given), shape) + np.arange(shape[0])[:, None] * len(given)
+        times = np.bincount(drawn.ravel(), minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+        found.append(_values(truth, given, threshold, times))
+    low, high = np.quantile(np.vstack(found), (0.025, 0.975), axis=0)
+    rows = [Interval(*map(float, row)) for row in zip(once, low, high, strict=True)]
+    return CausalityMeasured(len(truth), int(truth.sum()), *rows)
+
+
+def labelled(given: Labelled) -> tuple[list[str], NDArray[np.int64]]:
+    """The texts and labels of a file of JSON lines or of pairs. Raises InputError for what has no text or another label."""
+    if isinstance(given, (str, os.PathLike)):
+        with reading(os.fspath(given)) as source:
+            rows = [(f"{source.name}, line {n}", row.get("text"), row.get("label")) for n, row in json_rows(source)]
+    else:
+        rows = [(f"sentence {n}", text, label) for n, (text, label) in enumerate(given, 1)]
+    for where, text, label in rows:
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"{where} has no text")
+        if label not in (0, 1):
+            raise InputError(f"{where}: the label must be 1 (reports a cause) or 0, not {label!r}")
+    if not rows:
+        raise InputError("there are no labelled sentences")
+    return [str(text) for _, text, _ in rows], np.array([int(label or 0) for *_, label in rows], dtype=np.int64)
+
+
+def fitted(inputs: Floats, labels: NDArray[np.int64], strength: float) -> Floats:
+    """The weights of the logistic regression, the bias last, float64 (features + 1,)."""
+    from scipy.optimize import minimize
+
+    signs = _signs(labels)
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        margins = signs * (inputs @ weights[:-1] + weights[-1])
+        slope = -signs / (1 + np.exp(margins))
+        value = np.logaddexp(0, -margins).sum() + strength / 2 * (weights[:-1] @ weights[:-1])
+        return float(value), np.append(inputs.T @ slope + strength * weights[:-1], slope.sum())
+
+    found: Floats = minimize(loss, np.zeros(inputs.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
+    return found
+
+
+def _held_out(inputs: Floats, labels: NDArray[np.int64], fold_of: NDArray[np.int64], strength: float) -> Floats:
+    """The logit of each sentence, by a model that was fitted without its fold."""
+    logits = np.empty(len(labels))
+    for fold in range(int(fold_of.max()) + 1):
+        out = fold_of == fold
+        weights = fitted(inputs[~out], labels[~out], strength)
+        logits[out] = inputs[out] @ weights[:-1] + weights[-1]
+    return logits
+
+
+def _dealt(labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
+    """The fold of each sentence, those of each label dealt evenly at random."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    fold_of = np.empty(len(labels), dtype=np.int64)
+    fold_of[order] = np.arange(len(labels)) % folds
+    return fold_of
+
+
+def _values(truth: NDArray[np.bool_], given: Floats, threshold: float, times: Floats) -> Floats:
+    """Accuracy, precision, recall, F1 and AUC, where the sentences, by ascending probability, were drawn so many times."""
+    said = given >= threshold
+    both, wrong, missed = (times @ (mask.astype(float)) for mask in (truth & said, ~truth & said, truth & ~said))
+    starts = np.flatnonzero(np.diff(given, prepend=-np.inf))  # equal probabilities are neither above nor below each other
+    causal = np.add.reduceat(times * truth, starts, axis=1)
+    others = np.add.reduceat(times * ~truth, starts, axis=1)
+    above = (causal * (others.cumsum(axis=1) - others / 2)).sum(axis=1)
+    pairs = causal.sum(axis=1) * others.sum(axis=1)
+    columns: tuple[Floats, ...] = (
+        1 - (wrong + missed) / times.sum(axis=1),
+        _share(both, both + wrong),
+        _share(both, both + missed),
+        _share(2 * both, 2 * both + wrong + missed),
+        np.where(pairs > 0, above / np.maximum(pairs, 1), 0.5),
+    )
+    values: Floats = np.stack(columns, axis=1)
+    return values
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    shares: Floats = np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
+    return shares
+
+
+def _signs(labels: NDArray[np.int64]) -> Floats:
+    return 2.0 * labels - 1
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
