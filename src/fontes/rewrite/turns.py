@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
+from typing import ClassVar
 
 from ..core.errors import InputError, ParameterError
 from ..core.stage import Stage
@@ -29,33 +30,47 @@ class Raw(Stage[Topics, Topics]):
 
 
 @dataclass(frozen=True)
-class Manual(Stage[Topics, Topics]):
+class Carried(Stage[Topics, Topics]):
+    """Topics whose text is a rewrite that their last turn carries; the base of `Manual` and `Automatic`."""
+
+    takes = Topics
+    gives = Topics
+    kind: ClassVar[str]
+    missing: str = "error"
+
+    def apply(self, given: Topics) -> Topics:
+        if self.missing not in MISSING:
+            raise ParameterError(f"missing is {' or '.join(map(repr, MISSING))}, not {self.missing!r}")
+        return rewritten(given, self._text)
+
+    def _text(self, topic: Topic) -> str:
+        found: str = getattr(topic.turns[-1], self.kind) if topic.turns else ""
+        if found.strip():
+            return found
+        if self.missing == "error":
+            lack = f"its last turn has no {self.kind} rewrite" if topic.turns else f"no turns, and so no {self.kind} rewrite"
+            raise InputError(f"topic '{topic.id}': {lack}; missing='raw' takes the raw utterance instead")
+        return utterance(topic)
+
+
+@dataclass(frozen=True)
+class Manual(Carried):
     """Topics whose text is the manual rewrite that their last turn carries.
 
     missing   what a topic without one does: "error" raises InputError, which names the topic; "raw" takes the raw utterance
     """
 
-    takes = Topics
-    gives = Topics
-    missing: str = "error"
-
-    def apply(self, given: Topics) -> Topics:
-        return _carried(given, "manual", self.missing)
+    kind = "manual"
 
 
 @dataclass(frozen=True)
-class Automatic(Stage[Topics, Topics]):
+class Automatic(Carried):
     """Topics whose text is the automatic rewrite that their last turn carries, as those of TREC CAsT do since 2020.
 
     missing   what a topic without one does: "error" raises InputError, which names the topic; "raw" takes the raw utterance
     """
 
-    takes = Topics
-    gives = Topics
-    missing: str = "error"
-
-    def apply(self, given: Topics) -> Topics:
-        return _carried(given, "automatic", self.missing)
+    kind = "automatic"
 
 
 @dataclass(frozen=True)
@@ -107,17 +122,3 @@ def joined(*texts: str, by: str = " ") -> str:
 def rewritten(given: Topics, text: Callable[[Topic], str]) -> Topics:
     """Topics with the texts that `text` gives for them; each keeps the topic that was given as its `origin`."""
     return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in given.values())
-
-
-def _carried(given: Topics, kind: str, missing: str) -> Topics:
-    if missing not in MISSING:
-        raise ParameterError(f"missing is {' or '.join(map(repr, MISSING))}, not {missing!r}")
-
-    def text(topic: Topic) -> str:
-        found: str = getattr(topic.turns[-1], kind) if topic.turns else ""
-        if not found.strip() and missing == "error":
-            lack = f"its last turn has no {kind} rewrite" if topic.turns else f"no turns, and so no {kind} rewrite"
-            raise InputError(f"topic '{topic.id}': {lack}; missing='raw' takes the raw utterance instead")
-        return found if found.strip() else utterance(topic)
-
-    return rewritten(given, text)
