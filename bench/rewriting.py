@@ -181,6 +181,7 @@ def main() -> None:
         models["canard-t5"] = ft.CanardT5(given.canard)
     if given.quretec:
         models["quretec"] = ft.QuReTeC(given.quretec)
+        models["quretec, last answer"] = ft.QuReTeC(given.quretec, answers=1)
     with tempfile.TemporaryDirectory() as folder:
         wikipedia = Index.build(given.data / "wikipedia_passages/corpus.jsonl.gz", Path(folder) / "wikipedia")
         print(
