@@ -26,6 +26,7 @@ from .commands import (
     split,
     train,
     tune,
+    why,
 )
 from .commands.encode import DENSE, dense_of
 
@@ -68,6 +69,7 @@ app.add_typer(fuse.commands)
 app.add_typer(late.commands)
 app.add_typer(encode.commands)
 app.add_typer(rerank.commands)
+app.add_typer(why.commands)
 app.add_typer(train.commands)
 app.add_typer(rewrite.commands)
 app.add_typer(chat.commands)

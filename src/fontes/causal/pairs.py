@@ -114,7 +114,12 @@ TAIL = frozenset(
     """.split()  # noqa: SIM905
 )
 JOINTS = frozenset("and or but".split())  # noqa: SIM905
-HEAD = frozenset("and or but that which so then also only just mainly partly even".split())  # noqa: SIM905
+HEAD = frozenset(
+    """
+    and or but that which so then also only just mainly partly even however although though moreover furthermore thus therefore
+    hence indeed meanwhile nevertheless finally
+    """.split()  # noqa: SIM905
+)
 PRONOUNS = frozenset("this that it these those which all".split())  # noqa: SIM905
 
 NEGATED = re.compile(
@@ -295,7 +300,7 @@ def _is_cue(plain: str, found: re.Match[str], cues: tuple[Cue, ...]) -> bool:
     return not (cues[(found.lastindex or 1) - 1].active and NO_SUBJECT.search(plain, max(0, start - 12), start))
 
 
-NO_SUBJECT = re.compile(r"\b(?:what|was|were|been|be|is|are|being|the|an?|of|get|gets|got)(?: \w+ly)? $")
+NO_SUBJECT = re.compile(r"(?:-|\b(?:what|was|were|been|be|is|are|being|the|an?|of|get|gets|got)(?: \w+ly)? )$")
 
 
 LOOKBEHIND = re.compile(r"(\(\?<[!=][^)]*\))")

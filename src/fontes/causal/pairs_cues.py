@@ -43,6 +43,16 @@ DEGREE = (
     r"(?:(?:main|major|leading|common|primary|principal|chief|root|underlying|direct|likely|real|most|biggest|sole|only|probable|"
     r"key) ){0,3}"
 )
+# "He locks the gate so that nobody can enter" tells of a purpose.
+NO_MODAL = r"(?!(?: \S+){1,6} (?:may|might|can|could|should|would|will)\b)"
+# "After two years" and "after dark" tell when.
+UNIT = r"(?:second|minute|hour|day|night|week|month|year|decade|season)s?"
+TIME = (
+    r"(?:all|dark|sunset|sunrise|noon|midnight|midday|breakfast|lunch|dinner|christmas|easter|school|work|\d\S*|"
+    rf"(?:(?:an?|the|this|last|that|one) |(?:\S+ ){{1,3}}){UNIT}|(?:the )?(?:spring|summer|autumn|winter|war|break)|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november|"
+    r"december)"
+)
 # "The ship is due to sail" tells no cause.
 PLANNED = (
     r"(?:be|begin|start|leave|arrive|open|close|take|hold|meet|go|come|retire|return|appear|expire|end|vote|play|sail|face)"
@@ -55,7 +65,7 @@ CAUSE_AFTER = (
     Cue("because", "because", "after", "Because it rained, the match was off.", ("it rained", "the match was off")),
     Cue(
         "since",
-        rf"(?<!\bever )(?<!\btime )(?<!\blong )since (?={CLAUSE} )(?!\w+ {POINT}\b)",
+        rf"(?:^|(?<=, )|(?<=[.!?:;] )|(?<=and )|(?<=but ))since (?={CLAUSE} )(?!\w+ {POINT}\b)",
         "after",
         "Since they had not paid, the yard kept the boat.",
         ("they had not paid", "the yard kept the boat"),
@@ -95,6 +105,13 @@ CAUSE_AFTER = (
         "after",
         "Dockers stopped work in protest at the cuts.",
         ("the cuts", "Dockers stopped work"),
+    ),
+    Cue(
+        "to protest",
+        "(?:to protest|protesting) (?:against |over |at |about )?|anger(?:ed)? (?:at|over|by)",
+        "after",
+        "Thousands marched to protest against the tax.",
+        ("the tax", "Thousands marched"),
     ),
     Cue(
         "caused by",
@@ -237,7 +254,13 @@ CAUSE_BEFORE = (
         "The lock froze, which is why boats waited.",
         ("The lock froze", "boats waited"),
     ),
-    Cue("so that", "so that(?!')", "before", "Sand choked the gate, so that it jammed.", ("Sand choked the gate", "it jammed")),
+    Cue(
+        "so that",
+        rf"so that(?!'){NO_MODAL}",
+        "before",
+        "Sand choked the gate, so that it jammed.",
+        ("Sand choked the gate", "it jammed"),
+    ),
     Cue("so", rf"(?<=, )(?:and )?so (?={CLAUSE} )", "before", "It rained, so we stayed.", ("It rained", "we stayed")),
     Cue(
         "with the result that",
@@ -279,7 +302,7 @@ CAUSE_APART = tuple(
 WEAK = (
     Cue(
         "after",
-        "after(?! all)",
+        rf"after(?! {TIME}\b)",
         "after",
         "The ward shut after two midwives left.",
         ("two midwives left", "The ward shut"),

@@ -1,0 +1,92 @@
+"""`fontes why`: what a collection says caused an event, and what caused that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from ...causal import Cause, Chain
+
+commands = typer.Typer()
+
+SHOWN = 3  # sources of a cause that are printed with their sentences
+
+
+@commands.command()
+def why(
+    index: Annotated[Path, typer.Argument(help="An index directory.", show_default=False)],
+    event: Annotated[str, typer.Argument(help="What happened, in a few words.", show_default=False)],
+    depth: Annotated[int, typer.Option(help="How many causes in a row.", min=1)] = 3,
+    breadth: Annotated[int, typer.Option(help="How many causes of an event.", min=1)] = 3,
+    k: Annotated[int, typer.Option("-k", help="How many documents are read for each event.", min=1)] = 20,
+    overlap: Annotated[float, typer.Option(help="How much of the event an effect must have, 0 to 1.")] = 0.3,
+    weak: Annotated[bool, typer.Option("--weak", help="Also read after, following, amid.")] = False,
+    leads: Annotated[int, typer.Option(help="Documents to add where no cause is stated.", min=0)] = 0,
+    before: Annotated[
+        str | None, typer.Option(help="Leads only from documents that are earlier: YYYY-MM-DD.", show_default=False)
+    ] = None,
+    model: Annotated[str, typer.Option(help="bm25, dense, or hybrid (bm25 and dense).")] = "bm25",
+    encoder: Annotated[
+        str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print a tree of the causes of an event, as the documents state them, with their sources. English only."""
+    from ...causal import causes
+    from ...core.errors import ParameterError
+    from ...index import Index
+    from ..output import console, print_json, say
+    from .encode import DENSE, dense_of
+
+    if model != "bm25" and model not in DENSE:
+        raise ParameterError(f"unknown model '{model}'; there are bm25, dense and hybrid")
+    opened = Index.open(index)
+    stage: Any = opened if model == "bm25" else dense_of(opened, model, encoder, "flat", None)
+    chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
+    if json:
+        print_json(chain.to_dict())
+    elif chain:
+        console.print(_tree(chain), soft_wrap=False)
+    else:
+        more = [f"--{name}" for name, used in (("weak", weak), ("leads 3", leads)) if not used]
+        say(f"No document states a cause of '{event}'{'; ' + ' or '.join(more) + ' looks further' if more else ''}.")
+
+
+def _tree(chain: Chain) -> Tree:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    tree = Tree(Text(chain.event, style="bold"))
+    for cause in chain.causes:
+        _add(tree, cause)
+    return tree
+
+
+def _add(tree: Tree, cause: Cause) -> None:
+    branch = tree.add(_label(cause))
+    for below in cause.causes:
+        _add(branch, below)
+
+
+def _label(cause: Cause) -> Text:
+    """The cause, and a line for each of its sources: score, document, date and title; then the sentence."""
+    from rich.text import Text
+
+    label = Text.assemble((cause.text, "bold"))
+    if cause.lead:
+        label.append("  (found, not stated)", style="yellow")
+    for source in cause.sources[:SHOWN]:
+        named = [part for part in (source.date, source.title) if part and part != cause.text]
+        label.append(f"\n{source.score:.2f}  ")
+        label.append(source.doc_id, style="cyan")
+        label.append(f"  {'  '.join(named)}" if named else "")
+        label.append(f"\n      {source.sentence}", style="dim")
+    if len(cause.sources) > SHOWN:
+        label.append(f"\n      and {len(cause.sources) - SHOWN} more")
+    return label
