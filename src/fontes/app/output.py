@@ -146,8 +146,8 @@ def told(quiet: bool) -> Iterator[tuple[Tell, Tell | None]]:
     with errors.status("") as status:
 
         def tell(line: str) -> None:
+            status.update(" ")  # an empty one would leave what is shown
             errors.print(line, markup=False)
-            status.update("")
 
         yield tell, lambda line: status.update(Text(line))
 
