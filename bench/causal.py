@@ -20,7 +20,8 @@ from harness import table
 from scipy.stats import kendalltau
 
 import fontes as ft
-from fontes.causal import META, CausalFilter, CausalKeywords, Narrative
+from fontes.causal import META, CausalFilter, CausalKeywords, Narrative, TitleAndNarrative
+from fontes.evaluation.statistics import corrected
 from fontes.recipes import Cair2021
 from fontes.text.sentences import sentences
 
@@ -30,6 +31,7 @@ PUBLISHED = Cair2021.published
 BASELINES = [
     name for name in PUBLISHED if name in ("narrative-bm25", "title-bm25", "title-narrative-semantic", "title-semantic")
 ]
+SEMANTIC = "title and relevant part, semantic"
 FILTER = "The filter after it"
 FILTERS = {
     "as published, others dropped": CausalFilter(),
@@ -148,6 +150,7 @@ def searched(case: Case, folder: Path, trees: int | None) -> tuple[Runs, Runs]:
         "without words about documents": CausalKeywords(without=META) >> lexical,
         "the narrative's relevant part": Narrative(relevant=True) >> lexical,
         "the narrative": Narrative() >> lexical,
+        SEMANTIC: TitleAndNarrative(relevant=True) >> made["title-semantic"],
     }
     runs = {name: case.shown(stage(case.topics)) for name, stage in made.items() if name != "pipeline"}
     return runs, {name: case.shown(stage(case.topics)) for name, stage in others.items()}
@@ -198,7 +201,7 @@ def families(runs: Runs, others: Runs) -> dict[str, Runs]:
         "Without one of the lists, by RRF": _without(q1, q2, q3, "rrf", rrf),
         "Q3 made otherwise, summed": {
             "keyphrases of the relevant part": pipeline,
-            **{name: merged(q1, q2, run) for name, run in others.items()},
+            **{name: merged(q1, q2, run) for name, run in others.items() if name != SEMANTIC},
         },
         FILTER: {
             "no filter": pipeline,
@@ -247,6 +250,26 @@ def difference(found: ft.evaluation.Comparison) -> str:
     stars = "*" if found.significant else ""
     interval = f"{found.low:+.3f} to {found.high:+.3f}"
     return f"{found.difference:+.4f}{stars} ({interval}; p {found.corrected:.3f}; d_z {found.d_z:+.2f})"
+
+
+def leaving_out(case: Case, runs: Runs, others: Runs) -> None:
+    """What it is worth to drop statements about irrelevant documents from narratives, for three kinds of query."""
+    pairs = {
+        "words, BM25": (others["the narrative"], others["the narrative's relevant part"]),
+        "keyphrases, BM25": (others["all of the narrative"], runs["keywords-bm25"]),
+        "title and narrative, semantic": (runs["title-narrative-semantic"], others[SEMANTIC]),
+    }
+    tests = {}
+    for name, (whole, part) in pairs.items():
+        given = {"whole": replace_topics(whole, case.topics), "part": replace_topics(part, case.topics)}
+        report = ft.compare(given, None, case.qrels, ["AP"], baseline="whole", cache=False)
+        tests[name] = report.mean("whole", "AP"), report.mean("part", "AP"), report.comparison("part", "whole", "AP")
+    holm = corrected(np.array([test.p for _, _, test in tests.values()]), "holm")
+    rows = [
+        [name, f"{whole:.4f}", f"{part:.4f}", difference(replace(test, corrected=float(p), significant=bool(p <= 0.05)))]
+        for (name, (whole, part, test)), p in zip(tests.items(), holm, strict=True)
+    ]
+    table(f"{case.name}: without what narratives say is irrelevant, AP", ["", "whole", "relevant part", "difference"], rows)
 
 
 def drowning(case: Case, runs: Runs) -> None:
@@ -331,6 +354,7 @@ def main() -> None:
         runs, others = searched(case, folder, given.trees or None)
         for title, systems in families(runs, others).items():
             show(case, title, systems, given.output)
+        leaving_out(case, runs, others)
         drowning(case, runs)
 
 
