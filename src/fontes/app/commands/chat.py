@@ -28,7 +28,7 @@ def chat(
         typer.Option(
             "--with",
             help="raw, last-turns[:K], weighted-turns[:K], hqe[:TAGGER], canard[:MODEL] or quretec:MODEL.",
-            show_default="weighted-turns; dense, hybrid: last-turns:1",
+            show_default="weighted-turns; dense: last-turns:1",
         ),
     ] = None,
     model: Annotated[str, typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).")] = "bm25",
@@ -54,7 +54,7 @@ def chat(
     from ..rewriters import rewriter_of
 
     opened = Index.open(index)
-    chosen = with_ or ("last-turns:1" if model in DENSE else "weighted-turns")
+    chosen = with_ or ("last-turns:1" if model == "dense" else "weighted-turns")
     stage = rewriter_of(chosen, opened) >> _retriever(opened, model, k1, b, encoder)
     topics = _until(resume, at)
     last = list(topics.values())[-1] if topics else Topic("1_0", "")
