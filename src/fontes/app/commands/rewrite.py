@@ -51,9 +51,16 @@ def rewrite(
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
     from ...data import write_topics
+    from ...rewrite import CanardT5
     from ..inputs import topics_of
+    from ..output import building
     from ..rewriters import rewriter
 
-    given = {"missing": missing, "k": k, "first": first or None, "index": index, "tagger": tagger, "model": model}
-    stage = rewriter(with_, {name: value for name, value in given.items() if value is not None})
-    write_topics(stage(topics_of(topics, format)), output)
+    options = {"missing": missing, "k": k, "first": first or None, "index": index, "tagger": tagger, "model": model}
+    stage = rewriter(with_, {name: value for name, value in options.items() if value is not None})
+    given = topics_of(topics, format)
+    if isinstance(stage, CanardT5):
+        with building(quiet=False, noun="turn") as progress:
+            write_topics(stage.rewrite(given, progress.update), output)
+    else:
+        write_topics(stage(given), output)
