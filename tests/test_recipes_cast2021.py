@@ -28,6 +28,23 @@ def printed(ranking: ft.Ranking) -> list[tuple[str, str]]:
     return [(hit.id, f"{hit.score:.8f}") for hit in ranking]
 
 
+def test_an_id_is_cut_at_its_last_separator_or_at_its_first() -> None:
+    run = {"q": {"WAPO_1cf6-67be-3": 3.0, "WAPO_1cf6-99-0": 2.0, "KILT_7-1": 1.0, "KILT_7-0": 0.5}}
+    last = ft.to_documents("max", separator="-")(run)
+    first = ft.to_documents("max", separator="-", split_at="first")(run)
+    assert last.to_dict() == {"q": {"WAPO_1cf6-67be": 3.0, "WAPO_1cf6-99": 2.0, "KILT_7": 1.0}}
+    assert first.to_dict() == {"q": {"WAPO_1cf6": 3.0, "KILT_7": 1.0}}
+    with pytest.raises(ft.ParameterError, match="split_at is 'last' or 'first', not 'both'"):
+        ft.to_documents(split_at="both")(run)
+
+
+def test_a_run_of_cut_ids_leads_to_no_documents(tmp_path: Path) -> None:
+    index = ft.Index.build(DOCS, tmp_path / "index")
+    run = (index.bm25() >> ft.CastPassages(sentences="nupunkt"))("geyser")
+    assert ft.to_documents()(run).documents is index
+    assert ft.to_documents(split_at="first")(run).documents is None
+
+
 @pytest.mark.parametrize("name", BASELINES)
 def test_passages_become_the_organisers_documents_where_ids_are_cut_as_they_did(shared: Path, name: str) -> None:
     passages, theirs = baseline(shared, name)
