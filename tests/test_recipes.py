@@ -438,6 +438,16 @@ def test_steps_go_to_standard_error_and_the_report_to_standard_output(fontes: An
     assert (summary["parameters"]["k1"], summary["parameters"]["k"]) == (1.2, 2)
 
 
+def test_a_terminal_shows_in_one_line_how_far_a_long_step_is(fontes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    code, _, err = fontes(*RUN)
+    assert code == 0
+    assert "indexing: 3 documents, " in err
+    assert "first: 4 documents for 3 topics" in err
+    assert "\x1b[2K" in err  # it is erased
+
+
 def test_json_is_the_summary_and_nothing_else(fontes: Any) -> None:
     code, out, err = fontes(*RUN, "--json")
     assert (code, err) == (0, "")
