@@ -348,3 +348,11 @@ def test_the_published_models_are_named_where_they_are_not_here(tmp_path: Path, 
     with pytest.raises(ft.InputError, match=r"none\.txt"):
         recipe.with_(duplicates="none.txt", reranker=None).run(DOCS, TOPICS, None, tmp_path / "out")
     assert not (tmp_path / "out" / "indexes").exists()
+
+
+def test_turns_are_rewritten_by_a_t5(tmp_path: Path, t5: Path) -> None:
+    rewriter = ft.CanardT5(str(t5), num_beams=1, max_new_tokens=3, precision="float32", device="cpu")
+    topics = served(tmp_path, automatic=rewriter, manual=None).runs[AUTOMATIC].topics
+    assert topics["1_2"].text == rewriter(TOPICS)["1_2"].text
+    assert topics["1_2"].origin is not None
+    assert topics["1_2"].origin.text == "Why do they erupt?"

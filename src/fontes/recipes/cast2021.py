@@ -43,7 +43,7 @@ class Cast2021(Recipe):
     (3) Passages are read again.
     reranker       a T5 as MonoT5, by name or folder; "cross-encoder:NAME"; a stage; None: a passage keeps its document's score
     depth          how many passages of a turn at most, those of its best documents; None: all
-    keep           how many passages of a turn are in the runs
+    keep           how many passages of a turn are in the runs, and documents are made of; None: all
 
     The published figures are those of the organisers' automatic run in the overview of CAsT 2021, as Łajewska and Balog (ECIR
     2023) cite them.
@@ -77,7 +77,7 @@ class Cast2021(Recipe):
     passages: str | Stage[Run, Run] = "spacy:en_core_web_sm"
     reranker: str | Stage[Run, Run] | None = "castorini/monot5-base-msmarco"
     depth: int | None = None
-    keep: int = 1000
+    keep: int | None = None
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
         rewriters, duplicates, passages, reranker = self._parts(collection.folder)
@@ -91,11 +91,13 @@ class Cast2021(Recipe):
             ranked = ranked >> FirstPassages(self.depth)
         if reranker is not None:
             ranked = ranked >> reranker
+        if self.keep is not None:
+            ranked = ranked % self.keep
 
         systems = {}
         for kind, rewriter in rewriters.items():
             name = f"org_{kind}_results_{self.documents}.v1.0"
-            systems[name] = rewriter >> ranked % self.keep
+            systems[name] = rewriter >> ranked
             systems[f"document_runs/{name}"] = systems[name] >> to_documents("max")
         return systems
 
@@ -118,8 +120,9 @@ class Cast2021(Recipe):
         self, folder: Path
     ) -> tuple[dict[str, Stage[Topics, Topics]], list[Deduplicate], Stage[Run, Run], Stage[Run, Run] | None]:
         """Rewriters, lists of duplicates, passages and reranker, all parameters looked at and all models found."""
-        for name in ("documents", "keep", *(["depth"] if self.depth is not None else [])):
-            check_whole(name, getattr(self, name))
+        for name, value in (("documents", self.documents), ("depth", self.depth), ("keep", self.keep)):
+            if value is not None:
+                check_whole(name, value)
         BM25Weighting("lucene", self.k1, self.b)
         given = {"automatic": self.automatic, "manual": self.manual}
         rewriters = {kind: _rewriter(rewriter) for kind, rewriter in given.items() if rewriter is not None}
