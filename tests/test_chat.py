@@ -289,6 +289,21 @@ def test_of_a_long_document_the_piece_with_the_words_of_the_question_is_remember
     assert "the bridge closed" in plain.turns[0].answer
 
 
+def test_ctrl_c_ends_what_is_piped_in_one_sentence(index: ft.Index) -> None:
+    words = [sys.executable, "-m", "fontes", "chat", str(index.path)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{FIRST}\n".encode())
+    process.stdin.flush()
+    assert process.stdout.readline() == f"> {FIRST}\n".encode()  # lines are answered as they come
+    while b"closed" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (1, b"fontes: interrupted\n")
+
+
 class Terminal:
     """A process at a terminal of its own."""
 
