@@ -5,21 +5,22 @@
 sentences   a head trained on cnc_v2_train, measured on cnc_v2_dev, Causal-TimeBank and SemEval 2010 task 8; beside it vectors
             alone, cues alone, and the rule "it has a cue that is not denied"
 semeval     topics made of SemEval 2010 task 8: an effect, as the annotators marked it, is the topic; the sentences that name a
-            cause of it are relevant. Parameters are chosen on half of the topics, and the other half is reported, both ways
-scifact     the claims that state a cause by a cue: parameters chosen on those of train, reported on those of test
-harbour     12 topics, with fixed parameters, and with parameters tuned leaving out one topic at a time
+            cause of it are relevant
+scifact     the claims that state a cause by a cue
+harbour     12 topics, by title, and by title and narrative
 speed       documents a second, in float32 on one thread
+
+All rerankings have parameters that were chosen on other topics: five folds, or each topic by itself on harbour.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import tempfile
 import time
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,17 @@ from fontes.train.causality import STRENGTHS, fitted, labelled, measure_causalit
 PARTS = ("sentences", "semeval", "scifact", "harbour", "speed")
 MEASURES = [ft.AP, ft.nDCG @ 10, ft.P @ 5]
 WEIGHTS = (0.1, 0.3, 0.5, 0.7, 0.9)
-NEARS = (0.0, 0.5, 1.0)
+NEARS = (0.5, 1.0, 2.0)
+POOLS = ("max", "top3", "noisy-or")
 ENCODER = ft.SentenceEncoder(str(get_model_path()), precision="float32")
+# The control: each sentence as likely as the others, so that only its similarity to the topic counts.
+CONTROL = replace(shipped_head(), weights=(0.0,) * ENCODER.dim, cues=(0.0,) * 3, bias=0.0)
+KINDS = {
+    "cues": (None, None, (0.0,)),
+    "classifier": (ENCODER, None, (0.0,)),
+    "classifier, near": (ENCODER, None, NEARS),
+    "near alone": (ENCODER, CONTROL, NEARS),
+}
 
 
 def main() -> None:
@@ -102,25 +112,20 @@ def semeval(given: Any, work: Path) -> None:
     found = bm25({effect: effect for effect in qrels})
     # Where every sentence with the word is relevant there is nothing to rerank.
     wanted = [effect for effect in qrels if any(doc_id not in qrels[effect] for doc_id in found[effect].ids)]
-    halves = [[effect for effect in wanted if zlib.crc32(effect.encode()) % 2 == half] for half in (0, 1)]
     print(f"\nSemEval: {len(docs)} sentences, {len(wanted)} effects as topics")
-    for learned, reported in (halves, halves[::-1]):
-        systems = {"bm25": bm25, **chosen(bm25, {e: e for e in learned}, qrels, ("max",))}
-        compared(systems, {effect: effect for effect in reported}, qrels)
+    compared(bm25, {effect: effect for effect in wanted}, qrels, 5, ("max",))
 
 
 def scifact(given: Any, work: Path) -> None:
     folder = given.data / "scifact"
     bm25 = ft.Index.build(folder / "corpus.jsonl", work / "scifact.index").bm25() % given.depth
-    topics = ft.read_topics(folder / "queries.jsonl")
-    parts = {name: ft.read_qrels(folder / "qrels" / f"{name}.tsv") for name in ("train", "test")}
-    causal = {name: {t: topics[t].text for t in qrels if cue_strength(topics[t].text)[0] == 1} for name, qrels in parts.items()}
-    others = {t: topics[t].text for t in parts["test"] if t not in causal["test"]}
-    print(f"\nSciFact: {len(causal['train'])} claims of train and {len(causal['test'])} of test state a cause")
-    systems = {"bm25": bm25, **chosen(bm25, causal["train"], parts["train"], ("max", "top3", "noisy-or"))}
-    compared(systems, causal["test"], parts["test"])
-    print("the claims of test without a cue")
-    compared(systems, others, parts["test"])
+    qrels = {
+        t: dict(grades) for name in ("train", "test") for t, grades in ft.read_qrels(folder / "qrels" / f"{name}.tsv").items()
+    }
+    topics = {t: topic.text for t, topic in ft.read_topics(folder / "queries.jsonl").items() if t in qrels}
+    causal = {t: text for t, text in topics.items() if cue_strength(text)[0] == 1}
+    print(f"\nSciFact: {len(causal)} of {len(topics)} claims state a cause; the best {given.depth} of BM25")
+    compared(bm25, causal, qrels, 5)
 
 
 def harbour(given: Any, work: Path) -> None:
@@ -129,15 +134,7 @@ def harbour(given: Any, work: Path) -> None:
     topics, qrels = collection.causal.topics(), collection.causal.qrels()
     for name, first in {"title": index.bm25() % 50, "title and narrative": ft.TitleAndNarrative() >> index.bm25() % 50}.items():
         print(f"\nharbour/causal, BM25 of the {name}")
-        systems: dict[str, Any] = {"bm25": first}
-        for model, near in ((None, 0.0), (ENCODER, 0.0), (ENCODER, 1.0)):
-            for weight in (0.3, 0.7):
-                kind = f"near {near:g}" if model else "cues"
-                systems[f"{kind}, weight {weight}"] = first >> ft.CausalEvidence(model, weight=weight, near=near, pool="max")
-        compared(systems, topics, qrels)
-        stage = first >> ft.CausalEvidence(ENCODER)
-        space = {"CausalEvidence.weight": [0.0, *WEIGHTS], "near": list(NEARS), "pool": ["max", "top3", "noisy-or"]}
-        print(ft.tune(stage, space, topics, qrels, "AP", folds=len(topics)))
+        compared(first, topics, qrels, len(topics))
 
 
 def speed(given: Any, work: Path) -> None:
@@ -158,27 +155,27 @@ def speed(given: Any, work: Path) -> None:
     table(f"{len(docs)} stories of harbour, 1 thread", ["", "sentences", "documents a second"], rows)
 
 
-def chosen(first: Any, topics: dict[str, str], qrels: Any, pools: Iterable[str]) -> dict[str, Any]:
-    """The parameters of each kind of evidence that have the best AP on these topics."""
-    run = first(topics)
-    judged = {topic_id: qrels[topic_id] for topic_id in topics}
-    systems = {}
-    for kind, model, nears in (("cues", None, (0.0,)), ("classifier", ENCODER, (0.0,)), ("near", ENCODER, NEARS[1:])):
-        stages = [
-            ft.CausalEvidence(model, weight=weight, near=near, pool=pool)
-            for weight, near, pool in itertools.product(WEIGHTS, nears, pools)
-        ]
-        values = [ft.evaluate(stage(run), judged, "AP")["AP"] for stage in stages]
-        best = stages[int(np.argmax(values))]
-        plain = ft.evaluate(run, judged, "AP")["AP"]
-        print(f"{kind}: weight {best.weight}, near {best.near:g}, pool {best.pool}: AP {max(values):.4f}, BM25 {plain:.4f}")
-        systems[kind] = first >> best
-    return systems
-
-
-def compared(systems: dict[str, Any], topics: Any, qrels: Any) -> None:
-    judged = {topic_id: qrels[topic_id] for topic_id in topics}
+def compared(first: Any, topics: Any, qrels: Any, folds: int, pools: tuple[str, ...] = POOLS) -> None:
+    """BM25 against each kind of evidence, whose parameters were chosen by AP on the topics outside the fold of each topic."""
+    topics, judged = ft.Topics.of(topics), ft.Qrels.of({topic_id: qrels[topic_id] for topic_id in topics})
+    systems = {"bm25": first(topics)}
+    for kind, (model, head, nears) in KINDS.items():
+        evidence = ft.CausalEvidence(model, near=nears[0], head=head)
+        space = {"weight": list(WEIGHTS), "near": list(nears), "pool": list(pools)}
+        tuned = ft.tune(first >> evidence, space, topics, judged, "AP", folds=folds)
+        scores: dict[str, Any] = {}
+        for fold in tuned.folds:
+            part = ft.Topics(topics[tuned.topic_ids[n]] for n in fold.topics.tolist())
+            run = (first >> evidence.with_(**fold.params))(part)
+            scores |= {
+                topic_id: list(zip(ranking.ids, ranking.scores.tolist(), strict=True)) for topic_id, ranking in run.items()
+            }
+        systems[kind] = ft.Run.of(scores)
+        picked = [", ".join(f"{name} {value}" for name, value in fold.params.items()) for fold in tuned.folds]
+        print(f"{kind}: " + "; ".join(f"{one} ({picked.count(one)})" for one in dict.fromkeys(picked)))
     print(ft.compare(systems, topics, judged, MEASURES, baseline="bm25"), flush=True)
+    pair = {name: systems[name] for name in ("near alone", "classifier, near")}
+    print(ft.compare(pair, topics, judged, MEASURES, baseline="near alone"), flush=True)
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -31,7 +31,7 @@ TOGETHER = 256  # documents whose sentences are encoded together
 
 @dataclass(frozen=True)
 class CausalEvidence(Reranker):
-    """Reranks by how likely a document reports a cause: `bm25 % 100 >> CausalEvidence(encoder, weight=0.3)`.
+    """Reranks by how likely a document reports a cause: `bm25 % 100 >> CausalEvidence(encoder, weight=0.5)`.
 
     Each sentence of a document, its title among them, gets the probability that it reports a cause; the document's likelihood
     is pooled from its sentences. The new score is `weight` times the likelihood and 1 - `weight` times the run's score, both
@@ -42,7 +42,7 @@ class CausalEvidence(Reranker):
     weight      0 keeps the run's order; 1 leaves only the likelihood, which says nothing about the topic
     pool        "max": the likeliest sentence; "top3": the mean of the three likeliest; "noisy-or": 1 - Π (1 - p)
     near        a sentence's probability is multiplied by its cosine with the topic's text to this power, so that sentences
-                away from the topic count less; 0: all count alike. Needs an encoder
+                away from the topic count less; 0: all count alike. None: 1 with an encoder, and 0 without, which has no cosine
     depth       only so many documents of each topic are read; those after them follow in the order that they had
     head        the classifier over the encoder's vectors, or its file; None: the one of the package, for all-MiniLM-L6-v2
     sentences   how sentences are found: "rules", "nupunkt" or "spacy:MODEL"
@@ -54,9 +54,9 @@ class CausalEvidence(Reranker):
     """
 
     encoder: Encoder | None = None
-    weight: float = 0.3
+    weight: float = 0.5
     pool: str = "max"
-    near: float = 0.0
+    near: float | None = None
     depth: int | None = None
     head: CausalHead | str | Path | None = field(default=None, repr=False)
     sentences: str = "rules"
@@ -97,7 +97,9 @@ class CausalEvidence(Reranker):
             "evidence": 1,
             "encoder": self.encoder and self.encoder.fingerprint,
             "head": head and head.fingerprint,
-            **{name: getattr(self, name) for name in ("pool", "near", "sentences")},
+            "pool": self.pool,
+            "near": self._power,
+            "sentences": self.sentences,
         }
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -119,24 +121,29 @@ class CausalEvidence(Reranker):
         for n in np.argsort(-values, kind="stable").tolist():
             cues = "; ".join(f"{'not ' * pair.negated}'{pair.cue}'" for pair in found.pairs(n))
             label = f"{found.text(n)}  [{cues or 'no cue'}]"
-            if self.near:
+            if self._power:
                 share = (Explanation(float(found.probabilities[n]), "reports a cause"),)
-                near = Explanation(float(values[n] / max(found.probabilities[n], 1e-9)), f"cosine to the power {self.near:g}")
+                near = Explanation(float(values[n] / max(found.probabilities[n], 1e-9)), f"cosine to the power {self._power:g}")
                 parts.append(Explanation(float(values[n]), label, (*share, near)))
             else:
                 parts.append(Explanation(float(values[n]), label))
         what = f"likelihood of a cause: {self.pool} of {len(values)} sentences"
         return Explanation(self._pooled(values), what, tuple(parts))
 
+    @property
+    def _power(self) -> float:
+        return self.near if self.near is not None else 0.0 if self.encoder is None else 1.0
+
     def _head(self) -> CausalHead | None:
         """The head, checked against the encoder, and the other parameters with it; None without an encoder."""
         if self.pool not in POOLS:
             raise ParameterError(f"pool is one of {', '.join(POOLS)}, not {self.pool!r}")
-        if isinstance(self.near, bool) or not isinstance(self.near, (int, float)) or not 0 <= self.near < float("inf"):
+        power = self._power
+        if isinstance(power, bool) or not isinstance(power, (int, float)) or not 0 <= power < float("inf"):
             raise ParameterError(f"near is a power from 0 up, not {self.near!r}")
         if self.encoder is None:
-            if self.near or self.head is not None:
-                raise ParameterError(f"{'near' if self.near else 'a head'} needs an encoder: CausalEvidence(encoder, …)")
+            if power or self.head is not None:
+                raise ParameterError(f"{'near' if power else 'a head'} needs an encoder: CausalEvidence(encoder, …)")
             return None
         given = self.head
         head = shipped_head() if given is None else given if isinstance(given, CausalHead) else CausalHead.load(given)
@@ -145,7 +152,7 @@ class CausalEvidence(Reranker):
 
     def _queries(self, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The vectors of the topics' texts, where they are used."""
-        if not self.near or self.encoder is None:
+        if not self._power or self.encoder is None:
             return {}
         asked = list(dict.fromkeys(texts))
         return dict(zip(asked, unit(self.encoder.encode_queries(asked)), strict=True))
@@ -155,7 +162,7 @@ class CausalEvidence(Reranker):
         if query is None or found.vectors is None:
             return found.probabilities
         cosines = np.clip(found.vectors.astype(np.float32) @ query, 0, 1)
-        values: NDArray[np.float32] = (found.probabilities * cosines**self.near).astype(np.float32)
+        values: NDArray[np.float32] = (found.probabilities * cosines**self._power).astype(np.float32)
         return values
 
     def _pooled(self, values: NDArray[np.float32]) -> float:

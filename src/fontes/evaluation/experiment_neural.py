@@ -60,6 +60,23 @@ def late_reranker(colbert: str | dict[str, Any]) -> Stage[Run, Run]:
     return LateReranker(_model(ColBERT, colbert), nbits=0)
 
 
+def causal_evidence(
+    encoder: str | dict[str, Any] | None = None,
+    weight: float = 0.5,
+    pool: str = "max",
+    near: float | None = None,
+    depth: int | None = None,
+    head: str | None = None,
+    sentences: str = "rules",
+) -> Stage[Run, Run]:
+    """`CausalEvidence` over `encoder`: a model's name or folder, or its parameters in a table; without one by cues alone."""
+    from ..causal import CausalEvidence
+    from ..neural import SentenceEncoder
+
+    made = None if encoder is None else _model(SentenceEncoder, encoder)
+    return CausalEvidence(made, weight, pool, near, depth, head, sentences)
+
+
 def _model(kind: type[Any], given: Model) -> Any:
     """A model in float32 unless told otherwise: what is quickest differs from machine to machine, and so do its scores."""
     parameters = {"name_or_path": given} if isinstance(given, str) else dict(given)

@@ -34,6 +34,7 @@ STAGES = {
     "late-reranker": "evaluation.experiment_neural:late_reranker",
     "cross-encoder": "neural:CrossEncoder",
     "monot5": "neural:MonoT5",
+    "causal-evidence": "evaluation.experiment_neural:causal_evidence",
     "raw": "rewrite:Raw",
     "manual": "rewrite:Manual",
     "automatic": "rewrite:Automatic",

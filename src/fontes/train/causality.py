@@ -217,7 +217,8 @@ def _share(part: Floats, whole: Floats) -> Floats:
 
 
 def _signs(labels: NDArray[np.int64]) -> Floats:
-    return 2.0 * labels - 1
+    signs: Floats = 2.0 * labels.astype(np.float64) - 1
+    return signs
 
 
 def _rounded(value: float) -> float:
