@@ -328,6 +328,18 @@ def test_a_kill_while_results_are_written_leaves_no_summary_and_no_stale_file_af
     assert files(tmp_path) == ["recipe.json", "recipe.md", "runs/b-second.run", "runs/first.run", "runs/sum.run"]
 
 
+def test_what_was_damaged_is_made_again(tmp_path: Path) -> None:
+    Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
+    for path in (*tmp_path.glob("indexes/*/*/*.npy"), *tmp_path.glob("cache/*/*"), tmp_path / "recipe.json"):
+        path.write_bytes(b"{")
+    lines: list[str] = []
+    again = Tiny().run(DOCS, TOPICS, None, tmp_path, tell=lines.append).runs
+    assert again == Tiny().run(DOCS, TOPICS, None, tmp_path / "other").runs
+    assert lines[:2] == ["index: damaged, so it is built again", "index: 3 documents"]
+    assert not any("found before" in line for line in lines)
+    assert not (tmp_path / "report.md").exists()
+
+
 def test_a_list_of_files_that_leads_out_of_the_folder_deletes_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     folder = tmp_path / "out"

@@ -61,7 +61,7 @@ def test_scores_of_the_three_lists_are_summed_as_they_are(served: ft.Served) -> 
     ("aggregate", "fusion"), [("min-max", {"method": "combsum", "normalize": "min-max"}), ("rrf", {"method": "rrf"})]
 )
 def test_normalised_sums_and_reciprocal_ranks_are_options(
-    served: ft.Served, folder: Path, aggregate: str, fusion: dict[str, str]
+    served: ft.Served, folder: Path, aggregate: str, fusion: dict[str, Any]
 ) -> None:
     systems = ft.Cair2021(encoder=MODEL, aggregate=aggregate).build(HARBOUR, folder / "indexes")
     assert systems["pipeline"](TOPICS) == ft.fuse(*(served.runs[name] for name in LISTS), **fusion)

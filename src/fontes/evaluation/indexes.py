@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core import Doc
+from ..core import Doc, IndexFormatError
 from .cache import digest
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def built_once(
     tell: Tell,
     progress: Callable[[Progress], None] | None = None,
 ) -> Index:
-    """The index in `folder` of these documents by this analyzer, which is built where it is not there.
+    """The index in `folder` of these documents by this analyzer, which is built where it is not there or is damaged.
 
     `identity`, JSON values, says which documents they are, so that they need not be read to find their index; `tell` is called
     with a line about what was done, `progress` by `Index.build`.
@@ -38,10 +38,22 @@ def built_once(
     made = Analyzer.of(analyzer)
     key = digest([version("fontes"), *identity, made.to_dict(), list(fields), vectors])
     path = folder / f"{key[:16]}.index"
-    if path.exists():
-        tell("index: as it was built before")
-        return Index.open(path)
+    if damaged := path.exists():
+        try:
+            index = Index.open(path, analyzer=made)
+            tell("index: as it was built before")
+            return index
+        except IndexFormatError:
+            tell("index: damaged, so it is built again")
     folder.mkdir(parents=True, exist_ok=True)
-    index = Index.build(documents, path, analyzer=made, fields=tuple(fields), vectors=vectors, progress=progress)
+    index = Index.build(
+        documents,
+        path,
+        analyzer=made,
+        fields=tuple(fields),
+        vectors=vectors,
+        overwrite=damaged,
+        progress=progress,
+    )
     tell(f"index: {len(index):,} documents")
     return index

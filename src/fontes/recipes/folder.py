@@ -15,7 +15,7 @@ from ..data.files import write
 
 SUMMARY = "recipe.json"
 UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
-OURS = ("runs", "recipe.md", "report.md", "report.json", "report.html")
+PAGES = ("recipe.md", "report.md", "report.json", "report.html")
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ def alone(folder: Path) -> Iterator[None]:
             raise InputError(f"{folder}: another process runs a recipe into this folder; wait, or give another one") from None
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"{folder}: nothing can be written there (Permission denied); give another folder")
-        foreign = [name for name in OURS if (folder / name).exists()]
+        foreign = [name for name in ("runs", *PAGES) if (folder / name).exists()]
         if foreign and not (folder / SUMMARY).is_file() and not (folder / UNFINISHED).is_file():
             raise InputError(f"{folder}: holds results that are not a recipe's ({', '.join(foreign)}); give another folder")
         yield
@@ -50,7 +50,7 @@ def replacing(folder: Path, files: list[str], summary: Mapping[str, Any]) -> Ite
 
     A process that is killed inside leaves no summary, and a list by which the next one removes what is not its own.
     """
-    before = {name for list_ in (SUMMARY, UNFINISHED) for name in _files(folder / list_)}
+    before = {*PAGES, *_files(folder / SUMMARY), *_files(folder / UNFINISHED)}
     _write(folder / UNFINISHED, {"files": sorted(before | set(files))})
     (folder / SUMMARY).unlink(missing_ok=True)
     for name in before - set(files):
@@ -64,7 +64,7 @@ def replacing(folder: Path, files: list[str], summary: Mapping[str, Any]) -> Ite
 
 
 def _files(path: Path) -> list[str]:
-    """The files that a summary or a list names; only such as are in the folder."""
+    """The files that a summary or a list names, none where it is damaged; only such as are in the folder."""
     try:
         names = json.loads(path.read_text(encoding="utf-8"))["files"]
         return [name for name in names if isinstance(name, str) and is_inside(name)]
