@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import json
 import os
+import re
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +21,7 @@ from processes import in_a_child
 
 import fontes as ft
 from fontes import recipes
+from fontes.app import output
 from fontes.app.cli import main
 from fontes.recipes import base
 from fontes.recipes.telling import Teller
@@ -451,13 +454,29 @@ def test_steps_go_to_standard_error_and_the_report_to_standard_output(fontes: An
 
 
 def test_a_terminal_shows_in_one_line_how_far_a_long_step_is(fontes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    code, _, err = fontes(*RUN)
-    assert code == 0
-    assert "indexing: 3 documents, " in err
-    assert "first: 4 documents for 3 topics" in err
-    assert "\x1b[2K" in err  # it is erased
+    shown: list[str] = []
+
+    class Terminal:
+        is_terminal = True
+
+        def __init__(self, **options: object) -> None: ...
+
+        def print(self, line: str, markup: bool) -> None:
+            shown.append(line)
+
+        @contextlib.contextmanager
+        def status(self, text: str) -> Iterator[Any]:
+            yield self
+            shown.append("(gone)")
+
+        def update(self, text: object) -> None:
+            shown.append(f"({text})")
+
+    monkeypatch.setattr(output, "Console", Terminal)
+    assert fontes(*RUN)[::2] == (0, "")
+    assert re.fullmatch(r"\(indexing: 3 documents, [\d,]+ a second.*\)", shown[0])
+    assert shown[1:3] == ["( )", "index: 3 documents"]  # the line is emptied before another one is printed
+    assert shown[-1] == "(gone)"
 
 
 def test_json_is_the_summary_and_nothing_else(fontes: Any) -> None:
