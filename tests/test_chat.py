@@ -231,6 +231,14 @@ def test_an_unknown_command_gets_a_sentence_and_the_conversation_goes_on(run: Ch
     assert "bridge" in out
 
 
+def test_what_is_typed_is_shown_as_it_was_typed(run: Chat) -> None:
+    line = "[bold]the bridge[/bold] :car: {x}"
+    code, out, err = run(f"{line}\n{line}\n")
+    assert (code, err) == (0, "")
+    assert out.count(f"> {line}\n") == 2
+    assert f"searched: {line} {line}\n" in out
+
+
 def test_a_space_before_a_slash_makes_it_a_turn(run: Chat) -> None:
     assert objects(run(" /save the bridge\n", "--json"))[0]["turn"] == "/save the bridge"
 
@@ -358,8 +366,9 @@ def test_at_a_terminal_there_is_a_prompt_and_ctrl_c_and_ctrl_d_do_what_is_expect
     answer = terminal.until("\n> ")
     assert "\x1b[1;33mChain\x1b[0m" in answer  # marked by colour, not by stars
     assert "**" not in answer
-    terminal.type("half a quest\x03")
-    assert "Nothing is lost. /save FILE keeps the conversation, /quit ends." in terminal.until("ends.\r\n> ")
+    for line in ("half a quest\x03", "\x03"):
+        terminal.type(line)
+        assert "Nothing is lost. /save FILE keeps the conversation, /quit ends." in terminal.until("ends.\r\n> ")
     terminal.type(f"{SECOND}\n")
     assert f"searched: {FIRST} {SECOND}" in terminal.until("\n> ")
     terminal.type("/nothing\n")

@@ -61,7 +61,8 @@ class Session:
                     if not self._line(input(PROMPT)):
                         return
                 except KeyboardInterrupt:
-                    say("\nNothing is lost. /save FILE keeps the conversation, /quit ends.")
+                    with contextlib.suppress(KeyboardInterrupt):  # it is often pressed twice
+                        say("\nNothing is lost. /save FILE keeps the conversation, /quit ends.")
                 except EOFError:
                     say("")
                     return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..evaluation.indexes import Tell
     from ..index import Index, Progress
 
-console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
+console = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
 
 
 def say(text: str) -> None:
