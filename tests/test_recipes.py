@@ -271,9 +271,9 @@ def test_a_folder_with_results_of_something_else_is_not_touched(tmp_path: Path) 
 
 def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    for output in (tmp_path / "out", tmp_path / "out" / "deeper"):
+    for place in (tmp_path / "out", tmp_path / "out" / "deeper"):
         with pytest.raises(ft.InputError, match="cannot be made a folder"):
-            Tiny().run(DOCS, TOPICS, None, output)
+            Tiny().run(DOCS, TOPICS, None, place)
 
 
 def test_one_process_at_a_time_uses_a_folder(tmp_path: Path) -> None:
