@@ -24,8 +24,9 @@ class Served:
     runs     by the name of the system
     report   the systems that are measured, compared; None without judgments
     folder   where all of it was written
-    seconds  by the name of the system: of all its steps together, those that it shares with others and the loading of models
-             included; of a step whose result was found in the folder, what it took when it was run
+    seconds  by the name of the system: of all its steps together, those that it shares with others included, and what a step
+             builds when it is first run, such as Annoy's trees; of a step whose result was found in the folder, what it took
+             when it was run. Indexing and encoding are not part of it
     data     hashes of documents and topics
     """
 
@@ -80,7 +81,7 @@ class Served:
             ]
         parts += [
             "## Systems",
-            "Seconds are of all steps of a system, those that it shares with others and the loading of models included."
+            "Seconds are of all steps of a system, those that it shares with others included, and not of indexing and encoding."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
             _table(["system", "run", "documents", "seconds"], self._systems()),
             "## Parameters",
