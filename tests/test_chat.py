@@ -140,6 +140,9 @@ def test_every_rewriter_has_a_class_and_says_whose_an_option_is(index: ft.Index)
     for name, (kind, _) in REWRITERS.items():
         assert hasattr(ft, kind), name
     assert rewriter_of("weighted-turns:2", index) == ft.WeightedTurns(index, k=2)
+    assert rewriter_of("quretec:models/terms", index) == ft.QuReTeC("models/terms")
+    assert rewriter_of("canard:models/t5", index) == ft.CanardT5("models/t5")
+    assert rewriter_of("canard", index) == ft.CanardT5()
     assert repr(rewriter("hqe", {"index": str(index.path), "tagger": "none"})).startswith("HQE(")
     with pytest.raises(ft.ParameterError, match="--tagger is of hqe, not of raw"):
         rewriter("raw", {"tagger": "none"})
