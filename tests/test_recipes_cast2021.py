@@ -256,6 +256,14 @@ def test_every_part_can_be_replaced(tmp_path: Path) -> None:
     assert served(tmp_path, passages="words").runs[MANUAL]["1_1"].ids[0].endswith("-0")
 
 
+def test_rewriters_are_found_by_their_names(tmp_path: Path) -> None:
+    found = served(tmp_path, automatic="last-turns", manual="weighted-turns").runs
+    assert found[AUTOMATIC].topics["1_3"].text == "What is a geyser? Why do they erupt? And after a storm?"
+    assert found[MANUAL].topics["1_3"].weights is not None
+    with pytest.raises(ft.InputError, match="nowhere"):
+        served(tmp_path, automatic="quretec:nowhere")
+
+
 def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Path) -> None:
     lacking = ft.Topics([ft.Topic("1_1", "Why?", turns=(ft.Turn("Why?", manual="Why?"),)), ft.Topic("2", "no turns")])
     message = "topic '1_1' and 1 others carry no automatic rewrite; automatic=raw searches what was typed"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Topics
 from ..data import Deduplicate, read_duplicates
+from ..index import Index
 from ..lexical.weightings import BM25Weighting
-from ..rewrite import Automatic, CanardT5, Manual, Raw
+from ..rewrite import HQE, Automatic, CanardT5, LastTurns, Manual, QuReTeC, Raw, WeightedTurns
 from ..text import Passages, to_documents
 from .base import Recipe
 from .cast2021_parts import CastPassages, FirstPassages, check_whole
 from .collection import Collection
 
-REWRITERS: dict[str, Stage[Topics, Topics]] = {"automatic": Automatic(), "manual": Manual(), "raw": Raw()}
+CARRIED = {"automatic": Automatic, "manual": Manual}
+PLAIN: dict[str, Callable[[], Stage[Topics, Topics]]] = {**CARRIED, "raw": Raw, "last-turns": LastTurns}
+OF_INDEX: dict[str, Callable[[Index], Stage[Topics, Topics]]] = {"hqe": HQE, "weighted-turns": WeightedTurns}
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,8 @@ class Cast2021(Recipe):
     """BM25 with rewritten turns, the documents' passages read again by MonoT5, and the best passage of each document.
 
     Topics are turns of conversations. They are rewritten in two ways, each of which gives a run of passages and one of
-    documents; None leaves these out. A rewriter is a stage, or "automatic" or "manual" (what the turns carry), "raw" (what was
-    typed), or the name or folder of a T5 that was trained on CANARD.
+    documents; None leaves these out. A rewriter is a stage, or "automatic" or "manual" (what the turns carry), "raw",
+    "last-turns", "weighted-turns", "hqe", "quretec:MODEL", or the name or folder of a T5 that was trained on CANARD.
     automatic      the organisers' rewrites come from castorini/t5-base-canard, and the topics of 2021 carry them
     manual         rewrites made by hand
 
@@ -80,7 +83,7 @@ class Cast2021(Recipe):
     keep: int | None = None
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        rewriters, duplicates, passages, reranker = self._parts(collection.folder)
+        duplicates, passages, reranker = self._parts(collection.folder)
         index = collection.index(self.analyzer)
 
         ranked: Stage[Topics, Run] = index.bm25(k1=self.k1, b=self.b, k=self.documents)
@@ -95,9 +98,9 @@ class Cast2021(Recipe):
             ranked = ranked % self.keep
 
         systems = {}
-        for kind, rewriter in rewriters.items():
+        for kind, rewriter in self._rewriters.items():
             name = f"org_{kind}_results_{self.documents}.v1.0"
-            systems[name] = rewriter >> ranked
+            systems[name] = _rewriter(rewriter, index) >> ranked
             systems[f"document_runs/{name}"] = systems[name] >> to_documents("max")
         return systems
 
@@ -105,10 +108,10 @@ class Cast2021(Recipe):
         return system.startswith("document_runs/")
 
     def check(self, topics: Topics) -> None:
-        for kind, rewriter in (("automatic", self.automatic), ("manual", self.manual)):
-            if rewriter not in ("automatic", "manual"):
+        for kind, rewriter in self._rewriters.items():
+            if not isinstance(rewriter, str) or rewriter not in CARRIED:
                 continue
-            lacking = [t.id for t in topics.values() if not (t.turns and getattr(t.turns[-1], str(rewriter)).strip())]
+            lacking = [t.id for t in topics.values() if not (t.turns and getattr(t.turns[-1], rewriter).strip())]
             if lacking:
                 more = f" and {len(lacking) - 1} others carry" if len(lacking) > 1 else " carries"
                 raise InputError(
@@ -116,17 +119,18 @@ class Cast2021(Recipe):
                     f"{kind}=castorini/t5-base-canard has a model rewrite it, {kind}=none leaves these runs out"
                 )
 
-    def _parts(
-        self, folder: Path
-    ) -> tuple[dict[str, Stage[Topics, Topics]], list[Deduplicate], Stage[Run, Run], Stage[Run, Run] | None]:
-        """Rewriters, lists of duplicates, passages and reranker, all parameters looked at and all models found."""
+    @property
+    def _rewriters(self) -> dict[str, str | Stage[Topics, Topics]]:
+        given = {"automatic": self.automatic, "manual": self.manual}
+        return {kind: rewriter for kind, rewriter in given.items() if rewriter is not None}
+
+    def _parts(self, folder: Path) -> tuple[list[Deduplicate], Stage[Run, Run], Stage[Run, Run] | None]:
+        """Lists of duplicates, passages and reranker, all parameters looked at and all models found."""
         for name, value in (("documents", self.documents), ("depth", self.depth), ("keep", self.keep)):
             if value is not None:
                 check_whole(name, value)
         BM25Weighting("lucene", self.k1, self.b)
-        given = {"automatic": self.automatic, "manual": self.manual}
-        rewriters = {kind: _rewriter(rewriter) for kind, rewriter in given.items() if rewriter is not None}
-        if not rewriters:
+        if not self._rewriters:
             raise ParameterError("recipe cast2021: automatic and manual are both none, which leaves no run to make")
         duplicates = []
         for listed in self.duplicates.split(",") if self.duplicates else ():
@@ -136,9 +140,10 @@ class Cast2021(Recipe):
         if isinstance(passages, Passages):
             passages.of(Doc("", ""))
         reranker = self._reranker(folder)
-        for model in (*rewriters.values(), reranker):
+        rewriters = [r for r in self._rewriters.values() if not isinstance(r, str) or r not in OF_INDEX]
+        for model in (*map(_rewriter, rewriters), reranker):
             getattr(model, "fingerprint", None)  # raises where the model is not there
-        return rewriters, duplicates, passages, reranker
+        return duplicates, passages, reranker
 
     def _passages(self) -> Stage[Run, Run]:
         if isinstance(self.passages, Stage):
@@ -155,7 +160,12 @@ class Cast2021(Recipe):
         return MonoT5(model, cache=cache) if model == self.reranker else CrossEncoder(model, cache=cache)
 
 
-def _rewriter(given: str | Stage[Topics, Topics]) -> Stage[Topics, Topics]:
+def _rewriter(given: str | Stage[Topics, Topics], index: Index | None = None) -> Stage[Topics, Topics]:
     if isinstance(given, Stage):
         return given
-    return REWRITERS[given] if given in REWRITERS else CanardT5(given)
+    if given in PLAIN:
+        return PLAIN[given]()
+    if given in OF_INDEX and index is not None:
+        return OF_INDEX[given](index)
+    name, _, model = given.partition(":")
+    return QuReTeC(model) if name == "quretec" else CanardT5(given)

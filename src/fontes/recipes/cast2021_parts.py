@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core import ParameterError, Run, Stage
-from ..text.passages import SEPARATOR, PassageDocuments, Passages, check_separator, split_id
+from ..text.passages import Passages, check_separator, parents_of
 from ..text.sentences import Spans, sentences
 
 FILLED = 0.67  # of the greatest length, with which a passage ends
@@ -57,20 +57,10 @@ class FirstPassages(Stage[Run, Run]):
 
     def apply(self, given: Run) -> Run:
         k = check_whole("depth", self.k)
-        known = given.documents if isinstance(given.documents, PassageDocuments) else None
-        separator = known.passages.separator if known else SEPARATOR
-        used = np.unique(given.codes)
-        places: dict[str, int] = {}
-        parents = np.zeros(len(given.ids), dtype=np.int64)
-        numbers = np.zeros(len(given.ids), dtype=np.int64)
-        for code, passage_id in zip(used.tolist(), given.ids.take(used), strict=True):
-            doc_id, numbers[code] = split_id(passage_id, separator)
-            parents[code] = places.setdefault(doc_id, len(places))
+        names, parents, numbers = parents_of(given)
         sizes = np.diff(given.bounds)
         topics = np.repeat(np.arange(len(sizes)), sizes)
-        _, first, document = np.unique(
-            topics * (len(places) + 1) + parents[given.codes], return_index=True, return_inverse=True
-        )
+        _, first, document = np.unique(topics * len(names) + parents[given.codes], return_index=True, return_inverse=True)
         order = np.lexsort((numbers[given.codes], first[document], topics))
         rows = order[np.arange(given.rows) - np.repeat(given.bounds[:-1], sizes) < k]
         return Run.from_columns(

@@ -192,19 +192,7 @@ class ToDocuments(Stage[Run, Run]):
         if self.split_at not in ("last", "first"):
             raise ParameterError(f"split_at is 'last' or 'first', not '{self.split_at}'")
         known = given.documents if isinstance(given.documents, PassageDocuments) else None
-        separator = self.separator
-        if separator is None:
-            separator = known.passages.separator if known else SEPARATOR
-        check_separator(separator)
-        used = np.unique(given.codes)
-        places: dict[str, int] = {}
-        parents = np.zeros(len(given.ids), dtype=np.int64)
-        numbers = np.zeros(len(given.ids), dtype=np.int64)
-        for code, passage_id in zip(used.tolist(), given.ids.take(used), strict=True):
-            doc_id, numbers[code] = split_id(passage_id, separator)
-            if self.split_at == "first":
-                doc_id = passage_id.partition(separator)[0]
-            parents[code] = places.setdefault(doc_id, len(places))
+        names, parents, numbers = parents_of(given, self.separator, self.split_at)
         topics = np.repeat(np.arange(len(given.topics)), np.diff(given.bounds))
         # A document's passages one after the other, by their numbers.
         order = np.lexsort((numbers[given.codes], parents[given.codes], topics))
@@ -212,7 +200,7 @@ class ToDocuments(Stage[Run, Run]):
         starts = np.flatnonzero(np.diff(topics, prepend=-1) | np.diff(docs, prepend=-1))
         return Run.from_columns(
             given.topics,
-            Strings.of(places),
+            Strings.of(names),
             topics[starts],
             docs[starts].astype(np.int32),
             AGGREGATES[self.aggregate](given.scores[order].astype(np.float64), starts).astype(np.float32),
@@ -245,6 +233,29 @@ AGGREGATES: dict[str, Aggregate] = {
     "sum": lambda scores, starts: _sums(scores, starts),
     "first": lambda scores, starts: scores[starts],
 }
+
+
+def parents_of(
+    run: Run, separator: str | None = None, split_at: str = "last"
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """The documents of a run of passages; and for each code in the run the place of its document among them, and its number.
+
+    The parameters are those of `to_documents`.
+    """
+    if separator is None:
+        known = run.documents if isinstance(run.documents, PassageDocuments) else None
+        separator = known.passages.separator if known else SEPARATOR
+    check_separator(separator)
+    used = np.unique(run.codes)
+    places: dict[str, int] = {}
+    parents = np.zeros(len(run.ids), dtype=np.int64)
+    numbers = np.zeros(len(run.ids), dtype=np.int64)
+    for code, passage_id in zip(used.tolist(), run.ids.take(used), strict=True):
+        doc_id, numbers[code] = split_id(passage_id, separator)
+        if split_at == "first":
+            doc_id = passage_id.partition(separator)[0]
+        parents[code] = places.setdefault(doc_id, len(places))
+    return list(places), parents, numbers
 
 
 def split_id(passage_id: str, separator: str) -> tuple[str, int]:
