@@ -107,7 +107,7 @@ def test_annoy_finds_what_exact_search_finds_among_150_documents(served: ft.Serv
     exact = ft.Cair2021(encoder=MODEL, trees=None).build(HARBOUR, folder / "indexes")
     assert exact["title-semantic"](TOPICS) == served.runs["title-semantic"]
     cosines = [hit.score for hit in served.runs["title-semantic"][next(iter(TOPICS))]]
-    assert 1 >= cosines[0] > cosines[-1] >= -1
+    assert -1 < cosines[-1] < cosines[0] < 1
 
 
 def test_the_depth_is_that_of_each_query_and_of_the_result(served: ft.Served, folder: Path) -> None:
