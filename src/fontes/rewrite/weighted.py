@@ -27,8 +27,8 @@ class WeightedTurns(Stage[Topics, Topics]):
     weight   of each term of them, however often it was said; a term of the utterance counts 1 for each time
     first    the conversation's first turn counts among the earlier ones
 
-    The text is that of `LastTurns(k, first)`, for retrievers that use no weights. A search with the utterance alone makes nothing
-    of "why?"; joined to earlier turns as equals, it finds their documents again. This is between the two, a baseline of our
+    The text is that of `LastTurns(k, first)`, for retrievers that use no weights. The utterance alone makes nothing of "why?";
+    joined to earlier turns as equals, it finds their documents again. This is between the two, a baseline of our
     own. Raises ParameterError for a `k` or a `weight` below 0.
     """
 
