@@ -310,8 +310,9 @@ def test_ctrl_c_ends_what_is_piped_in_one_sentence(index: ft.Index) -> None:
     assert process.stdout.readline() == f"> {FIRST}\n".encode()  # lines are answered as they come
     assert any(b"closed" in line for line in process.stdout)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (1, b"fontes: interrupted\n")
+    code = process.wait(60)
+    _, err = process.communicate()
+    assert (code, err) == (1, b"fontes: interrupted\n")
 
 
 class Terminal:

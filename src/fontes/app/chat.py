@@ -69,8 +69,8 @@ class Session:
 
     def piped(self) -> None:
         """Takes the lines of standard input; what is asked is printed before what is found. Raises FontesError on Ctrl-C."""
-        with interruptible(), reading("-") as source:
-            try:
+        try:
+            with interruptible(), reading("-") as source:
                 for _, line in source.texts():
                     if not self.json:
                         say(PROMPT + line)
@@ -78,8 +78,8 @@ class Session:
                     sys.stdout.flush()
                     if not going:
                         return
-            except KeyboardInterrupt:
-                raise FontesError("interrupted") from None
+        except KeyboardInterrupt:
+            raise FontesError("interrupted") from None
 
     def _line(self, line: str) -> bool:
         """Does what a line says; whether the conversation goes on."""
