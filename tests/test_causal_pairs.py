@@ -95,6 +95,8 @@ def test_two_causes_after_their_effect_share_it() -> None:
         "We studied drug-induced illness.",
         "They fought for the cause.",
         "All rose after all.",
+        "All drivers had been following the map.",
+        "After two years and after dark the following day, all was still.",
         "Because of",
         "Therefore.",
         "because because because",

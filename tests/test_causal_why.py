@@ -92,18 +92,26 @@ def test_leads_are_documents_that_nobody_calls_a_cause(index):
     assert (source.doc_id, source.cue, source.sentence) == ("vote", "", "Councillors cut money for pumps of the old harbour.")
 
 
-def test_leads_below_a_document_are_earlier_than_it(index):
-    chain = causes(index, EVENT, depth=3, breadth=9, leads=9, before="2001-12-31", k=50)
-    waiting = [(cause, "2001-12-31") for cause in chain.causes]
-    seen = 0
-    while waiting:
-        cause, above = waiting.pop()
-        date = cause.sources[0].date
-        if cause.lead:
-            seen += 1
-            assert "" < date < above
-        waiting += [(below, min(date or above, above)) for below in cause.causes]
-    assert seen > 1
+def test_leads_below_a_document_are_earlier_than_it(tmp_path):
+    docs = [
+        Doc("why", "The mill closed because the wheel of the mill broke.", "", {"date": "2001-01-01"}),
+        Doc("later", "The wheel broke the bank, they say.", "A wheel", {"date": "2002-01-01"}),
+        Doc("earlier", "Nobody greased the wheel, and one day it broke.", "Grease", {"date": "2000-01-01"}),
+        Doc("undated", "A wheel that broke is no wheel.", "Proverbs"),
+        *(Doc(f"other{i}", "Nothing happened at the mill.") for i in range(20)),
+    ]
+    index = Index.build(docs, tmp_path / "index")
+    [broke] = causes(index, "the mill closed", leads=3, before="2003-01-01", breadth=1).causes
+    assert [(cause.text, cause.lead) for cause in broke.causes] == [("Grease", True)]
+    broke = causes(index, "the mill closed", leads=3, breadth=3).causes[0]
+    assert sorted(cause.text for cause in broke.causes) == ["A wheel", "Grease", "Proverbs"]
+
+
+def test_below_a_lead_only_stated_causes_follow(index):
+    chain = causes(index, EVENT, depth=4, breadth=9, leads=9, weak=True)
+    leads = [cause for cause in chain.all() if cause.lead]
+    assert leads
+    assert not any(below.lead for cause in leads for below in cause.causes)
 
 
 def test_without_a_date_before_leads_are_of_any_date(index):

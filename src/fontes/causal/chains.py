@@ -111,13 +111,13 @@ def causes(
                 least. What the sentence, the one before it and the document's title have counts half
     weak        read weak cues (after, following, amid) as well, whose scores count half
     leads       how many documents to add to an event for which fewer causes than `breadth` are stated: the best of those found,
-                with the sentence that is nearest to it. Nobody says that they are causes
+                with the sentence that is nearest to it. Nobody says that they are causes; only stated ones follow below them
     before      leads only from documents whose metadata `date` is earlier, in the form of the documents' own dates
                 (YYYY-MM-DD), and earlier than that of the document that they are below. Statements may come later: an inquiry
 
     Causes that say the same, because they share most of their terms, are one with several sources; one that says the same as
-    what is above it is left out, so that there are no cycles. The terms are those of the index's analyzer; where the stage's
-    documents are in no index, English words, all of weight 1.
+    what is above it, or beside that, is left out, so that there are no cycles. The terms are those of the index's analyzer; of
+    a stage whose documents are in no index, English words, all of weight 1.
 
     Raises ParameterError for a number that cannot be, InputError for an event without words and for a stage that does not know
     its documents.
@@ -143,13 +143,15 @@ PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|
 
 @dataclass(frozen=True)
 class _Question:
-    """An event to ask about: what it is, what to search for, and what is above it."""
+    """An event to ask about: what it is, what to search for, how deep it is, and what is above it and beside that."""
 
     event: str
     query: str
     before: str | None
+    depth: int = 1
     above: tuple[Terms, ...] = ()
     documents: frozenset[str] = frozenset()
+    leads: bool = True  # below a lead there are no leads
 
 
 @dataclass(frozen=True)
@@ -201,17 +203,19 @@ class _Asker:
         docs = run["1"].docs()
         above = (*question.above, event)
         found = self._stated(words, question.event, docs, above)[: self.breadth]
-        if len(found) < self.breadth and self.leads:
+        if len(found) < self.breadth and self.leads and question.leads:
             found += self._leads(words, event, docs, question)[: min(self.leads, self.breadth - len(found))]
-        return tuple(self._followed(each, question, above) for each in found)
+        if question.depth == self.depth:
+            return tuple(each.cause for each in found)
+        known = (*above, *(each.terms for each in found))
+        documents = question.documents.union(source.doc_id for each in found for source in each.cause.sources)
+        return tuple(self._followed(each, question, known, documents) for each in found)
 
-    def _followed(self, found: _Found, question: _Question, above: tuple[Terms, ...]) -> Cause:
-        if len(above) >= self.depth:
-            return found.cause
+    def _followed(self, found: _Found, question: _Question, known: tuple[Terms, ...], documents: frozenset[str]) -> Cause:
         first = found.cause.sources[0]
         before = min(question.before, first.date or question.before) if question.before is not None else None
-        documents = question.documents | {source.doc_id for source in found.cause.sources}
-        return replace(found.cause, causes=self.causes(_Question(found.cause.text, found.query, before, above, documents)))
+        below = _Question(found.cause.text, found.query, before, question.depth + 1, known, documents, not found.cause.lead)
+        return replace(found.cause, causes=self.causes(below))
 
     def _stated(self, words: _Words, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_Found]:
         """The causes of pairs whose effect matches the event, those that say the same as one, best first."""
@@ -242,7 +246,7 @@ class _Asker:
         return self.statements[doc.id]
 
     def _leads(self, words: _Words, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_Found]:
-        """The documents found for the event that are earlier and not above it, as causes that nobody states."""
+        """The documents found for the event that are earlier and not in the tree above it, as causes that nobody states."""
         found = []
         for doc in docs:
             if doc.id in question.documents or (question.before is not None and not "" < _date(doc) < question.before):

@@ -189,7 +189,7 @@ CAUSE_BEFORE = (
     Cue("led to", "(?:lead|leads|led|leading) (?:\\w+ly )?to", "before", "Drought led to famine.", ("Drought", "famine")),
     Cue(
         "resulted in",
-        "(?:result|results|resulted|resulting|culminat(?:e|es|ed|ing)|end(?:s|ed|ing)?) in",
+        r"(?:(?:result|results|resulted|resulting|culminat(?:e|es|ed|ing)) in|end(?:s|ed|ing)? in(?= an? ))",
         "before",
         "The talks resulted in a truce.",
         ("The talks", "a truce"),
@@ -308,7 +308,15 @@ WEAK = (
         ("two midwives left", "The ward shut"),
         weak=True,
     ),
-    Cue("following", "following", "after", "The ward shut following a fire.", ("a fire", "The ward shut"), weak=True),
+    Cue(
+        "following",
+        "following",
+        "after",
+        "The ward shut following a fire.",
+        ("a fire", "The ward shut"),
+        active=True,
+        weak=True,
+    ),
     Cue("in the wake of", "in the wake of|amid(?:st)?", "after", "He went amid protests.", ("protests", "He went"), weak=True),
 )
 
