@@ -1,10 +1,11 @@
 """Term classification: a model is trained on CANARD, then its terms are measured on CANARD and TREC CAsT.
 
-    python bench/quretec.py [--data ../shared/data] [--model FOLDER | --output FOLDER --base BASE --minutes 30] [--only CAsT]
+    python bench/quretec.py [--output FOLDER] [--base BASE] [--minutes 30]     trains and measures
+    python bench/quretec.py --model FOLDER [--only CAsT] [--first 500]         measures
 
-With --model the training is left out. Prints a table in Markdown: precision, recall and F1 of the terms that are added, over
-all topics with a history together, by distinct term of a topic; beside it F1 by occurrence, as the program of Voskarides et al.
-2020 counts. The rows "previous turn" and "first turn" add all content words of those turns.
+Prints a table in Markdown: precision, recall and F1 of the terms that are added, over all topics with a history together, by
+distinct term of a topic; beside it F1 by occurrence, as the program of Voskarides et al. 2020 counts. The rows "previous turn"
+and "first turn" add all content words of those turns.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fontes import QuReTeC, TermProgress, TermScores, TermSettings, Topics, read_topics, term_scores, train_terms
+from fontes import QuReTeC, TermProgress, TermScores, TermSettings, Topics, read_qrels, read_topics, term_scores, train_terms
 from fontes.rewrite.quretec_terms import Labels, words_of
 
 ALL = 1000  # answers: of all earlier turns
@@ -30,17 +31,18 @@ class Collection:
     name: str
     path: str
     answers: int = 0
+    qrels: str = ""  # where given, the topics that are judged there alone
 
 
 COLLECTIONS = (
     Collection("CAsT 2019", "cast2019/turns.jsonl"),
+    Collection("CAsT 2019, judged", "cast2019/turns.jsonl", qrels="cast2019/qrels/test.tsv"),
     Collection("CAsT 2020", "cast2020/turns.jsonl"),
-    Collection("CAsT 2020, last answer", "cast2020/turns.jsonl", 1),
     Collection("CAsT 2021", "cast2021/turns.jsonl"),
     Collection("CAsT 2021, last answer", "cast2021/turns.jsonl", 1),
     Collection("CAsT 2022", "cast2022/topics_tree.json"),
     Collection("CAsT 2022, last answer", "cast2022/topics_tree.json", 1),
-    Collection("CANARD dev", "canard/dev.json"),
+    Collection("CANARD dev, questions", "canard/dev.json"),
     Collection("CANARD dev, all answers", "canard/dev.json", ALL),
 )
 
@@ -53,6 +55,7 @@ def main() -> None:
     parser.add_argument("--base", default="sentence-transformers/all-MiniLM-L6-v2")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=None)
+    parser.add_argument("--first", type=int, default=None, help="so many topics of each collection")
     parser.add_argument("--only", default="", help="collections whose name has this in it")
     given = parser.parse_args()
     model = given.model or given.output
@@ -66,15 +69,18 @@ def main() -> None:
     print("| topics | | with a history | relevant | P | R | F1 | F1 by occurrence | ms a topic |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for collection in (one for one in COLLECTIONS if given.only in one.name):
-        topics = with_rewrites(read_topics(given.data / collection.path))
+        judged = read_qrels(given.data / collection.qrels) if collection.qrels else None
+        topics = with_rewrites(read_topics(given.data / collection.path), judged, given.first)
+        stage.probabilities(Topics(list(topics.values())[:8]))  # the model is loaded
         for name, threshold, found, seconds in systems(stage, topics, collection.answers):
             by = [term_scores(found, topics, threshold, collection.answers, each=each) for each in ("term", "occurrence")]
             print(row(collection.name, name, by[0], by[1], 1000 * seconds / len(topics)), flush=True)
 
 
-def with_rewrites(topics: Topics) -> Topics:
-    """The topics whose manual rewrite is known; of a tree of 2022 some turns have none."""
-    return Topics(topic for topic in topics.values() if topic.turns[-1].manual.strip())
+def with_rewrites(topics: Topics, judged: Container[str] | None, first: int | None) -> Topics:
+    """The topics whose manual rewrite is known (of a tree of 2022 some turns have none) and that are judged."""
+    known = [topic for topic in topics.values() if topic.turns[-1].manual.strip() and (judged is None or topic.id in judged)]
+    return Topics(known[:first])
 
 
 def systems(stage: QuReTeC, topics: Topics, answers: int) -> Iterator[tuple[str, float, Found, float]]:
