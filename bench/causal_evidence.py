@@ -162,7 +162,7 @@ def speed(given: Any, work: Path) -> None:
 
 
 def compared(first: Any, topics: Any, qrels: Any, folds: int, pools: tuple[str, ...] = POOLS) -> None:
-    """The first stage against each kind of evidence, with parameters that were chosen by AP on topics outside the topic's fold."""
+    """The first stage against each kind of evidence, whose parameters were chosen by AP on the other folds."""
     topics, judged = ft.Topics.of(topics), ft.Qrels.of({topic_id: qrels[topic_id] for topic_id in topics})
     systems = {"first": first(topics)}
     for kind, (model, head, nears) in KINDS.items():

@@ -21,6 +21,7 @@ from ..neural.encoders import unit
 from ..neural.rerank import Report, Reranker
 from .evidence_head import CausalHead, shipped_head
 from .evidence_sentences import Sentences, evidence_of
+from .pairs_cues import CUES
 
 if TYPE_CHECKING:
     from ..neural import Encoder
@@ -95,6 +96,7 @@ class CausalEvidence(Reranker):
         head = self._head()
         facts = {
             "evidence": 1,
+            "cues": repr(CUES),
             "encoder": self.encoder and self.encoder.fingerprint,
             "head": head and head.fingerprint,
             "pool": self.pool,
