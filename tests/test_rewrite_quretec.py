@@ -256,12 +256,28 @@ def test_a_model_that_is_there_is_replaced_only_when_asked(base: Path, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
+def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
+    with pytest.raises(InputError, match="is no term classifier"):
+        train_terms(TOPICS, tmp_path / "letters", base, SETTINGS, overwrite=True)
+    with pytest.raises(InputError, match="cannot be made"):
+        train_terms(TOPICS, tmp_path / "letters" / "letter.txt" / "m", base, SETTINGS)
+    assert (tmp_path / "letters" / "letter.txt").read_text() == "Dear Ada"
+
+
+def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> None:
+    lacking = [asked("Is it old?", "Who built it?", id=f"x{number}_2") for number in range(5)]
+    made = train_terms([*TOPICS.values(), *lacking], tmp_path / "m", base, replace(SETTINGS, epochs=1))
+    assert (made.topics, made.trained + made.held) == (104, 66)
+
+
 @pytest.mark.parametrize(
     ("topics", "message"),
     [
-        ([Topic("1_1", "a", turns=(Turn("a", "a"),))], "no topic has earlier turns"),
+        ([Topic("1_1", "a", turns=(Turn("a", "a"),))], "no topic has earlier turns and a manual rewrite"),
         ([asked("a", "b", manual="b")], "all topics are of one conversation"),
-        ([asked("a", "b", id="1_1"), asked("a", "b", id="2_1")], "has no manual rewrite"),
+        ([asked("a", "b", id="1_1"), asked("a", "b", id="2_1")], "no topic has earlier turns and a manual rewrite"),
     ],
 )
 def test_topics_that_teach_nothing_are_errors(base: Path, tmp_path: Path, topics: list[Topic], message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import tempfile
 import time
@@ -102,7 +103,7 @@ class TermTraining:
     """
 
     base: str
-    fingerprint: str
+    fingerprint: str  # of weights, configuration and vocabulary, without this file
     settings: TermSettings
     topics: int
     trained: int
@@ -137,21 +138,21 @@ def train_terms(
 ) -> TermTraining:
     """Trains a term classifier and writes it to the folder `output`, from which `QuReTeC(output)` loads it.
 
-    topics      with turns, each topic's last one with its manual rewrite; topics without earlier turns teach nothing. All
+    topics      with turns and manual rewrites; those without earlier turns, or a rewrite of their own, teach nothing. All
                 topics of one conversation, `<conversation>_<turn>`, are learned from or held out together
     output      the folder to make; it appears when all is done, so a killed training leaves nothing there
     base        the encoder to start from: a folder, or a name on the Hugging Face hub
-    overwrite   whether a folder that is there is replaced
+    overwrite   whether a term classifier that is there is replaced
     progress    is called about once a second
 
     The same seed, torch, processor and number of threads give the same model, unless minutes cut it short. Raises InputError
-    for topics without rewrites or histories, for an `output` that is there, and for a base that is not there or no encoder.
+    for topics without rewrites or histories, for an `output` that is there or cannot be written, and for a base that is not
+    there or no encoder.
     """
     settings = settings or TermSettings()
     settings.check()
     target = Path(output)
-    if target.exists() and not overwrite:
-        raise InputError(f"{target} is there already; give another folder, or overwrite it")
+    _check_place(target, overwrite)
     start = time.perf_counter()
     given = Topics.of(topics)
     learned, held = _parts(given, settings)
@@ -159,7 +160,6 @@ def train_terms(
     trainer = _Trainer(folder, settings, start)
     examples = trainer.examples(learned)
     losses = trainer.train(examples, progress)
-    target.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     try:
         trainer.save(made, THRESHOLD)
@@ -186,6 +186,20 @@ def train_terms(
     return training
 
 
+def _check_place(target: Path, overwrite: bool) -> None:
+    """Raises InputError where the model could not be written, which is better known before the training."""
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} is there already; give another folder, or overwrite it")
+    if target.exists() and not (target / CARD).is_file():
+        raise InputError(f"{target} is no term classifier (it has no {CARD}), so it is not overwritten; give another folder")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{target.parent} cannot be made: {error.strerror}") from None
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{target.parent} cannot be written to")
+
+
 def _put(made: Path, target: Path) -> None:
     """Moves a folder that is complete to its place; one that is there goes last."""
     made.chmod(0o755)
@@ -199,10 +213,11 @@ def _put(made: Path, target: Path) -> None:
 
 
 def _parts(topics: Topics, settings: TermSettings) -> tuple[list[Topic], list[Topic]]:
-    """The topics to learn from and those held out: those with a history, divided by conversation, in a shuffled order."""
-    usable = [topic for topic in topics.values() if history_of(topic, settings.answers)]
+    """The topics to learn from and those held out: those with history and rewrite, by conversation, in a shuffled order."""
+    rewritten = [topic for topic in topics.values() if topic.turns and topic.turns[-1].manual.strip()]
+    usable = [topic for topic in rewritten if history_of(topic, settings.answers)]
     if not usable:
-        raise InputError("there is nothing to learn: no topic has earlier turns")
+        raise InputError("there is nothing to learn: no topic has earlier turns and a manual rewrite of its own turn")
     random = np.random.default_rng(settings.seed)
     usable = [usable[at] for at in random.permutation(len(usable))][: settings.limit]
     names = sorted({_conversation(topic) for topic in usable})
