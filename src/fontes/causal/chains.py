@@ -137,6 +137,7 @@ def causes(
 MOST = 1000
 SAME = 0.5  # the share of the terms of two causes, weighted by idf, that both have where they say the same
 WEAK = 0.5  # what a weak cue counts
+LONGEST = 5_000  # characters of two sentences, beyond which nothing around a pair counts
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those)\b", re.IGNORECASE)
 
@@ -229,6 +230,7 @@ class _Asker:
                 if matches and not any(words.same(said.cause, terms) for terms in above):
                     answers.append((match * (WEAK if said.weak else 1), doc, said))
         answers.sort(key=lambda answer: -answer[0])
+        del answers[MOST:]
         groups: list[list[tuple[float, Doc, _Statement]]] = []
         for answer in answers:
             same = (group for group in groups if words.same(group[0][2].cause, answer[2].cause))
@@ -304,15 +306,18 @@ def _statements(words: _Words, doc: Doc, weak: bool) -> Iterator[_Statement]:
         if not pairs:
             continue
         starts = [start for start, _ in sentence_spans(text)]
+        place, sentence, near = -1, "", frozenset[str]()
         for pair in pairs:
-            place = bisect(starts, pair.start) - 1
-            near = text[starts[max(place - 1, 0)] : pair.end]
+            if bisect(starts, pair.start) - 1 != place:
+                place = bisect(starts, pair.start) - 1
+                sentence = " ".join(text[pair.start : pair.end].split())
+                start = starts[max(place - 1, 0)]
+                near = words.terms(f"{doc.title} {text[start : pair.end] if pair.end - start <= LONGEST else ''}")
             cause, effect = words.terms(pair.cause), words.terms(pair.effect)
-            around = (words.terms(f"{doc.title} {near}") - cause) | effect
-            sentence = " ".join(text[pair.start : pair.end].split())
             weak_cue = pair.cue in WEAK_CUES
             if len(cause) > weak_cue:  # "after one" says too little
-                yield _Statement(pair, sentence, cause, effect, around, weak_cue, NOT.search(pair.effect) is not None)
+                denied = NOT.search(pair.effect) is not None
+                yield _Statement(pair, sentence, cause, effect, (near - cause) | effect, weak_cue, denied)
 
 
 WEAK_CUES = frozenset(cue.name for cue in CUES if cue.weak)
