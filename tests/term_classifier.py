@@ -1,0 +1,63 @@
+"""A tiny BERT of random weights and conversations with one pattern, for tests of term classification."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fontes.core import Topic, Topics, Turn
+from fontes.train import TermSettings
+
+NOUNS = re.findall(
+    r"\w+",
+    "harbour lighthouse bridge tower castle museum station garden river canal market library church theatre school factory "
+    "cinema stadium airport hospital palace mill abbey pier quarry forest valley island tunnel prison fountain orchard barn",
+)
+WORDS = re.findall(r"\S+", "tell me about the is it old who built how big when was made and what of ? . why again")
+SETTINGS = TermSettings(epochs=15, batch=8, lr=5e-3, dropout=0.0, held_out=0.2, precision="float32", max_length=48)
+
+
+def conversation(number: int, noun: str) -> list[Topic]:
+    """Three turns that lack the noun of the first."""
+    turns: tuple[Turn, ...] = ()
+    topics = []
+    for text, manual in (
+        (f"Tell me about the {noun}.", f"Tell me about the {noun}."),
+        ("Is it old?", f"Is the {noun} old?"),
+        ("Who built it?", f"Who built the {noun}?"),
+    ):
+        turns = (*turns, Turn(text, manual=manual, answer=f"The {noun} is big." if turns else ""))
+        topics.append(Topic(f"c{number}_{len(turns)}", text, turns=turns))
+    return topics
+
+
+TOPICS = Topics(topic for number, noun in enumerate(NOUNS) for topic in conversation(number, noun))
+
+
+def asked(*texts: str, manual: str = "", answers: bool = False, id: str = "1_1") -> Topic:
+    turns = tuple(Turn(text, manual=manual, answer="The mill is old." if answers else "") for text in texts)
+    return Topic(id, texts[-1], turns=turns)
+
+
+def tiny_bert(folder: Path) -> Path:
+    """A BERT of two small layers with random weights, in `folder`."""
+    import transformers
+
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = [
+        *marks,
+        *sorted({*WORDS, *NOUNS, *"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")}),
+    ]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+    )
+    transformers.set_seed(0)
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder
