@@ -34,6 +34,7 @@ def test_a_weak_cue_is_not_used_unless_it_is_wanted(cue: Cue) -> None:
         ("The yard had lost its credit and consequently went bankrupt.", "The yard had lost its credit", "went bankrupt"),
         ("BECAUSE IT RAINED, THE MATCH WAS OFF.", "IT RAINED", "THE MATCH WAS OFF"),
         ("The gate jammed due\n    to sand.", "sand", "The gate jammed"),
+        ("Council.\n\nSince nobody had paid, the yard kept the boat.", "nobody had paid", "the yard kept the boat"),
         ("However, the flood led to strikes.", "the flood", "strikes"),
         ("It’s shut because it isn’t safe.", "it isn’t safe", "It’s shut"),
         ("Workers were forced to leave because the yard closed.", "the yard closed", "Workers were forced to leave"),

@@ -65,7 +65,7 @@ CAUSE_AFTER = (
     Cue("because", "because", "after", "Because it rained, the match was off.", ("it rained", "the match was off")),
     Cue(
         "since",
-        rf"(?:^|(?<=, )|(?<=[.!?:;] )|(?<=and )|(?<=but ))since (?={CLAUSE} )(?!\w+ {POINT}\b)",
+        rf"(?:^|(?<=, )|(?<=[.!?:;] )|(?<=  )|(?<=and )|(?<=but ))since (?={CLAUSE} )(?!\w+ {POINT}\b)",
         "after",
         "Since they had not paid, the yard kept the boat.",
         ("they had not paid", "the yard kept the boat"),
