@@ -1,13 +1,14 @@
 """Rewriters of conversations: how close to the manual rewrites, and what their queries find.
 
-    python bench/rewriting.py [../shared/data] [--quretec FOLDER] [--canard FOLDER] [--first N]
+    python bench/rewriting.py [../shared/data] [--quretec FOLDER] [--canard FOLDER] [--first N] [--only TEXT]
 
 As text: each rewriter against the manual rewrites of TREC CAsT 2019 to 2022 and of CANARD's development set, the means with
 bootstrapped intervals, and paired t-tests against the raw utterances with Holm's correction over the rewriters of a set.
 As queries: BM25 on the canonical passages of CAsT 2021 (which passage was the answer?) and on the harbour.
 
 Without the collections of CAsT, HQE looks its words up in what there is: 207,168 passages of Wikipedia, and for retrieval the
-passages that are searched. --first takes so many conversations of each set, to try things out.
+passages that are searched. --first takes so many conversations of each set, to try things out; --only takes the sets whose
+name has the text in it, where "queries" stands for the second part.
 """
 
 from __future__ import annotations
@@ -175,6 +176,7 @@ def main() -> None:
     parser.add_argument("--quretec", help="a term classifier, as `fontes train terms` writes it")
     parser.add_argument("--canard", help="a T5 trained on CANARD: a folder, or castorini/t5-base-canard")
     parser.add_argument("--first", type=int, help="so many conversations of each set")
+    parser.add_argument("--only", default="", help="sets with this in their name, or queries")
     given = parser.parse_args()
     models: dict[str, Rewriter] = {}
     if given.canard:
@@ -187,7 +189,7 @@ def main() -> None:
         print(
             "# As text\n\n▲ ▼: above or below raw, t-test over turns, Holm over the rewriters of a set and measure, p <= 0.05"
         )
-        for name in SETS:
+        for name in (name for name in SETS if given.only in name):
             topics = read(given.data, name, given.first)
             judged = Topics(topic for topic in topics.values() if with_manual(topic))
             systems = rewriters(wikipedia, models)
@@ -196,7 +198,10 @@ def main() -> None:
             as_text(name, judged, systems)
         harbour = ft.samples.harbour.conversations
         stories = Index.build(harbour.corpus, Path(folder) / "harbour")
-        as_text("harbour", harbour.topics(), rewriters(stories, models))
+        if given.only in "harbour":
+            as_text("harbour", harbour.topics(), rewriters(stories, models))
+        if given.only not in "queries":
+            return
         print("\n# As queries, by BM25 (k1=0.9, b=0.4)")
         passages = Index.build(given.data / "cast2021/corpus.jsonl", Path(folder) / "cast2021")
         cast = read(given.data, "CAsT 2021", given.first)
