@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 
 import fontes as ft
 from fontes.app.cli import app
-from fontes.app.rewriters import REWRITERS
 from fontes.evaluation.experiment_stages import STAGES
+from fontes.rewrite.names import REWRITERS
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, cast
 
 import typer
 
@@ -304,6 +305,7 @@ def demo(
 
 def main() -> NoReturn:
     """Runs the command line. Exit codes: 0 done, 1 an error in the input, 2 wrong usage."""
+    _open_streams()
     signal.signal(signal.SIGINT, _interrupt)
     try:
         app(standalone_mode=True)
@@ -316,6 +318,21 @@ def main() -> NoReturn:
     except OSError as e:
         _fail(f"{e.filename or 'output'}: {e.strerror or e}")
     sys.exit(0)
+
+
+def _open_streams() -> None:
+    """Standard streams that are closed, as `<&-` does, become such as fail when they are used; messages go nowhere.
+
+    Python has None in their place, and the next file to be opened would get their number, which libraries write to.
+    """
+    for number, (name, wrong) in enumerate((("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, wrong)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            raw = io.FileIO(number, "w" if number else "r", closefd=False)  # no buffer, which would fail again at the end
+            setattr(sys, name, io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8", write_through=True))
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from ..evaluation.indexes import Tell
     from ..index import Index, Progress
 
-console = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # which `cli.main` takes for what it is; rich would end the process with 1
+
+
+console = _Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
 
 
 def say(text: str) -> None:

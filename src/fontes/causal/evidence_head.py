@@ -64,7 +64,7 @@ class CausalHead:
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
             raise InputError(f"{path} is no head of format {FORMAT}; fontes train causality makes one")
         try:
-            lists = {name: tuple(float(x) for x in values.pop(name)) for name in ("weights", "cues", "probe")}
+            lists: dict[str, Any] = {name: tuple(map(float, values.pop(name))) for name in ("weights", "cues", "probe")}
             head = cls(**lists, **values)
         except (KeyError, TypeError, ValueError) as e:
             raise InputError(f"{path} is a damaged head: {e}; fontes train causality makes a new one") from e
@@ -91,7 +91,8 @@ class CausalHead:
         cues      `cue_features` of them
         """
         logits = vectors @ np.array(self.weights) + cues @ np.array(self.cues) + self.bias
-        return (1 / (1 + np.exp(-logits))).astype(np.float32)
+        found: NDArray[np.float32] = (1 / (1 + np.exp(-logits))).astype(np.float32)
+        return found
 
     def classify(self, encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
         """The probability that each sentence reports a cause, float32 (n,). Raises ParameterError for another encoder."""

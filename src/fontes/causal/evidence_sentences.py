@@ -94,8 +94,9 @@ def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead 
     for key, sentences in split.items():
         rows = slice(start, start + len(sentences))
         kept = None if vectors is None else vectors[rows].astype(np.float16)
-        found[key] = one = Sentences(sentences, probabilities[rows].copy(), kept)
-        _memory.put(key, one)
+        read = Sentences(sentences, probabilities[rows].copy(), kept)
+        found[key] = read
+        _memory.put(key, read)
         start = rows.stop
     return [one for key in keys if (one := found[key]) is not None]
 

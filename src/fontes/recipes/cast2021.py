@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,15 +11,12 @@ from ..core import Doc, InputError, ParameterError, Run, Stage, Topics
 from ..data import Deduplicate, read_duplicates
 from ..index import Index
 from ..lexical.weightings import BM25Weighting
-from ..rewrite import HQE, Automatic, CanardT5, LastTurns, Manual, QuReTeC, Raw, WeightedTurns
+from ..rewrite import CanardT5
+from ..rewrite.names import CARRIED, REWRITERS, rewriter_of
 from ..text import Passages, to_documents
 from .base import Recipe
 from .cast2021_parts import CastPassages, FirstPassages, check_whole
 from .collection import Collection
-
-CARRIED = {"automatic": Automatic, "manual": Manual}
-PLAIN: dict[str, Callable[[], Stage[Topics, Topics]]] = {**CARRIED, "raw": Raw, "last-turns": LastTurns}
-OF_INDEX: dict[str, Callable[[Index], Stage[Topics, Topics]]] = {"hqe": HQE, "weighted-turns": WeightedTurns}
 
 
 @dataclass(frozen=True)
@@ -140,8 +137,8 @@ class Cast2021(Recipe):
         if isinstance(passages, Passages):
             passages.of(Doc("", ""))
         reranker = self._reranker(folder)
-        rewriters = [r for r in self._rewriters.values() if not isinstance(r, str) or r not in OF_INDEX]
-        for model in (*map(_rewriter, rewriters), reranker):
+        models = [_rewriter(r, None) for r in self._rewriters.values() if not isinstance(r, str) or not _needs_index(r)]
+        for model in (*models, reranker):
             getattr(model, "fingerprint", None)  # raises where the model is not there
         return duplicates, passages, reranker
 
@@ -160,12 +157,12 @@ class Cast2021(Recipe):
         return MonoT5(model, cache=cache) if model == self.reranker else CrossEncoder(model, cache=cache)
 
 
-def _rewriter(given: str | Stage[Topics, Topics], index: Index | None = None) -> Stage[Topics, Topics]:
+def _rewriter(given: str | Stage[Topics, Topics], index: Index | None) -> Stage[Topics, Topics]:
     if isinstance(given, Stage):
         return given
-    if given in PLAIN:
-        return PLAIN[given]()
-    if given in OF_INDEX and index is not None:
-        return OF_INDEX[given](index)
-    name, _, model = given.partition(":")
-    return QuReTeC(model) if name == "quretec" else CanardT5(given)
+    return rewriter_of(given, index) if given.partition(":")[0] in REWRITERS else CanardT5(given)
+
+
+def _needs_index(written: str) -> bool:
+    _, options = REWRITERS.get(written.partition(":")[0], ("", {}))
+    return "index" in options

@@ -52,9 +52,9 @@ def rewrite(
     """Rewrite the turns of conversations so that each can be searched by itself."""
     from ...data import write_topics
     from ...rewrite import CanardT5
+    from ...rewrite.names import rewriter
     from ..inputs import topics_of
     from ..output import building
-    from ..rewriters import rewriter
 
     options = {"missing": missing, "k": k, "first": first or None, "index": index, "tagger": tagger, "model": model}
     stage = rewriter(with_, {name: value for name, value in options.items() if value is not None})

@@ -1,4 +1,4 @@
-"""Rewriters by name, with the options that each has on the command line."""
+"""Rewriters by name, with the options that each has where it is named: on the command line and in recipes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ParameterError
+from ..core.stage import Stage
+from ..core.values import Topics
 
 if TYPE_CHECKING:
-    from ..core import Stage, Topics
     from ..index import Index
 
 # name to class, and to the options that it has, as parameters of the class
@@ -53,15 +54,15 @@ def rewriter(name: str, options: Mapping[str, Any]) -> Stage[Topics, Topics]:
     return stage
 
 
-def rewriter_of(written: str, index: Index) -> Stage[Topics, Topics]:
-    """The rewriter of a conversation with an index: a name, or a name and its first option, such as "last-turns:2".
+def rewriter_of(written: str, index: Index | None) -> Stage[Topics, Topics]:
+    """The rewriter written as a name, or as a name and its first option, such as "last-turns:2".
 
-    Raises ParameterError for what is no such rewriter.
+    `index` is for those that look into the collection: weighted-turns and hqe.
+    Raises ParameterError for what is no rewriter.
     """
     name, colon, value = written.partition(":")
-    names = [known for known in REWRITERS if known not in CARRIED]
-    if name not in names:
-        raise ParameterError(f"there is no rewriter '{name}' for a conversation; there are {', '.join(names)}")
+    if name not in REWRITERS:
+        raise ParameterError(f"there is no rewriter '{name}'; there are {', '.join(REWRITERS)}")
     options: dict[str, Any] = {"index": index} if "index" in REWRITERS[name][1] else {}
     option = AFTER_COLON.get(name)
     if colon and option is None:
