@@ -182,7 +182,13 @@ def test_the_command_names_a_file_that_is_not_text(tmp_path: Path) -> None:
     path.write_bytes(b"caf\xe9")
     error = CliRunner().invoke(app, ["keyphrases", str(path)]).exception
     assert isinstance(error, InputError)
-    assert "not UTF-8 (byte 3)" in str(error)
+    assert str(error) == f"{path}, line 1: not UTF-8 (byte 4 of the line); convert the file first"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_keyphrase(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_bytes(b"\xef\xbb\xbfBridge")
+    done = CliRunner().invoke(app, ["keyphrases", str(tmp_path / "story.txt"), "--model", "stopwords"])
+    assert done.stdout == "1.0000  bridge\n"
 
 
 def test_keyphrases_of_inspec_are_as_good_as_those_of_pke(shared: Path) -> None:

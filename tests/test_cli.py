@@ -228,6 +228,46 @@ def test_a_reader_that_goes_away_is_no_error_message(index, place):
     process.wait()
 
 
+@pytest.mark.parametrize(
+    ("closed", "arguments", "message"),
+    [
+        ("<&-", ["eval", "-", "run.txt"], "fontes: standard input: cannot be read (Bad file descriptor)"),
+        (">&-", ["recipe", "list"], "fontes: output: Bad file descriptor"),
+        (">&-", ["recipe", "list", "--json"], "fontes: output: Bad file descriptor"),
+        (">&-", ["convert", "qrels", "qrels.txt", "-"], "fontes: standard output: cannot be written (Bad file descriptor)"),
+    ],
+)
+def test_a_standard_stream_that_is_closed_is_one_sentence(closed, arguments, message, place):
+    (place / "run.txt").write_text("q1 Q0 sun 1 1.0 a\n")
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command(*arguments)]
+    done = subprocess.run(shell, cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{message}\n")
+
+
+def test_messages_go_nowhere_where_standard_error_is_closed(place):
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command("info", "missing")]
+    done = subprocess.run(shell, cwd=place, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_what_standard_output_cannot_encode_is_escaped(index):
+    def said(*options: str) -> bytes:
+        run = command("chat", index, "--with", "raw", *options)
+        ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        return subprocess.run(
+            run, env=ascii_only, input="povode\u0148 \U0001f30a".encode(), capture_output=True, check=True
+        ).stdout
+
+    assert said().decode("ascii").startswith("> povode\\u0148 \\U0001f30a\n")
+    assert json.loads(said("--json").decode("ascii"))["turn"] == "povode\u0148 \U0001f30a"
+
+
+def test_a_list_that_is_not_read_to_its_end_succeeds(place):
+    shell = ["bash", "-c", '"$@" | true; exit ${PIPESTATUS[0]}', "bash", *command("recipe", "list")]
+    done = subprocess.run(shell, cwd=place, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_interrupted_build_says_so_and_leaves_nothing(place):
     build = subprocess.Popen(command("index", "-", "-o", place / "i.index"), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     assert build.stdin is not None

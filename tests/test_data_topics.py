@@ -93,6 +93,11 @@ def test_json_objects_and_lists(tmp_path: Path) -> None:
         ('{"_id": "1", "text": "a"}\n{"text": "b"}', "line 2: no id"),
         ('{"_id": "1", "text": "a"}\n{oops', "line 2: broken JSON"),
         ('{"_id": "1", "text": "a", "turns": [1]}', "line 1: 'turns' or 'weights' cannot be read"),
+        ('{"_id": "1", "text": "a", "turns": [{"text": "a", "manual": 7}]}', "the manual of a turn is a int, not a text"),
+        ('{"_id": "1", "text": "a", "turns": [{"text": null}]}', "the text of a turn is a NoneType, not a text"),
+        ('[{"turn": [{"number": 1, "raw_utterance": "a"}]}]', "the conversation has no number"),
+        ('[{"number": 1, "turn": [{"number": 1, "raw_utterance": ["a"]}]}]', "'raw_utterance' of turn 1 is a list"),
+        ('[{"number": 1, "turn": [{"number": 1, "raw_utterance": "a", "passage": {}, "response": {"b": 1}}]}]', "a dict"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_that_names_the_file(tmp_path: Path, content: str, problem: str) -> None:
@@ -155,6 +160,11 @@ def test_in_a_cast_tree_the_conversation_is_the_path_from_the_root(tmp_path: Pat
         "132_1-3": (answered, Turn("u3")),
         "132_2-2": (Turn("u1", "m1", "", "What do you mean?"), Turn("u22", "", "", "s23", "P3")),
     }
+
+
+def test_provenance_that_is_no_list_names_no_answer(tmp_path: Path) -> None:
+    row = '{"number": 1, "raw_utterance": "a", "provenance": 7}'
+    assert read(tmp_path, f'[{{"number": 1, "turn": [{row}]}}]') == [Topic("1_1", "a", turns=(Turn("a"),))]
 
 
 def test_a_cast_tree_whose_parents_are_wrong_is_an_error(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 import fontes as ft
@@ -43,6 +45,16 @@ def test_a_long_text_is_given_to_spacy_in_pieces(monkeypatch: pytest.MonkeyPatch
     text = "It rained all day. " * 100
     assert " ".join(" ".join(found(text)).split()) == text.strip()
     assert len(found(text)) >= 100
+
+
+@pytest.mark.parametrize("characters", [9, 15, 20, 21, 65])
+def test_a_text_without_white_space_is_given_in_pieces_too(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST", 10)
+    edges = module._edges("x" * characters)
+    assert (edges[0], edges[-1]) == (0, characters)
+    assert max(b - a for a, b in pairwise(edges)) == min(characters, 20)
+    spans = next(sentences(f"spacy:{MODEL}")(["为" * characters]))
+    assert (spans[0][0], spans[-1][1]) == (0, characters)
 
 
 def test_text_that_utf8_cannot_hold_is_split_too() -> None:

@@ -120,6 +120,7 @@ def test_with_a_tagger_keywords_are_nouns_and_adjectives() -> None:
     texts = ["Why was the old bridge closed in Quenmouth?", "", "What about a head-on collision (rare)?"]
     found = _words(texts, "en_core_web_sm")
     assert list(found.values()) == [["old", "bridge", "Quenmouth"], [], ["head", "collision", "rare"]]
+    assert _words(["bridge " + "x" * 1_000_001], "en_core_web_sm")  # more than spaCy takes unless told to
 
 
 def test_the_canonical_passages_of_2021_are_found_more_often(shared: Path, tmp_path: Path) -> None:

@@ -323,7 +323,8 @@ def main() -> NoReturn:
 def _open_streams() -> None:
     """Standard streams that are closed, as `<&-` does, become such as fail when they are used; messages go nowhere.
 
-    Python has None in their place, and the next file to be opened would get their number, which libraries write to.
+    Python has None in their place, and the next file to be opened would get their number, which libraries write to. What
+    standard output cannot encode is written as an escape.
     """
     for number, (name, wrong) in enumerate((("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
         if getattr(sys, name) is None:
@@ -333,6 +334,8 @@ def _open_streams() -> None:
                 os.close(opened)
             raw = io.FileIO(number, "w" if number else "r", closefd=False)  # no buffer, which would fail again at the end
             setattr(sys, name, io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8", write_through=True))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:

@@ -49,7 +49,8 @@ def size(number: int) -> str:
 
 def print_json(value: Any) -> None:
     """Prints a value as one line of JSON."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    escaped = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+    sys.stdout.write(json.dumps(value, ensure_ascii=escaped) + "\n")
 
 
 def run_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:

@@ -47,6 +47,8 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
     for conversation in conversations:
         where = f"{name}, conversation {conversation.get('number')}"
         rows = conversation.get("turn")
+        if conversation.get("number") is None:
+            raise InputError(f"{where}: the conversation has no number")
         if not isinstance(rows, list) or not all(isinstance(row, dict) and "number" in row for row in rows):
             raise InputError(f"{where}: 'turn' is not a list of turns with numbers")
         if any("parent" in row or "participant" in row for row in rows):
@@ -191,8 +193,13 @@ def _is_system(row: Mapping[str, Any]) -> bool:
 
 def _turn(row: Mapping[str, Any], answer: Mapping[str, Any], where: str) -> Turn:
     text = _first(row, RAW)
+    number = row.get("number", row.get("turn"))
     if not text.strip():
-        raise InputError(f"{where}: turn {row.get('number', row.get('turn'))} has no raw utterance")
+        raise InputError(f"{where}: turn {number} has no raw utterance")
+    for name in (*RAW, *MANUAL, *AUTOMATIC, *ANSWER):
+        for value in (row.get(name), answer.get(name)):
+            if isinstance(value, (dict, list)):
+                raise InputError(f"{where}: '{name}' of turn {number} is a {type(value).__name__}, not a text")
     return Turn(text, _first(row, MANUAL), _first(row, AUTOMATIC), _first(answer, ANSWER), _answer_id(answer))
 
 
@@ -201,7 +208,8 @@ def _answer_id(row: Mapping[str, Any]) -> str:
     if answer_id and row.get("passage_id") is not None:
         return f"{answer_id}-{row['passage_id']}"
     provenance = row.get("provenance")
-    return answer_id or _first(row, AUTOMATIC_ANSWER_ID) or (str(provenance[0]) if provenance else "")
+    first = provenance[0] if isinstance(provenance, list) and provenance else ""
+    return answer_id or _first(row, AUTOMATIC_ANSWER_ID) or str(first)
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -95,7 +95,8 @@ def reading(path: str | Path) -> Iterator[Source]:
     except (gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{name}: the gzip file is damaged ({error})") from None
     except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
+        shown = "standard input" if name == STANDARD else name
+        raise InputError(f"{shown}: cannot be read ({error.strerror or error})") from None
 
 
 def write(path: str | Path, chunks: Iterable[bytes]) -> None:

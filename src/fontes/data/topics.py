@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,7 @@ def _row(topic: Topic) -> dict[str, Any]:
         if getattr(topic, name):
             row[name] = getattr(topic, name)
     if topic.turns:
-        row["turns"] = [{k: v for k, v in asdict(turn).items() if v} for turn in topic.turns]
+        row["turns"] = [{name: said for name in Turn.__slots__ if (said := getattr(turn, name))} for turn in topic.turns]
     if topic.weights is not None:
         row["weights"] = dict(topic.weights)
     return row
@@ -150,12 +149,21 @@ def _topic(row: Mapping[str, Any], where: str) -> Topic:
     if not isinstance(text, str):
         raise InputError(f"{where}: no text (a field {', '.join(TEXT[:4])}); found {found}")
     try:
-        turns = tuple(Turn(**turn) for turn in row.get("turns") or ())
+        turns = tuple(_turn(turn) for turn in row.get("turns") or ())
         weights = {str(term): float(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{where}: 'turns' or 'weights' cannot be read ({error})") from None
     description, narrative = (row[name] if isinstance(row.get(name), str) else "" for name in ("description", "narrative"))
     return Topic(str(topic_id), text, narrative, description, turns, weights)
+
+
+def _turn(given: Mapping[str, str]) -> Turn:
+    turn = Turn(**given)
+    for name in Turn.__slots__:
+        value = getattr(turn, name)
+        if not isinstance(value, str):
+            raise TypeError(f"the {name} of a turn is a {type(value).__name__}, not a text")
+    return turn
 
 
 def _from_tsv(source: Source, text: str) -> Iterator[Topic]:

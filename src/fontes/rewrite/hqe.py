@@ -135,4 +135,5 @@ def _pipeline(model: str) -> Any:
         raise ParameterError(
             f"spaCy's model '{model}' gives no tags of the Penn Treebank; take an English one, or tagger='none'"
         )
+    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
     return pipeline

@@ -14,7 +14,7 @@ from .external import spacy_model
 
 Spans = list[tuple[int, int]]
 
-LONGEST = 100_000  # characters that spaCy is given at once; longer texts are cut at white space
+LONGEST = 100_000  # characters that spaCy is given at once; longer texts are cut at white space, or at twice as many
 GAP = re.compile(r"\s")
 
 
@@ -83,8 +83,6 @@ def _edges(text: str) -> list[int]:
     """Where the pieces of a text that spaCy is given begin, and where the last one ends."""
     edges = [0]
     while len(text) - edges[-1] > LONGEST:
-        gap = GAP.search(text, edges[-1] + LONGEST)
-        if gap is None:
-            break
-        edges.append(gap.end())
+        gap = GAP.search(text, edges[-1] + LONGEST, edges[-1] + 2 * LONGEST)
+        edges.append(gap.end() if gap else min(edges[-1] + 2 * LONGEST, len(text)))
     return [*edges, len(text)]

@@ -33,14 +33,7 @@ def keyphrases(
 
 
 def _read(text: str) -> str:
-    import sys
-    from pathlib import Path
+    from ...data.files import reading
 
-    from ...core.errors import InputError
-
-    try:
-        return (sys.stdin.buffer.read() if text == "-" else Path(text).read_bytes()).decode("utf-8")
-    except UnicodeDecodeError as e:
-        raise InputError(f"{'standard input' if text == '-' else text} is not UTF-8 (byte {e.start})") from e
-    except OSError as e:
-        raise InputError(f"cannot read {text}: {e.strerror}") from e
+    with reading(text) as source:
+        return source.text()
