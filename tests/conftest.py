@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from fontes.app import cli
+
+Fontes = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def fontes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Fontes:
+    """Runs a command in this process, on what `stdin` gives; gives its exit code, output and errors."""
+
+    def run(*arguments: object, stdin: str | bytes = "") -> tuple[int, str, str]:
+        given = stdin if isinstance(stdin, bytes) else stdin.encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        monkeypatch.setattr(sys, "argv", ["fontes", *map(str, arguments)])
+        handler = signal.getsignal(signal.SIGINT)
+        try:
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

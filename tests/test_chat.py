@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import pty
@@ -18,9 +17,10 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from conftest import Fontes
 
 import fontes as ft
-from fontes.app import chat, cli
+from fontes.app import chat
 from fontes.rewrite.names import REWRITERS, rewriter, rewriter_of
 
 DOCS = [
@@ -40,22 +40,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> ft.Index:
 
 
 @pytest.fixture
-def run(index: ft.Index, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Chat:
+def run(index: ft.Index, fontes: Fontes) -> Chat:
     """Runs `fontes chat` on lines of standard input; gives its exit code, output and errors."""
-
-    def with_lines(lines: str | bytes, *options: object) -> Ran:
-        given = lines if isinstance(lines, bytes) else lines.encode()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
-        monkeypatch.setattr(sys, "argv", ["fontes", "chat", str(index.path), *map(str, options)])
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as ended:
-                cli.main()
-        finally:
-            signal.signal(signal.SIGINT, handler)
-        return int(ended.value.code or 0), *capsys.readouterr()
-
-    return with_lines
+    return lambda lines, *options: fontes("chat", index.path, *options, stdin=lines)
 
 
 def objects(ran: Ran) -> list[Any]:

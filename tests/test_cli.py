@@ -24,24 +24,6 @@ QRELS = "q1 0 sun 1\nq2 0 flu 1\nq3 0 bread 1\n"
 
 
 @pytest.fixture
-def fontes(monkeypatch, capsys):
-    """Runs a command; gives its exit code, output and errors."""
-
-    def run(*arguments: object, stdin: str | None = None) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fontes", *map(str, arguments)])
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as stop:
-                main()
-        finally:
-            signal.signal(signal.SIGINT, handler)
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return run
-
-
-@pytest.fixture
 def place(tmp_path):
     (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in CORPUS))
     (tmp_path / "topics.tsv").write_text(TOPICS)

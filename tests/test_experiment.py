@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 import fontes as ft
-from fontes.app import cli
 from fontes.evaluation import experiment_stages, hashes
 
 SPRINGS = Path(__file__).resolve().parent.parent / "docs" / "examples" / "springs"
@@ -309,28 +307,20 @@ def test_a_lock_that_is_damaged_says_so(folder):
         ft.Experiment(file).check()
 
 
-def command(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["fontes", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    shown = capsys.readouterr()
-    return end.value.code, shown.out, shown.err
-
-
-def test_the_command_runs_checks_and_ends_with_1_where_a_number_differs(folder, monkeypatch, capsys):
+def test_the_command_runs_checks_and_ends_with_1_where_a_number_differs(folder, monkeypatch, fontes):
     file = written(folder)
     monkeypatch.chdir(folder)
-    code, out, err = command(monkeypatch, capsys, "experiment", file, "-o", "out")
+    code, out, err = fontes("experiment", file, "-o", "out")
     assert code == 0
     assert "nDCG@10" in out
     assert "rm3: " in err
-    code, out, _ = command(monkeypatch, capsys, "experiment", file, "-o", "out", "--check")
+    code, out, _ = fontes("experiment", file, "-o", "out", "--check")
     assert (code, out.splitlines()[-1].split(";")[0]) == (0, "out/experiment.lock is reproduced")
     written(folder, file.read_text().replace("mu = 500", "mu = 50"))
-    code, out, _ = command(monkeypatch, capsys, "experiment", file, "-o", "out", "--check")
+    code, out, _ = fontes("experiment", file, "-o", "out", "--check")
     assert code == 1
     assert out.startswith("file, systems, ql, mu: 500 in the lock, 50 now\n")
-    code, out, _ = command(monkeypatch, capsys, "experiment", file, "-o", "out", "--check", "--json")
+    code, out, _ = fontes("experiment", file, "-o", "out", "--check", "--json")
     assert code == 1
     assert json.loads(out)["differences"][0] == {"what": "file, systems, ql, mu", "locked": 500, "found": 50}
 

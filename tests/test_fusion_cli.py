@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from conftest import Fontes
 
 from fontes import fit_weights, fuse, read_run, write_run
-from fontes.app.cli import main
 
 A = {f"q{i}": {"a": 3.0, "b": 2.0, "c": 1.0} for i in range(4)}
 B = {f"q{i}": {"c": 0.9, "b": 0.5, "d": 0.1} for i in range(4)}
 QRELS = "".join(f"q{i} 0 b 1\n" for i in range(4))
-Fontes = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def fontes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Fontes:
+def fontes(fontes: Fontes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fontes:
+    """Runs `fontes fuse` in a folder with two runs and judgments."""
     monkeypatch.chdir(tmp_path)
     write_run(A, "a.run")
     write_run(B, "b.run")
     Path("qrels.txt").write_text(QRELS, encoding="utf-8")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fontes", "fuse", *arguments])
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as stop:
-                main()
-        finally:
-            signal.signal(signal.SIGINT, handler)
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return run
+    return partial(fontes, "fuse")
 
 
 def test_it_writes_the_run_that_fuse_gives(fontes: Fontes) -> None:

