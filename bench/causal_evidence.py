@@ -6,7 +6,7 @@ sentences   a head trained on cnc_v2_train, measured on cnc_v2_dev, Causal-TimeB
             alone, cues alone, and the rule "it has a cue that is not denied"
 semeval     topics made of SemEval 2010 task 8: an effect, as the annotators marked it, is the topic; the sentences that name a
             cause of it are relevant
-scifact     the claims that state a cause by a cue
+scifact     the claims that state a cause by a cue; and the three pools against each other
 harbour     12 topics, over BM25 of the title, BM25 of title and narrative, and the pipeline of CAIR 2021
 speed       documents a second, in float32 on one thread
 
@@ -20,7 +20,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,23 @@ MEASURES = [ft.AP, ft.nDCG @ 10, ft.P @ 5]
 WEIGHTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 NEARS = (0.5, 1.0, 2.0)
 POOLS = ("max", "top3", "noisy-or")
-ENCODER = ft.SentenceEncoder(str(get_model_path()), precision="float32")
+
+
+@dataclass(frozen=True)
+class Remembering(ft.SentenceEncoder):
+    """The encoder that encodes no text twice, since several kinds of evidence read the same sentences."""
+
+    known: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
+
+    def encode_documents(self, docs: Any, progress: Any = None) -> np.ndarray:
+        new = {doc.text: doc for doc in docs if not doc.title and doc.text not in self.known}
+        self.known.update(zip(new, super().encode_documents(list(new.values()), progress), strict=True))
+        if any(doc.title for doc in docs):
+            return super().encode_documents(docs, progress)
+        return np.array([self.known[doc.text] for doc in docs], dtype=np.float32).reshape(len(docs), self.dim)
+
+
+ENCODER = Remembering(str(get_model_path()), precision="float32")
 # The control: each sentence as likely as the others, so that only its similarity to the topic counts.
 CONTROL = replace(shipped_head(), weights=(0.0,) * ENCODER.dim, cues=(0.0,) * 3, bias=0.0)
 KINDS = {
@@ -126,6 +142,7 @@ def scifact(given: Any, work: Path) -> None:
     causal = {t: text for t, text in topics.items() if cue_strength(text)[0] == 1}
     print(f"\nSciFact: {len(causal)} of {len(topics)} claims state a cause; the best {given.depth} of BM25")
     compared(bm25, causal, qrels, 5)
+    pools_compared(bm25, causal, qrels, 5)
 
 
 def harbour(given: Any, work: Path) -> None:
@@ -150,7 +167,8 @@ def speed(given: Any, work: Path) -> None:
     docs = list(ft.samples.harbour.corpus)
     texts = [ft.CausalEvidence().text(doc) for doc in docs]
     rows = []
-    for name, encoder, head in (("classifier", ENCODER, shipped_head()), ("cues", None, None)):
+    plain = ft.SentenceEncoder(str(get_model_path()), precision="float32")
+    for name, encoder, head in (("classifier", plain, shipped_head()), ("cues", None, None)):
         rates, number = [], 0
         for run in range(given.runs + 1):
             begun = time.perf_counter()
@@ -165,23 +183,38 @@ def compared(first: Any, topics: Any, qrels: Any, folds: int, pools: tuple[str, 
     """The first stage against each kind of evidence, whose parameters were chosen by AP on the other folds."""
     topics, judged = ft.Topics.of(topics), ft.Qrels.of({topic_id: qrels[topic_id] for topic_id in topics})
     systems = {"first": first(topics)}
-    for kind, (model, head, nears) in KINDS.items():
-        evidence = ft.CausalEvidence(model, near=nears[0], head=head)
-        space = {"weight": list(WEIGHTS), "near": list(nears), "pool": list(pools)}
-        tuned = ft.tune(first >> evidence, space, topics, judged, "AP", folds=folds)
-        scores: dict[str, Any] = {}
-        for fold in tuned.folds:
-            part = ft.Topics(topics[tuned.topic_ids[n]] for n in fold.topics.tolist())
-            run = (first >> evidence.with_(**fold.params))(part)
-            scores |= {
-                topic_id: list(zip(ranking.ids, ranking.scores.tolist(), strict=True)) for topic_id, ranking in run.items()
-            }
-        systems[kind] = ft.Run.of(scores)
-        picked = [", ".join(f"{name} {value}" for name, value in fold.params.items()) for fold in tuned.folds]
-        print(f"{kind}: " + "; ".join(f"{one} ({picked.count(one)})" for one in dict.fromkeys(picked)))
+    systems |= {kind: held_out(first, kind, topics, judged, folds, pools) for kind in KINDS}
     print(ft.compare(systems, topics, judged, MEASURES, baseline="first"), flush=True)
     pair = {name: systems[name] for name in ("near alone", "classifier, near")}
     print(ft.compare(pair, topics, judged, MEASURES, baseline="near alone"), flush=True)
+
+
+def pools_compared(first: Any, topics: Any, qrels: Any, folds: int) -> None:
+    """Each pool, with a weight and a power that were chosen on the other folds; and with those of the defaults."""
+    topics, judged = ft.Topics.of(topics), ft.Qrels.of({topic_id: qrels[topic_id] for topic_id in topics})
+    for kind in ("classifier, near", "classifier", "cues"):
+        systems = {pool: held_out(first, kind, topics, judged, folds, (pool,)) for pool in POOLS}
+        print(f"pools of {kind}")
+        print(ft.compare(systems, topics, judged, MEASURES, baseline="max"), flush=True)
+    print("pools with the default weight and power")
+    systems = {pool: (first >> ft.CausalEvidence(ENCODER, pool=pool))(topics) for pool in POOLS}
+    print(ft.compare(systems, topics, judged, MEASURES, baseline="max"), flush=True)
+
+
+def held_out(first: Any, kind: str, topics: ft.Topics, judged: ft.Qrels, folds: int, pools: tuple[str, ...]) -> ft.Run:
+    """The run of a kind of evidence, each fold with the parameters that were best by AP on the others."""
+    model, head, nears = KINDS[kind]
+    evidence = ft.CausalEvidence(model, near=nears[0], head=head)
+    space = {"weight": list(WEIGHTS), "near": list(nears), "pool": list(pools)}
+    tuned = ft.tune(first >> evidence, space, topics, judged, "AP", folds=folds)
+    scores: dict[str, Any] = {}
+    for fold in tuned.folds:
+        part = ft.Topics(topics[tuned.topic_ids[n]] for n in fold.topics.tolist())
+        run = (first >> evidence.with_(**fold.params))(part)
+        scores |= {topic_id: list(zip(ranking.ids, ranking.scores.tolist(), strict=True)) for topic_id, ranking in run.items()}
+    picked = [", ".join(f"{name} {value}" for name, value in fold.params.items()) for fold in tuned.folds]
+    print(f"{kind}: " + "; ".join(f"{one} ({picked.count(one)})" for one in dict.fromkeys(picked)), flush=True)
+    return ft.Run.of(scores)
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:

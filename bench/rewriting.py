@@ -145,7 +145,22 @@ def as_queries(
     bm25 = index.bm25()
     pipelines = {system: stage >> bm25 for system, stage in systems.items()}
     report = ft.compare(pipelines, topics, qrels, measures, baseline="raw", cache=False)
-    print(f"\n{name}: {len(qrels)} turns, {len(index)} documents\n\n{report.to_markdown()}")
+    print(
+        f"\n{name}: {len(qrels)} turns, {len(index)} documents\n\n| | {' | '.join(measures)} |\n|---|{'---|' * len(measures)}"
+    )
+    for system in systems:
+        cells = [
+            f"{report.mean(system, m):.3f}" + ("" if system == "raw" else against_raw(report, system, m)) for m in measures
+        ]
+        print(f"| {system} | {' | '.join(cells)} |")
+
+
+def against_raw(report: ft.Report, system: str, measure: str) -> str:
+    """The difference from raw, its interval and p, and whether it is more than chance."""
+    found = report.comparison(system, "raw", measure)
+    p = "p < 0.0001" if found.corrected < 0.0001 else f"p = {found.corrected:.4f}"
+    mark = (" ▲" if found.difference > 0 else " ▼") if found.significant else ""
+    return f" ({found.difference:+.3f}: {found.low:+.3f} to {found.high:+.3f}, {p}){mark}"
 
 
 def parameters_of_hqe(name: str, index: Index, topics: Topics, qrels: ft.Qrels) -> None:
