@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.run import Run
 from ..core.stage import Stage, require
@@ -124,9 +125,7 @@ def causes(
     its documents.
     """
     for name, number in (("depth", depth), ("breadth", breadth), ("k", k), ("leads", leads)):
-        least = 0 if name == "leads" else 1
-        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= MOST:
-            raise ParameterError(f"{name} must be a whole number from {least} to {MOST}, not {number!r}")
+        check_whole(name, number, 0 if name == "leads" else 1, MOST)
     if not 0 < overlap <= 1:
         raise ParameterError(f"overlap must be above 0, at most 1, not {overlap}")
     retriever = stage if isinstance(stage, Stage) else stage.bm25()

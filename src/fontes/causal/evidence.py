@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, ParameterError, PipelineError, Run
-from ..core.stage import check_depth
+from ..core.checks import check_whole
 from ..core.strings import Strings
 from ..core.values import Explanation, Topic
 from ..neural.encoders import unit
@@ -67,7 +67,7 @@ class CausalEvidence(Reranker):
         """The run with new scores; `progress` is called with a `Progress` of its pairs."""
         if self.depth is None:
             return self.interpolate(self.weight).rerank(run, progress)
-        read = self.interpolate(self.weight).rerank(run.top(check_depth(self.depth)), progress)
+        read = self.interpolate(self.weight).rerank(run.top(check_whole("depth", self.depth)), progress)
         return _followed(read, run)
 
     def text(self, doc: Doc) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.run import Run
 from ..core.stage import Stage
@@ -91,8 +92,7 @@ class CausalFilter(Stage[Run, Run]):
             raise ParameterError(f"roles is one of {', '.join(ROLES)}, not {self.roles!r}")
         if self.failing not in ("drop", "below"):
             raise ParameterError(f"failing is drop or below, not {self.failing!r}")
-        if not isinstance(self.overlap, int) or isinstance(self.overlap, bool) or self.overlap < 1:
-            raise ParameterError(f"overlap must be a whole number from 1 up, not {self.overlap!r}")
+        check_whole("overlap", self.overlap)
 
 
 def _original(topic: Topic) -> Topic:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from .tagging import FUNCTION_WORDS, Tagger, Token, spacy_tagger, tagged
 
@@ -222,12 +223,11 @@ class TopicRank:
         """Raises ParameterError for a parameter that cannot be."""
         import Stemmer
 
-        whole = [("max_words", self.max_words), *([] if n is None else [("n", n)])]
         shares = [("similarity", self.similarity, 0 < self.similarity <= 1), ("damping", self.damping, 0 <= self.damping < 1)]
         named = [("linkage", LINKAGES), ("gap", ("pke", "paper")), ("represent", ("first", "frequent"))]
-        for name, number in whole:
-            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-                raise ParameterError(f"{name} must be a whole number from 1 up, not {number!r}")
+        check_whole("max_words", self.max_words)
+        if n is not None:
+            check_whole("n", n)
         for name, share, fits in shares:
             if not fits:
                 bounds = "above 0, at most 1" if name == "similarity" else "from 0 to below 1"

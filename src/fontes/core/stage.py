@@ -6,11 +6,12 @@ import dataclasses
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Integral, Number
+from numbers import Number
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from .checks import check_whole
 from .errors import ParameterError, PipelineError
 from .pairs import Pairs
 from .run import Ranking, Run
@@ -243,9 +244,7 @@ def name(stage: Stage[Any, Any]) -> str:
 
 def check_depth(k: Any) -> int:
     """`k` as an int. Raises ParameterError for anything but a whole number from 1 up."""
-    if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-        raise ParameterError(f"% keeps the best k documents: k must be a whole number from 1 up, not {k!r}")
-    return int(k)
+    return check_whole("% keeps the best k documents: k", k)
 
 
 def require(stage: Stage[Any, Any], taken: type[Any], given: type[Any], doing: str) -> None:

@@ -9,11 +9,12 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth
@@ -57,9 +58,7 @@ class Lexical(Stage[Topics, Run]):
 
     @property
     def _depth(self) -> int:
-        if not isinstance(self.k, Integral) or self.k < 1:
-            raise ParameterError(f"k must be a whole number from 1 up, not {self.k!r}")
-        return self.k
+        return check_whole("k", self.k)
 
     def cut(self, k: int) -> Self:
         return self if k >= self.k else self.with_(k=k)

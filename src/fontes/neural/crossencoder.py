@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core.errors import InputError, ParameterError
 from .compute import Prepared, in_batches, prepared
 from .models import device, fingerprint, library, loaded, located, quiet
-from .rerank import Report, Reranker, check_whole, sigmoid, tokens_of
+from .rerank import Report, Reranker, check_sizes, sigmoid, tokens_of
 
 FORMS = ("logit", "sigmoid")
 KIND = "cross-encoder"
@@ -93,7 +93,7 @@ class CrossEncoder(Reranker):
     def _check(self) -> None:
         if self.score not in FORMS:
             raise ParameterError(f"score is 'logit' or 'sigmoid', not {self.score!r}")
-        check_whole(self, "batch_size", "max_length")
+        check_sizes(self, "batch_size", "max_length")
 
 
 class _Model:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.run import Run
 from ..core.stage import Stage
@@ -143,8 +144,7 @@ class Dense(Stage[Topics, Run]):
         return self._measured(embeddings, self._searcher(embeddings))
 
     def _check(self) -> None:
-        if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 1:
-            raise ParameterError(f"k must be a whole number from 1 up, not {self.k!r}")
+        check_whole("k", self.k)
         if self.effort is not None and (not isinstance(self.effort, Integral) or self.effort < 1 or self.algorithm == "flat"):
             raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, fields
 from itertools import accumulate
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.run import Run
 from ..core.stage import Stage
@@ -142,8 +142,8 @@ class Late(Stage[Topics, Run]):
             raise ParameterError(f"search is one of {' and '.join(ALGORITHMS)}, not {self.algorithm!r}")
         for name, least in (("k", 1), ("nprobe", 1), ("candidates", 4)):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < least):
-                raise ParameterError(f"{name} must be a whole number from {least} up, not {value!r}")
+            if value is not None:
+                check_whole(name, value, least)
 
 
 def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32]) -> Explanation:

@@ -16,7 +16,7 @@ from ..core.errors import InputError, ParameterError
 from .compute import Prepared, in_batches, prepared
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES
 from .models import device, fingerprint, library, loaded, located, seq2seq
-from .rerank import Report, Reranker, check_whole, tokens_of
+from .rerank import Report, Reranker, check_sizes, tokens_of
 
 KIND = "T5 reranker"
 LEAST = 32  # tokens of the document that are kept beside a query that leaves no space
@@ -93,7 +93,7 @@ class MonoT5(Reranker):
     def _check(self) -> None:
         if len(self.tokens) != 2 or isinstance(self.tokens, str):
             raise ParameterError(f"tokens are two words, as ('true', 'false'), not {self.tokens!r}")
-        check_whole(self, "batch_size", "max_length")
+        check_sizes(self, "batch_size", "max_length")
 
 
 class _Model:

@@ -6,7 +6,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, InputError, ParameterError, Run, Stage
+from ..core.checks import check_whole
 from ..text.passages import documents_of
 from .compute import batch_tokens
 from .encoders import text_of
@@ -174,12 +174,12 @@ def tokens_of(batch_size: int | None, lengths: Sequence[int], device: str) -> in
     return batch_tokens(given or (CPU_TOKENS if device == "cpu" else None), device)
 
 
-def check_whole(stage: Reranker, *names: str) -> None:
+def check_sizes(stage: Reranker, *names: str) -> None:
     """Raises ParameterError where one of these parameters is neither None nor a whole number from 1 up."""
     for name in names:
         value = getattr(stage, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-            raise ParameterError(f"{name} must be a whole number from 1 up, not {value!r}")
+        if value is not None:
+            check_whole(name, value)
 
 
 def _with_scores(run: Run, scores: NDArray[np.float32], provenance: dict[str, Any]) -> Run:

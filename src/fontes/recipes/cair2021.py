@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ..causal import CausalFilter, CausalKeywords, Narrative, TitleAndNarrative, TopicRank
 from ..causal.filter import ROLES
 from ..core import InputError, ParameterError, Run, Stage, Topics
+from ..core.checks import check_whole
 from ..fusion import fuse
 from ..lexical.weightings import BM25Weighting
 from ..text import Analyzer
@@ -122,8 +123,8 @@ class Cair2021(Recipe):
             if given not in choices:
                 raise ParameterError(f"recipe cair2021: there is no {name} '{given}'; there are {', '.join(choices)}")
         for name, number in (("depth", self.depth), ("trees", self.trees)):
-            if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-                raise ParameterError(f"recipe cair2021: {name} must be a whole number from 1 up, not {number!r}")
+            if number is not None:
+                check_whole(f"recipe cair2021: {name}", number)
         BM25Weighting(self.variant, self.k1, self.b)
         analyzer = Analyzer.of(self.analyzer or f"spacy-plain:{self.spacy}")
         analyzer("a")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Topics
+from ..core.checks import check_whole
 from ..data import Deduplicate, read_duplicates
 from ..index import Index
 from ..lexical.weightings import BM25Weighting
@@ -15,7 +16,7 @@ from ..rewrite import CanardT5
 from ..rewrite.names import CARRIED, REWRITERS, rewriter_of
 from ..text import Passages, to_documents
 from .base import Recipe
-from .cast2021_parts import CastPassages, FirstPassages, check_whole
+from .cast2021_parts import CastPassages, FirstPassages
 from .collection import Collection
 
 
@@ -125,7 +126,7 @@ class Cast2021(Recipe):
         """Lists of duplicates, passages and reranker, all parameters looked at and all models found."""
         for name, value in (("documents", self.documents), ("depth", self.depth), ("keep", self.keep)):
             if value is not None:
-                check_whole(name, value)
+                check_whole(f"recipe cast2021: {name}", value)
         BM25Weighting("lucene", self.k1, self.b)
         if not self._rewriters:
             raise ParameterError("recipe cast2021: automatic and manual are both none, which leaves no run to make")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any
 
 import numpy as np
 
 from ..core import ParameterError, Run, Stage
+from ..core.checks import check_whole
 from ..text.passages import Passages, check_separator, parents_of
 from ..text.sentences import Spans, sentences
 
@@ -39,7 +38,7 @@ class CastPassages(Passages):
         check_separator(self.separator)
         if self.words is not None or self.stride is not None or self.sentences is None:
             raise ParameterError("the passages of CAsT take sentences and max_words, no words and stride")
-        most = check_whole("max_words", self.max_words)
+        most = check_whole("passages: max_words", self.max_words)
         find = sentences(self.sentences)
         return lambda texts: [_filled(text, spans, FILLED * most) for text, spans in zip(texts, find(texts), strict=True)]
 
@@ -72,13 +71,6 @@ class FirstPassages(Stage[Run, Run]):
             documents=given.documents,
             provenance=given.provenance,
         )
-
-
-def check_whole(name: str, value: Any) -> int:
-    """`value` as an int. Raises ParameterError for anything but a whole number from 1 up."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ParameterError(f"recipe cast2021: {name} must be a whole number from 1 up, not {value!r}")
-    return int(value)
 
 
 def _filled(text: str, found: Spans, enough: float) -> Spans:

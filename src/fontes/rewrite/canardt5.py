@@ -6,14 +6,13 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import ParameterError
+from ..core.checks import check_whole
 from ..core.stage import Stage
 from ..core.strings import SURROGATE
 from ..core.values import Topic, Topics
@@ -155,11 +154,8 @@ class CanardT5(Stage[Topics, Topics]):
 
     def _check(self) -> None:
         for name, least in (("passages", 0), ("num_beams", 1), ("max_length", 8), ("max_new_tokens", 1), ("batch_size", 1)):
-            value = getattr(self, name)
-            if name == "batch_size" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-                raise ParameterError(f"{name} must be a whole number from {least} up, not {value!r}")
+            if name != "batch_size" or self.batch_size is not None:
+                check_whole(name, getattr(self, name), least)
 
 
 class _Model:

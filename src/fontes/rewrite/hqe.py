@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.stage import Stage
 from ..core.strings import SURROGATE
@@ -99,8 +100,7 @@ class HQE(Stage[Topics, Topics]):
                 raise ParameterError(f"{name} must be a number, not {value!r}")
         if self.r_sub > self.r_topic:
             raise ParameterError(f"r_sub must be r_topic or less, not {self.r_sub} with r_topic={self.r_topic}")
-        if not isinstance(self.m, Integral) or isinstance(self.m, bool) or self.m < 1:
-            raise ParameterError(f"m must be a whole number from 1 up, not {self.m!r}")
+        check_whole("m", self.m)
 
 
 def _words(texts: list[str], tagger: str) -> dict[str, list[str]]:

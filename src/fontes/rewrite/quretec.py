@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.stage import Stage
 from ..core.values import Topics
@@ -120,14 +121,10 @@ class QuReTeC(Stage[Topics, Topics]):
         return loaded(key, lambda: _Model(folder, self.precision, where))
 
     def _check(self) -> None:
-        whole = isinstance(self.answers, int) and isinstance(self.max_length, int)
-        if not whole or self.answers < 0 or self.max_length < 8:
-            raise ParameterError(
-                f"QuReTeC: answers is a whole number from 0 up and max_length one from 8 up, "
-                f"not {self.answers!r} and {self.max_length!r}"
-            )
+        check_whole("answers", self.answers, 0)
+        check_whole("max_length", self.max_length, 8)
         if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise ParameterError(f"QuReTeC: threshold is a probability from 0 to 1, not {self.threshold!r}")
+            raise ParameterError(f"threshold must be a probability from 0 to 1, not {self.threshold!r}")
 
 
 @dataclass(frozen=True)

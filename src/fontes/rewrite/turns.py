@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar
 
+from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.stage import Stage
 from ..core.values import Topic, Topics, Turn
@@ -89,8 +89,7 @@ class LastTurns(Stage[Topics, Topics]):
     first: bool = False
 
     def apply(self, given: Topics) -> Topics:
-        if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 0:
-            raise ParameterError(f"LastTurns takes k earlier turns: a whole number from 0 up, not {self.k!r}")
+        check_whole("k, the number of earlier turns,", self.k, 0)
         return rewritten(given, self._text)
 
     def _text(self, topic: Topic) -> str:

@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, InputError, ParameterError, Run, Stage
+from ..core.checks import check_whole
 from ..core.strings import Strings
 from ..core.values import Documents
 from ..data import docs as as_docs, read_corpus
@@ -112,8 +112,8 @@ class Passages(Stage[Run, Run]):
         check_separator(self.separator)
         for name in ("words", "stride", "max_words"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-                raise ParameterError(f"passages: {name} must be a whole number from 1 up, not {value!r}")
+            if value is not None:
+                check_whole(f"passages: {name}", value)
         if self.sentences is None:
             if self.max_words is not None:
                 raise ParameterError("passages: max_words goes with sentences; the length without them is words")
