@@ -21,7 +21,7 @@ from conftest import Fontes
 
 import fontes as ft
 from fontes.app import chat
-from fontes.rewrite.names import REWRITERS, rewriter, rewriter_of
+from fontes.rewrite.names import REWRITERS, rewriter_of
 
 DOCS = [
     {"_id": "bridge", "title": "The bridge", "text": "The Chain Bridge closed in May. A boy noticed the crack."},
@@ -124,20 +124,16 @@ def test_a_rewriter_that_cannot_be_had_is_said_before_the_first_turn(run: Chat, 
     assert err.startswith(f"fontes: {said}")
 
 
-def test_every_rewriter_has_a_class_and_says_whose_an_option_is(index: ft.Index) -> None:
+def test_every_rewriter_has_a_class_and_takes_its_option_after_a_colon(index: ft.Index) -> None:
     for name, (kind, _) in REWRITERS.items():
         assert hasattr(ft, kind), name
     assert rewriter_of("weighted-turns:2", index) == ft.WeightedTurns(index, k=2)
     assert rewriter_of("quretec:models/terms", index) == ft.QuReTeC("models/terms")
     assert rewriter_of("canard:models/t5", index) == ft.CanardT5("models/t5")
     assert rewriter_of("canard", index) == ft.CanardT5()
-    assert repr(rewriter("hqe", {"index": str(index.path), "tagger": "none"})).startswith("HQE(")
-    with pytest.raises(ft.ParameterError, match="--tagger is of hqe, not of raw"):
-        rewriter("raw", {"tagger": "none"})
-    with pytest.raises(ft.ParameterError, match="hqe needs --index"):
-        rewriter("hqe", {})
+    assert rewriter_of("hqe:none", index) == ft.HQE(index, tagger="none")
     with pytest.raises(ft.ParameterError, match="there is no rewriter 'x'; there are raw, manual"):
-        rewriter("x", {})
+        rewriter_of("x", index)
 
 
 def test_models_and_parameters_reach_the_retriever(run: Chat) -> None:

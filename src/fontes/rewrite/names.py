@@ -1,4 +1,4 @@
-"""Rewriters by name, with the options that each has where it is named: on the command line and in recipes."""
+"""Rewriters by name, with their options: for the command line and recipes, which name them alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.values import Topics
 if TYPE_CHECKING:
     from ..index import Index
 
-# name to class, and to the options that it has, as parameters of the class
+# name to class, and to its options, each with the parameter of the class that it is
 REWRITERS: dict[str, tuple[str, dict[str, str]]] = {
     "raw": ("Raw", {}),
     "manual": ("Manual", {"missing": "missing"}),
@@ -28,29 +28,19 @@ CARRIED = ("manual", "automatic")  # rewrites that a file has, and a conversatio
 AFTER_COLON = {"last-turns": "k", "weighted-turns": "k", "hqe": "tagger", "canard": "model", "quretec": "model"}
 
 
-def rewriter(name: str, options: Mapping[str, Any]) -> Stage[Topics, Topics]:
-    """The rewriter of this name; `options` are those that were given, by their names on the command line.
-
-    Raises ParameterError for a name that does not exist, an option of another rewriter, and where one is lacking.
-    """
-    from .. import rewrite
-
+def class_of(name: str) -> tuple[str, dict[str, str]]:
+    """The class of the rewriter of this name, and its options. Raises ParameterError for a name that does not exist."""
     if name not in REWRITERS:
         raise ParameterError(f"there is no rewriter '{name}'; there are {', '.join(REWRITERS)}")
-    kind, known = REWRITERS[name]
-    for option in options:
-        if option not in known:
-            owners = [other for other, (_, its) in REWRITERS.items() if option in its]
-            raise ParameterError(f"{'-k' if option == 'k' else f'--{option}'} is of {' and '.join(owners)}, not of {name}")
-    needed = NEEDED.get(name)
-    if needed and needed not in options:
-        raise ParameterError(f"{name} needs --{needed}")
-    parameters = {known[option]: value for option, value in options.items()}
-    if isinstance(parameters.get("index"), str):
-        from ..index import Index
+    return REWRITERS[name]
 
-        parameters["index"] = Index.open(parameters["index"])
-    stage: Stage[Topics, Topics] = getattr(rewrite, kind)(**parameters)
+
+def rewriter(name: str, options: Mapping[str, Any]) -> Stage[Topics, Topics]:
+    """The rewriter of this name with some of its options. Raises ParameterError for a name that does not exist."""
+    from .. import rewrite
+
+    kind, known = class_of(name)
+    stage: Stage[Topics, Topics] = getattr(rewrite, kind)(**{known[option]: value for option, value in options.items()})
     return stage
 
 
@@ -61,9 +51,7 @@ def rewriter_of(written: str, index: Index | None) -> Stage[Topics, Topics]:
     Raises ParameterError for what is no rewriter.
     """
     name, colon, value = written.partition(":")
-    if name not in REWRITERS:
-        raise ParameterError(f"there is no rewriter '{name}'; there are {', '.join(REWRITERS)}")
-    options: dict[str, Any] = {"index": index} if "index" in REWRITERS[name][1] else {}
+    options: dict[str, Any] = {"index": index} if "index" in class_of(name)[1] else {}
     option = AFTER_COLON.get(name)
     if colon and option is None:
         raise ParameterError(f"{name} takes nothing after a colon, but got '{value}'")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from ...core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ...core import Stage, Topics
 
 commands = typer.Typer()
 
@@ -52,15 +57,35 @@ def rewrite(
     """Rewrite the turns of conversations so that each can be searched by itself."""
     from ...data import write_topics
     from ...rewrite import CanardT5
-    from ...rewrite.names import rewriter
     from ..inputs import topics_of
     from ..output import building
 
     options = {"missing": missing, "k": k, "first": first or None, "index": index, "tagger": tagger, "model": model}
-    stage = rewriter(with_, {name: value for name, value in options.items() if value is not None})
+    stage = _rewriter(with_, {name: value for name, value in options.items() if value is not None})
     given = topics_of(topics, format)
     if isinstance(stage, CanardT5):
         with building(quiet=False, noun="turn") as progress:
             write_topics(stage.rewrite(given, progress.update), output)
     else:
         write_topics(stage(given), output)
+
+
+def _rewriter(name: str, options: dict[str, Any]) -> Stage[Topics, Topics]:
+    """The rewriter with the options that were given.
+
+    Raises ParameterError for a name that does not exist, an option of another rewriter, and where one is lacking.
+    """
+    from ...index import Index
+    from ...rewrite.names import NEEDED, REWRITERS, class_of, rewriter
+
+    _, known = class_of(name)
+    for option in options:
+        if option not in known:
+            owners = [other for other, (_, its) in REWRITERS.items() if option in its]
+            raise ParameterError(f"{'-k' if option == 'k' else f'--{option}'} is of {' and '.join(owners)}, not of {name}")
+    needed = NEEDED.get(name)
+    if needed and needed not in options:
+        raise ParameterError(f"{name} needs --{needed}")
+    if "index" in options:
+        options = {**options, "index": Index.open(options["index"])}
+    return rewriter(name, options)
