@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,15 @@ def test_parameters_outside_their_range_are_named() -> None:
     ):
         encoder = TransformerEncoder(folder, **changes)  # type: ignore[arg-type]
         with pytest.raises(ParameterError, match=message):
+            encoder.encode_queries(["a river"])
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_damaged_model_is_named(name: str, tmp_path: Path) -> None:
+    shutil.copytree(tiny("bert"), tmp_path / "model")
+    (tmp_path / "model" / name).write_bytes((Path(tiny("bert")) / name).read_bytes()[:100])
+    for encoder in (TransformerEncoder(str(tmp_path / "model")), SentenceEncoder(str(tmp_path / "model"))):
+        with pytest.raises(InputError, match=r"(cannot read|finds no tokenizer in) the model .*/model: "):
             encoder.encode_queries(["a river"])
 
 

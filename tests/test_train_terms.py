@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -163,6 +165,8 @@ def test_topics_that_teach_nothing_are_errors(base: Path, tmp_path: Path, topics
         ({"dropout": 1.0}, "dropout is from 0 up"),
         ({"held_out": 0}, "held_out above 0"),
         ({"max_length": 3}, "max_length is 8 or more"),
+        ({"lr": float("inf")}, "lr is finite"),
+        ({"seed": -1}, "seed is a whole number from 0 to 4294967295"),
         ({"precision": "float8"}, "precision is auto or float32 or bfloat16"),
         ({"analyzer": "klingon"}, "klingon"),
     ],
@@ -170,6 +174,33 @@ def test_topics_that_teach_nothing_are_errors(base: Path, tmp_path: Path, topics
 def test_settings_that_make_no_sense_are_errors(base: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, **changes))
+
+
+@pytest.mark.parametrize("changes", [{"lr": 1e30}, {"weight": 1e39}, {"lr": 1e30, "epochs": 1, "batch": 1000}])
+def test_a_training_that_learns_nothing_writes_no_model(base: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=r"with lr=.* and weight=.* the numbers overflow: take less"):
+        train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, **changes))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("limit", [300, 50_000])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(limit: int, base: Path, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(InputError, match=r"m cannot be written: .*File too large"):
+            train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_a_damaged_base_is_an_error_that_says_so(name: str, base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base, tmp_path / "base")
+    (tmp_path / "base" / name).write_bytes((base / name).read_bytes()[:100])
+    with pytest.raises(InputError, match=r"the base .* cannot be read as an encoder: "):
+        train_terms(TOPICS, tmp_path / "m", tmp_path / "base", SETTINGS)
 
 
 def test_a_base_that_is_not_there_is_an_error(tmp_path: Path) -> None:

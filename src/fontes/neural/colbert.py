@@ -18,7 +18,7 @@ from ..core.values import Doc
 from .colbert_checkpoint import Checkpoint, Settings
 from .compute import Prepared, batch_tokens, in_batches, prepared
 from .encoders import text_of
-from .models import device, fingerprint, library, loaded, located, quiet
+from .models import device, fingerprint, library, loaded, located, quiet, readable
 
 if TYPE_CHECKING:
     from ..index import Progress
@@ -265,10 +265,8 @@ def _network(checkpoint: Checkpoint, dim: int | None) -> Any:
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()  # the projection is none of the weights that it knows
     try:
-        with quiet():
+        with readable(f"{checkpoint.backbone} cannot be loaded as a transformer"), quiet():
             backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone).float()
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise InputError(f"{checkpoint.backbone} cannot be loaded as a transformer: {_line(error)}") from error
     finally:
         transformers.logging.set_verbosity(verbosity)
     hidden = int(backbone.config.hidden_size)
@@ -302,10 +300,8 @@ def _orthonormal(hidden: int, dim: int | None) -> Any:
 
 def _tokenizer(checkpoint: Checkpoint) -> Any:
     transformers = library("transformers", "a ColBERT model")
-    try:
+    with readable(f"{checkpoint.backbone} has no tokenizer that can be loaded"):
         return transformers.AutoTokenizer.from_pretrained(checkpoint.backbone)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{checkpoint.backbone} has no tokenizer that can be loaded: {_line(error)}") from error
 
 
 def _objects(arrays: list[NDArray[np.float32]]) -> NDArray[Any]:
@@ -313,7 +309,3 @@ def _objects(arrays: list[NDArray[np.float32]]) -> NDArray[Any]:
     for i, array in enumerate(arrays):  # at once, arrays of one shape would become one array
         objects[i] = array
     return objects
-
-
-def _line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
 from .compute import Prepared, in_batches, prepared
-from .models import device, fingerprint, library, loaded, located, quiet
+from .models import device, fingerprint, library, loaded, located, quiet, readable
 from .rerank import Report, Reranker, check_sizes, sigmoid, tokens_of
 
 FORMS = ("logit", "sigmoid")
@@ -137,12 +137,8 @@ def _loaded(folder: Path, max_length: int | None) -> Any:
     library("torch", "a cross-encoder")
     sentence_transformers = library("sentence_transformers", "a cross-encoder")
     _check_architecture(folder)
-    try:
-        with quiet():
-            model = sentence_transformers.CrossEncoder(str(folder), device="cpu", max_length=max_length, local_files_only=True)
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
-        line = str(error).strip().partition("\n")[0]
-        raise InputError(f"{folder} cannot be loaded as a cross-encoder: {line}") from error
+    with readable(f"{folder} cannot be loaded as a cross-encoder"), quiet():
+        model = sentence_transformers.CrossEncoder(str(folder), device="cpu", max_length=max_length, local_files_only=True)
     labels = int(model.num_labels)
     if labels > 2:
         raise InputError(f"{folder} gives {labels} labels a pair; a reranker has one, or two of which the second is 'relevant'")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.errors import InputError, ParameterError
-from .models import library, quiet
+from ..core.errors import ParameterError
+from .models import library, quiet, readable
 
 ATTENTIONS = ("model", "favor+")
 ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none is far above
@@ -147,11 +147,8 @@ def load(folder: Any, name: str) -> Any:
     """The model of a folder in float32, without its decoder. Raises InputError where transformers cannot read it."""
     transformers = library("transformers", "TransformerEncoder")
     library("torch", "TransformerEncoder")
-    with quiet():
-        try:
-            module = transformers.AutoModel.from_pretrained(str(folder), local_files_only=True).float()
-        except (ValueError, KeyError, OSError, ImportError) as error:
-            raise InputError(f"transformers cannot read the model {name}: {str(error).strip().splitlines()[0]}") from error
+    with readable(f"transformers cannot read the model {name}"), quiet():
+        module = transformers.AutoModel.from_pretrained(str(folder), local_files_only=True).float()
     return module.get_encoder() if module.config.is_encoder_decoder else module
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError, ParameterError
+from ..core.errors import ParameterError
 from ..core.values import Doc
 from .compute import Precision, Prepared, batch_tokens, in_batches, prepared
 from .encoders import digest, sample_ids, text_of, unit
 from .encoders_architectures import ENDLESS, position_limit
 from .encoders_transformer import token_spans
-from .models import device, fingerprint, library, loaded, located, quiet
+from .models import device, fingerprint, library, loaded, located, quiet, readable
 
 if TYPE_CHECKING:
     from ..index import Progress
@@ -123,12 +123,8 @@ class Model:
     def __init__(self, name: str, folder: str, max_length: int | None, precision: str, where: str) -> None:
         library("torch", "SentenceEncoder")
         sentence_transformers = library("sentence_transformers", "SentenceEncoder")
-        with quiet():
-            try:
-                self.model: Any = sentence_transformers.SentenceTransformer(folder, device=where, local_files_only=True)
-            except (ValueError, KeyError, OSError, ImportError, AttributeError) as error:
-                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-                raise InputError(f"sentence-transformers cannot read the model {name}: {reason}") from error
+        with readable(f"sentence-transformers cannot read the model {name}"), quiet():
+            self.model: Any = sentence_transformers.SentenceTransformer(folder, device=where, local_files_only=True)
         self.model.eval().float()
         transformer = getattr(self.model[0], "auto_model", None)
         self.transformer: Any = transformer if hasattr(getattr(transformer, "config", None), "vocab_size") else None

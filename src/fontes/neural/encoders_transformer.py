@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError, ParameterError
+from ..core.errors import ParameterError
 from ..core.values import Doc
 from . import encoders_architectures as architectures
 from .compute import Prepared, batch_tokens, in_batches, prepared
 from .encoders import digest, sample_ids, text_of, unit
-from .models import device, fingerprint, library, loaded, located, quiet
+from .models import device, fingerprint, library, loaded, located, quiet, readable
 
 if TYPE_CHECKING:
     from ..index import Progress
@@ -134,11 +134,8 @@ class Model:
     def __init__(self, name: str, folder: str, attention: str, features: int, precision: str, where: str) -> None:
         transformers = library("transformers", "TransformerEncoder")
         module = architectures.load(folder, name)
-        with quiet():
-            try:
-                self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            except (ValueError, KeyError, OSError, ImportError) as error:
-                raise InputError(f"transformers finds no tokenizer in the model {name}") from error
+        with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.architecture = architectures.of(module, attention, features)
         self.padding: int = self.tokenizer.pad_token_id or 0
         limits = [limit for limit in (self.architecture.limit, self.tokenizer.model_max_length) if limit]

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ..core.errors import InputError, MissingExtraError, ParameterError
+from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
 
 T = TypeVar("T")
 
@@ -152,21 +153,33 @@ def quiet() -> Iterator[None]:
         logging.enable_progress_bar()
 
 
+@contextmanager
+def readable(failed: str) -> Iterator[None]:
+    """Makes an InputError, which begins with `failed`, of what libraries raise for a model that is damaged."""
+    safetensors = library("safetensors", "reading a model")
+    known = (OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, EOFError, UnpicklingError)
+    try:
+        yield
+    except FontesError:
+        raise
+    except Exception as error:
+        # tokenizers has no errors of its own and raises Exception.
+        if type(error) is not Exception and not isinstance(error, (*known, safetensors.SafetensorError)):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{failed}: {reason}") from error
+
+
 def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
     """An encoder with a decoder, such as T5, in float32, and its tokenizer. Raises InputError for what is none."""
     transformers = library("transformers", f"a {kind}")
     library("torch", f"a {kind}")
-    try:
+    with readable(f"{folder} cannot be loaded as a {kind}"), quiet():
         config = transformers.AutoConfig.from_pretrained(folder)
         if not getattr(config, "is_encoder_decoder", False):
             raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
-        with quiet():
-            model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{folder} cannot be loaded as a {kind}: {str(error).strip().partition(chr(10))[0]}") from error
     return model.float(), tokenizer
 
 

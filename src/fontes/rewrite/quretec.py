@@ -16,7 +16,7 @@ from ..core.errors import InputError, ParameterError
 from ..core.stage import Stage
 from ..core.values import Topics
 from ..neural.compute import Prepared, batch_tokens, in_batches, prepared
-from ..neural.models import device, fingerprint, library, loaded, located, quiet
+from ..neural.models import device, fingerprint, library, loaded, located, quiet, readable
 from .quretec_terms import history_of, words_of
 from .turns import joined, rewritten, utterance
 
@@ -179,7 +179,9 @@ class _Model:
     def __init__(self, folder: Path, precision: str, where: str) -> None:
         module, tokenizer = classifier(folder)
         self.relevant = relevant_label(module.config, folder)
-        self.threshold = float(getattr(module.config, "term_threshold", THRESHOLD))
+        self.threshold = getattr(module.config, "term_threshold", THRESHOLD)
+        if not isinstance(self.threshold, (int, float)) or not 0 <= self.threshold <= 1:
+            raise InputError(f"the {KIND} at {folder} has a threshold of {self.threshold!r}, not from 0 to 1")
         self.pad = int(tokenizer.pad_token_id or 0)
         self._pieces = Pieces(tokenizer, positions_of(module.config))
         sample = self.inputs([words_of(SAMPLE[0] * times) for times in (1, 2, 4)], [words_of(SAMPLE[1])] * 3, 300)
@@ -208,13 +210,9 @@ class _Model:
 def classifier(folder: Path) -> tuple[Any, Any]:
     """The token classifier of a folder and its tokenizer. Raises InputError where it has no trained head or cannot be read."""
     transformers = library("transformers", "a term classifier")
-    try:
-        with silent():
-            module, report = transformers.AutoModelForTokenClassification.from_pretrained(folder, output_loading_info=True)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"the {KIND} at {folder} cannot be read: {reason}") from error
+    with readable(f"the {KIND} at {folder} cannot be read"), silent():
+        module, report = transformers.AutoModelForTokenClassification.from_pretrained(folder, output_loading_info=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     if missing := sorted(report["missing_keys"]):
         raise InputError(
             f"the model at {folder} is no {KIND}: it has no weights for {missing[0]}; `fontes train terms` makes one"

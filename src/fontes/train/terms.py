@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 
 from ..core import InputError, ParameterError, Topic, Topics
 from ..neural.compute import candidates
-from ..neural.models import fingerprint, library, located, quiet
+from ..neural.models import fingerprint, library, located, quiet, readable
 from ..rewrite.quretec import RELEVANT, THRESHOLD, Input, Pieces, QuReTeC, positions_of, silent
 from ..rewrite.quretec_terms import Labels, TermScores, history_of, term_scores, words_of
 from ..rewrite.turns import utterance
@@ -74,6 +75,9 @@ class TermSettings:
             wrong.append("dropout is from 0 up and held_out above 0, both below 1")
         if self.max_length < 8 or self.answers < 0:
             wrong.append("max_length is 8 or more and answers 0 or more")
+        wrong += [f"{name} is finite, not {value}" for name in ("lr", "weight") if (value := getattr(self, name)) == math.inf]
+        if not 0 <= self.seed < 2**32:
+            wrong.append(f"seed is a whole number from 0 to {2**32 - 1}, not {self.seed}")
         if self.precision not in PRECISIONS:
             wrong.append(f"precision is {' or '.join(PRECISIONS)}, not {self.precision!r}")
         if wrong:
@@ -160,11 +164,10 @@ def train_terms(
     trainer = _Trainer(folder, settings, start)
     examples = trainer.examples(learned)
     losses = trainer.train(examples, progress)
-    made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
-    try:
-        trainer.save(made, THRESHOLD)
+    with _making(target) as made:
+        trainer.save(made, THRESHOLD, target)
         threshold, scores = _held_out(made, held, settings)
-        trainer.save(made, threshold)
+        trainer.save(made, threshold, target)
         training = TermTraining(
             base=str(base),
             fingerprint=fingerprint(made),
@@ -181,8 +184,6 @@ def train_terms(
         )
         (made / CARD).write_text(json.dumps(training.to_dict(), indent=2) + "\n", encoding="utf-8")
         _put(made, target)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return training
 
 
@@ -198,6 +199,20 @@ def _check_place(target: Path, overwrite: bool) -> None:
         raise InputError(f"{target.parent} cannot be made: {error.strerror}") from None
     if not os.access(target.parent, os.W_OK):
         raise InputError(f"{target.parent} cannot be written to")
+
+
+@contextmanager
+def _making(target: Path) -> Iterator[Path]:
+    """A folder beside `target` to write to, which is removed in the end. Raises InputError where it cannot be written."""
+    made = None
+    try:
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+        yield made
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def _put(made: Path, target: Path) -> None:
@@ -243,18 +258,15 @@ class _Trainer:
         transformers = library("transformers", "training")
         transformers.set_seed(settings.seed)
         labels = {0: "O", 1: RELEVANT}
-        try:
-            with silent():
-                self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-                self.module = transformers.AutoModelForTokenClassification.from_pretrained(
-                    folder,
-                    id2label=labels,
-                    label2id={name: number for number, name in labels.items()},
-                    hidden_dropout_prob=settings.dropout,
-                    dtype=self.torch.float32,
-                )
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"the base {folder} cannot be read as an encoder: {str(error).strip().splitlines()[0]}") from error
+        with readable(f"the base {folder} cannot be read as an encoder"), silent():
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+            self.module = transformers.AutoModelForTokenClassification.from_pretrained(
+                folder,
+                id2label=labels,
+                label2id={name: number for number, name in labels.items()},
+                hidden_dropout_prob=settings.dropout,
+                dtype=self.torch.float32,
+            )
         self.half = settings.precision == "bfloat16" or (settings.precision == "auto" and "bfloat16" in candidates("cpu"))
         self.pieces = Pieces(self.tokenizer, positions_of(self.module.config))
 
@@ -283,6 +295,7 @@ class _Trainer:
             for group in optimizer.param_groups:
                 group["lr"] = settings.lr * max(0.0, min((part + 1 / steps) / WARM_UP, (1 - part) / (1 - WARM_UP), 1.0))
             losses.append(self._step(batch, optimizer, weights))
+            _check_finite(settings, losses[-1:])
             if progress is not None and time.perf_counter() - told > 1:
                 told = time.perf_counter()
                 recent = float(np.mean(losses[-50:]))
@@ -308,9 +321,10 @@ class _Trainer:
         optimizer.step()
         return float(loss.detach())
 
-    def save(self, folder: Path, threshold: float) -> None:
+    def save(self, folder: Path, threshold: float, target: Path) -> None:
+        """Writes the model to `folder`, which errors call `target`."""
         self.module.config.term_threshold = threshold
-        with quiet():
+        with readable(f"{target} cannot be written"), quiet():
             self.module.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
 
@@ -350,10 +364,17 @@ def _held_out(folder: Path, held: list[Topic], settings: TermSettings) -> tuple[
     topics = Topics(held)
     stage = QuReTeC(folder, settings.answers, max_length=settings.max_length, precision="float32", device="cpu")
     found, labels = stage.probabilities(topics), Labels(settings.analyzer)
+    _check_finite(settings, [value for words in found.values() for _, value in words])
     tried = [round(0.05 * at, 2) for at in range(2, 19)]
     scores = {at: term_scores(found, topics, at, settings.answers, analyzer=labels) for at in tried}
     best = max(tried, key=lambda at: (scores[at].f1, -abs(at - THRESHOLD)))
     return best, scores[best]
+
+
+def _check_finite(settings: TermSettings, values: Sequence[float]) -> None:
+    """Raises ParameterError where a loss or a probability is no number any more."""
+    if not np.isfinite(values).all():
+        raise ParameterError(f"with lr={settings.lr:g} and weight={settings.weight:g} the numbers overflow: take less")
 
 
 def _tenths(losses: list[float]) -> tuple[float, ...]:

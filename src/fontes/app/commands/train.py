@@ -110,8 +110,8 @@ def causality(
 def _say(output: Path, made: TermTraining) -> None:
     from ..output import counted, say
 
-    read = f"{counted(made.trained, 'topic')} read {made.epochs:.2f} times in {made.steps:,} steps and {made.seconds:.0f} s"
-    say(f"{output}: a term classifier from {read}")
+    learned, steps = counted(made.trained, "topic"), counted(made.steps, "step")
+    say(f"{output}: a term classifier from {learned} read {made.epochs:.2f} times in {steps} and {made.seconds:.0f} s")
     say(f"held out: {made.scores} at a threshold of {made.threshold:g}")
 
 
