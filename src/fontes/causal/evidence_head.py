@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
 from ..core.values import Doc
+from ..data.files import write
 from ..neural.models import loaded
 from .pairs import causal_pairs
 
@@ -62,21 +63,21 @@ class CausalHead:
         except ValueError as e:
             raise InputError(f"{path} is no head: it is not JSON") from e
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise InputError(f"{path} is no head of format {FORMAT}; fontes train causality makes one")
+            raise InputError(f"{path} is no head of format {FORMAT}; train_causality makes one (fontes train causality)")
         try:
             lists: dict[str, Any] = {name: tuple(map(float, values.pop(name))) for name in ("weights", "cues", "probe")}
             head = cls(**lists, **values)
         except (KeyError, TypeError, ValueError) as e:
-            raise InputError(f"{path} is a damaged head: {e}; fontes train causality makes a new one") from e
+            raise InputError(f"{path} is a damaged head: {e}; train_causality makes a new one (fontes train causality)") from e
         if len(head.weights) != len(head.probe) or len(head.cues) != len(CUE_FEATURES):
             raise InputError(f"{path} is a damaged head: {len(head.weights)} weights for {len(head.probe)} dimensions")
         return head
 
     def save(self, path: str | Path) -> None:
-        """Writes the head as JSON, the same bytes for the same head."""
+        """Writes the head as JSON, the same bytes for the same head. Raises InputError where writing fails."""
         values = {"format": FORMAT, **asdict(self)}
-        lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
-        Path(path).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
+        write(path, [f"{{\n{lines}\n}}\n".encode()])
 
     @property
     def fingerprint(self) -> str:
@@ -105,7 +106,7 @@ class CausalHead:
 
     def _checked(self, encoder: Encoder) -> bool:
         told = f"the head was trained over {self.encoder}"
-        advice = "take that encoder, or train a head over this one: fontes train causality"
+        advice = "take that encoder, or train a head over this one: train_causality (fontes train causality)"
         if encoder.dim != len(self.weights):
             raise ParameterError(f"{told}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
         distance = float(np.linalg.norm(sentence_vectors(encoder, [PROBE])[0] - np.array(self.probe)))

@@ -11,7 +11,8 @@ from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.run import Run
 from ..core.stage import Stage
-from ..core.values import Doc, Topic, Topics
+from ..core.values import Doc, Topics
+from ..rewrite.turns import original
 from ..text import Analyzer
 from .pairs import causal_pairs
 from .strategies import CausalKeywords
@@ -62,7 +63,7 @@ class CausalFilter(Stage[Run, Run]):
         if given.documents is None:
             raise InputError("CausalFilter reads documents, which this run does not know; run.with_(documents=index) tells it")
         analyze = Analyzer.of(self.analyzer)
-        originals = Topics(_original(topic) for topic in given.topics.values())
+        originals = Topics(map(original, given.topics.values()))
         keywords = CausalKeywords(self.topicrank, sentences=self.sentences)(originals)
         known: dict[str, list[tuple[Terms, Terms]]] = {}
         passed = []
@@ -93,13 +94,6 @@ class CausalFilter(Stage[Run, Run]):
         if self.failing not in ("drop", "below"):
             raise ParameterError(f"failing is drop or below, not {self.failing!r}")
         check_whole("overlap", self.overlap)
-
-
-def _original(topic: Topic) -> Topic:
-    """The topic that the rewritten one came from."""
-    while topic.origin is not None:
-        topic = topic.origin
-    return topic
 
 
 def _dropped(run: Run, passed: Sequence[bool]) -> Run:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
+from ..rewrite.turns import rewritten
 from .narratives import relevant_part
 from .topicrank import Phrases, TopicRank
 
@@ -90,7 +90,5 @@ def _narrative(topic: Topic, relevant: bool) -> str:
 
 def _rewritten(given: Topics, texts: Iterable[str]) -> Topics:
     """The topics with other texts; where a text is empty, with their own."""
-    return Topics(
-        dataclasses.replace(topic, text=text or topic.text, weights=None, origin=topic)
-        for topic, text in zip(given.values(), texts, strict=True)
-    )
+    found = dict(zip(given, texts, strict=True))
+    return rewritten(given, lambda topic: found[topic.id] or topic.text)

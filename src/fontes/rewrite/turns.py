@@ -101,11 +101,14 @@ class LastTurns(Stage[Topics, Topics]):
 
 def utterance(topic: Topic) -> str:
     """The raw utterance of the topic's last turn; without turns, the text that the topic had before any rewriting."""
-    if topic.turns:
-        return topic.turns[-1].text
+    return topic.turns[-1].text if topic.turns else original(topic).text
+
+
+def original(topic: Topic) -> Topic:
+    """The topic as it was before any rewriting."""
     while topic.origin is not None:
         topic = topic.origin
-    return topic.text
+    return topic
 
 
 def earlier(topic: Topic) -> tuple[Turn, ...]:
