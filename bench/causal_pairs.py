@@ -1,13 +1,12 @@
 """Pairs of cause and effect: how well they are found in sentences with gold labels, and how fast.
 
-python bench/causal_pairs.py              figures on the parts for testing
-python bench/causal_pairs.py --develop    on the parts for training, by which the cues were chosen, with counts of each cue
-python bench/causal_pairs.py --filter     what CausalFilter does to BM25 on the harbour and on SciFact
+FONTES_DATA=DIR python bench/causal_pairs.py              figures on the parts for testing
+FONTES_DATA=DIR python bench/causal_pairs.py --develop    on the parts for training, by which the cues were chosen, cue by cue
+FONTES_DATA=DIR python bench/causal_pairs.py --filter     what CausalFilter does to BM25 on the harbour and on SciFact
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import tempfile
@@ -17,31 +16,31 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
+from harness import data_option
+
 import fontes as ft
 from fontes.causal import causal_pairs
 from fontes.causal.pairs import CausalPair
 from fontes.data.samples import harbour
 
-SHARED = Path(__file__).parents[1] / "../shared/data"
-DATA = SHARED / "causality"
 Extract = Callable[[str], list[CausalPair]]
 WAYS: dict[str, Extract] = {"strong cues": causal_pairs, "weak cues as well": lambda text: causal_pairs(text, weak=True)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = data_option(__doc__)
     parser.add_argument("--develop", action="store_true")
     parser.add_argument("--filter", action="store_true")
     arguments = parser.parse_args()
     if arguments.filter:
-        filtered()
+        filtered(arguments.data)
         return
-    develop = arguments.develop
+    folder, develop = arguments.data / "causality", arguments.develop
     part = "train" if develop else "test"
     # Causal-TimeBank has no parts: of ten sentences the first five are for training.
-    timebank = [row for i, row in enumerate(rows("causal_timebank_sentences")) if (i % 10 < 5) == develop]
-    news = rows(f"cnc_v2_{'train' if develop else 'dev'}")
-    nominals = rows(f"semeval2010_task8_{part}")
+    timebank = [row for i, row in enumerate(rows(folder / "causal_timebank_sentences.jsonl")) if (i % 10 < 5) == develop]
+    news = rows(folder / f"cnc_v2_{'train' if develop else 'dev'}.jsonl")
+    nominals = rows(folder / f"semeval2010_task8_{part}.jsonl")
     print("Is the sentence causal?           P      R      F1     (all called causal)")
     for name, sentences in (("Causal News Corpus", news), ("Causal-TimeBank", timebank), ("SemEval 2010 task 8", nominals)):
         for way, extract in WAYS.items():
@@ -54,8 +53,8 @@ def main() -> None:
         by_cue([*news, *timebank, *nominals])
 
 
-def rows(name: str) -> list[dict[str, str]]:
-    return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text("utf-8").splitlines()]
+def rows(path: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def detection(sentences: list[dict[str, str]], extract: Extract) -> str:
@@ -111,9 +110,9 @@ def speed() -> None:
         )
 
 
-def filtered() -> None:
+def filtered(data: Path) -> None:
     """MAP and P@5 of BM25 with the filter, both ways round, and how many relevant documents it drops."""
-    scifact = ft.dataset(str(SHARED / "scifact"))
+    scifact = ft.dataset(data / "scifact")
     for name, collection, first in (
         ("harbour, title", harbour.causal, None),
         ("harbour, keyphrases", harbour.causal, ft.CausalKeywords()),

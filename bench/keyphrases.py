@@ -1,6 +1,6 @@
 """TopicRank on the test set of Inspec: F@5, F@10 and speed, beside the figures that pke publishes.
 
-    python bench/keyphrases.py [../shared/data/keyphrase/Inspec_hulth2003_test.jsonl] [--first N]
+    FONTES_DATA=DIR python bench/keyphrases.py [--first N]
 
 The measure is that of the benchmark of pke (github.com/boudinfl/pke-benchmarking, benchmarking-inspec.ipynb): title, abstract,
 uncontrolled keyphrases, exact match of Porter's stems, precision and recall of each document, the mean of the documents' F.
@@ -8,13 +8,12 @@ uncontrolled keyphrases, exact match of Porter's stems, precision and recall of 
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from pathlib import Path
 
 import numpy as np
 import Stemmer
+from harness import data_option
 
 from fontes import TopicRank
 from fontes.causal.tagging import Token, spacy_tagger, tagged
@@ -45,12 +44,11 @@ def scores(found: list[str], gold: set[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    default = Path(__file__).parents[2] / "shared/data/keyphrase/Inspec_hulth2003_test.jsonl"
-    parser.add_argument("path", nargs="?", type=Path, default=default)
+    parser = data_option(__doc__)
     parser.add_argument("--first", type=int, default=None)
     given = parser.parse_args()
-    docs = [json.loads(line) for line in given.path.read_text(encoding="utf-8").splitlines()][: given.first]
+    path = given.data / "keyphrase" / "Inspec_hulth2003_test.jsonl"
+    docs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][: given.first]
     texts = [f"{doc['title']}. {doc['text']}" for doc in docs]
     gold = [{stemmed(phrase) for phrase in doc["uncontr"]} for doc in docs]
     spacy_tagger("en_core_web_sm")

@@ -1,7 +1,7 @@
 """Term classification: a model is trained on CANARD, then its terms are measured on CANARD and TREC CAsT.
 
-    python bench/quretec.py [--output FOLDER] [--base BASE] [--minutes 30]     trains and measures
-    python bench/quretec.py --model FOLDER [--only CAsT] [--first 500]         measures
+    FONTES_DATA=DIR python bench/quretec.py [--output FOLDER] [--base BASE] [--minutes 30]     trains and measures
+    FONTES_DATA=DIR python bench/quretec.py --model FOLDER [--only CAsT] [--first 500]         measures
 
 Prints a table in Markdown: precision, recall and F1 of the terms that are added, over all topics with a history together, by
 distinct term of a topic; beside it F1 by occurrence, as the program of Voskarides et al. 2020 counts. The rows "previous turn"
@@ -10,12 +10,13 @@ and "first turn" add all content words of those turns.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness import data_option
 
 from fontes import QuReTeC, TermProgress, TermScores, TermSettings, Topics, read_qrels, read_topics, term_scores, train_terms
 from fontes.rewrite.quretec_terms import Labels, words_of
@@ -48,8 +49,7 @@ COLLECTIONS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser = data_option(__doc__)
     parser.add_argument("--model", type=Path, default=None)
     parser.add_argument("--output", type=Path, default=Path("quretec.model"))
     parser.add_argument("--base", default="sentence-transformers/all-MiniLM-L6-v2")

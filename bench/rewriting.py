@@ -1,6 +1,6 @@
 """Rewriters of conversations: how close to the manual rewrites, and what their queries find.
 
-    python bench/rewriting.py [../shared/data] [--quretec FOLDER] [--canard FOLDER] [--first N] [--only TEXT]
+    FONTES_DATA=DIR python bench/rewriting.py [--quretec FOLDER] [--canard FOLDER] [--first N] [--only TEXT]
 
 As text: each rewriter against the manual rewrites of TREC CAsT 2019 to 2022 and of CANARD's development set, the means with
 bootstrapped intervals, and paired t-tests against the raw utterances with Holm's correction over the rewriters of a set.
@@ -13,7 +13,6 @@ name has the text in it, where "queries" stands for the second part.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import data_option
 from numpy.typing import NDArray
 
 import fontes as ft
@@ -186,8 +186,7 @@ def with_manual(topic: Topic) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", type=Path, default=Path(__file__).parents[2] / "shared/data")
+    parser = data_option(__doc__)
     parser.add_argument("--quretec", help="a term classifier, as `fontes train terms` writes it")
     parser.add_argument("--canard", help="a T5 trained on CANARD: a folder, or castorini/t5-base-canard")
     parser.add_argument("--first", type=int, help="so many conversations of each set")
