@@ -7,6 +7,7 @@ import re
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
@@ -283,7 +284,7 @@ class _Words:
             df = int(index.df[place]) if place >= 0 else 0
             return math.log(1 + (len(index) - df + 0.5) / (df + 0.5)) if df else 0.0
 
-        return cls(lambda text: frozenset(index.analyzer(text)), weight)
+        return cls(lambda text: frozenset(index.analyzer(text)), cache(weight))
 
     def share(self, event: Terms, terms: Terms) -> float:
         """The weight of the event's terms that are in `terms`, of the weight of all, 0 to 1."""
