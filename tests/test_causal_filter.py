@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fontes as ft
 from fontes import CausalFilter, CausalKeywords, Doc, Index, InputError, ParameterError, Run, Topic, TopicRank, Topics
 from fontes.data.samples import harbour
 
@@ -112,3 +113,25 @@ def test_the_filter_stands_in_a_pipeline_over_the_harbour(tmp_path):
         assert np.all(np.diff(found[topic_id].scores) <= 0)
     assert stage.key() is not None
     assert set(found) == set(qrels)
+
+
+@pytest.mark.parametrize(
+    "stage_of",
+    [
+        lambda model: ft.HQE(Index.build([Doc("d", "flood")], model.parent / "index"), tagger=str(model)),
+        lambda model: CausalFilter(sentences=f"spacy:{model}"),
+        lambda model: CausalFilter(topicrank=TopicRank(tagger=str(model))),
+        lambda model: CausalKeywords(sentences=f"spacy:{model}"),
+        lambda model: ft.CausalEvidence(sentences=f"spacy:{model}"),
+        lambda model: ft.Passages(sentences=f"spacy:{model}"),
+    ],
+)
+def test_the_key_of_a_stage_changes_with_the_folder_of_its_spacy_model(stage_of, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "meta.json").write_text("{}")
+    stage = stage_of(tmp_path / "model")
+    before = stage.key()
+    assert before is not None
+    assert stage.with_().key() == before
+    (tmp_path / "model" / "meta.json").write_text('{"version": "2"}')
+    assert stage.key() != before

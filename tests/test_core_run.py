@@ -138,6 +138,11 @@ def test_a_run_does_not_change():
             array[0] = 5
 
 
+def test_top_of_more_than_any_number_of_documents_is_the_run():
+    run = Run.of({"1": {"a": 1.0, "b": 2.0}})
+    assert run.top(10**30) == run
+
+
 def test_with_makes_a_copy_with_other_topics_documents_or_provenance():
     run = Run.of({"1": {"a": 1.0}})
     other = run.with_(topics=Topics.of({"1": "flu"}), provenance={"system": "x"})

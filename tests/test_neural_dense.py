@@ -227,6 +227,7 @@ def test_vectors_of_another_encoder_are_an_error_that_names_both(index):
         ({"search": "nonsense"}, "FAISS cannot make an index 'nonsense'"),
         ({"search": "annoy"}, "it is 'annoy'"),
         ({"search": "annoy:0"}, "it is 'annoy:0'"),
+        ({"search": "annoy:1000000000"}, "it is 'annoy:1000000000'"),
         ({"search": "IVF4096,Flat"}, r"FAISS cannot make an index 'IVF4096,Flat' of 700 vectors \("),
         ({"search": "Flat", "effort": 4}, "has no effort to set"),
     ],

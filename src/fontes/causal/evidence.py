@@ -19,6 +19,7 @@ from ..core.strings import Strings
 from ..core.values import Explanation, Topic
 from ..neural.encoders import unit
 from ..neural.rerank import Report, Reranker
+from ..text.external import version_of
 from .evidence_head import CausalHead, shipped_head
 from .evidence_sentences import Sentences, evidence_of
 from .pairs_cues import CUES
@@ -101,7 +102,7 @@ class CausalEvidence(Reranker):
             "head": head and head.fingerprint,
             "pool": self.pool,
             "near": self._power,
-            "sentences": self.sentences,
+            "sentences": [self.sentences, version_of(self.sentences)],
         }
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 

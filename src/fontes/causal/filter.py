@@ -14,6 +14,7 @@ from ..core.stage import Stage
 from ..core.values import Doc, Topics
 from ..rewrite.turns import original
 from ..text import Analyzer
+from ..text.external import version_of
 from .pairs import causal_pairs
 from .strategies import CausalKeywords
 from .topicrank import TopicRank
@@ -75,6 +76,11 @@ class CausalFilter(Stage[Run, Run]):
             words = frozenset(analyze(keywords[topic_id].text))
             passed += [any(self._passes(pair, title, words) for pair in known[doc_id]) for doc_id in ranking.ids]
         return _dropped(given, passed) if self.failing == "drop" else _below(given, passed)
+
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the sentences' model: see `Stage.key`."""
+        known = super().key()
+        return None if known is None else f"{known} {version_of(self.sentences)}"
 
     def _terms(self, doc: Doc, analyze: Analyzer) -> list[tuple[Terms, Terms]]:
         """The terms of the cause and of the effect of each pair."""

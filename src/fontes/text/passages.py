@@ -18,6 +18,7 @@ from ..core.checks import check_whole
 from ..core.strings import Strings
 from ..core.values import Documents
 from ..data import docs as as_docs, read_corpus
+from .external import version_of
 from .sentences import Spans, sentences
 
 SEPARATOR = "%p"
@@ -82,6 +83,11 @@ class Passages(Stage[Run, Run]):
             documents=passages,
             provenance=given.provenance,
         )
+
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the sentences' model: see `Stage.key`."""
+        known = super().key()
+        return None if known is None else f"{known} {version_of(self.sentences)}"
 
     def of(self, doc: Doc) -> list[Doc]:
         """The passages of one document."""
