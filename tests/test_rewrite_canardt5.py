@@ -89,11 +89,11 @@ def test_the_context_has_the_raw_utterances_whatever_the_topic_was_rewritten_to(
     assert ft.CanardT5().context(rewritten) == "Who? ||| Why?"
 
 
-def test_the_number_of_passages_can_be_chosen() -> None:
+def test_the_number_of_answers_can_be_chosen() -> None:
     topic = conversation("1", "a", "b", "c", answers=True)
-    assert ft.CanardT5(passages=0).context(topic) == "a ||| b ||| c"
-    assert ft.CanardT5(passages=1).context(topic) == "a ||| b ||| answer 2 ||| c"
-    assert ft.CanardT5(passages=9).context(topic) == "a ||| answer 1 ||| b ||| answer 2 ||| c"
+    assert ft.CanardT5(answers=0).context(topic) == "a ||| b ||| c"
+    assert ft.CanardT5(answers=1).context(topic) == "a ||| b ||| answer 2 ||| c"
+    assert ft.CanardT5(answers=9).context(topic) == "a ||| answer 1 ||| b ||| answer 2 ||| c"
 
 
 def test_contexts_of_odd_conversations() -> None:
@@ -207,7 +207,7 @@ def test_progress_counts_contexts(t5: ft.CanardT5) -> None:
 
 def test_the_key_changes_with_the_weights_and_with_what_is_read(t5: ft.CanardT5, tmp_path: Path) -> None:
     other = t5.with_(name_or_path=str(save_t5(tmp_path / "other")))
-    keys = {t5.key(), t5.with_(passages=1).key(), t5.with_(num_beams=2).key(), other.key()}
+    keys = {t5.key(), t5.with_(answers=1).key(), t5.with_(num_beams=2).key(), other.key()}
     assert len(keys) == 4
     assert t5.with_(batch_size=3).key() == t5.key()
 
@@ -216,7 +216,7 @@ def test_the_key_changes_with_the_weights_and_with_what_is_read(t5: ft.CanardT5,
     ("changes", "message"),
     [
         ({"num_beams": 0}, "num_beams must be a whole number from 1 up, not 0"),
-        ({"passages": -1}, "passages must be a whole number from 0 up, not -1"),
+        ({"answers": -1}, "answers must be a whole number from 0 up, not -1"),
         ({"max_length": 7}, "max_length must be a whole number from 8 up, not 7"),
         ({"max_new_tokens": 1.5}, "max_new_tokens must be a whole number"),
         ({"batch_size": 0}, "batch_size must be a whole number from 1 up"),

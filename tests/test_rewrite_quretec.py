@@ -203,10 +203,10 @@ def test_the_threshold_of_the_training_is_used_unless_another_is_given(
 
 def test_the_key_tells_the_content_of_the_model(model: QuReTeC, trained: tuple[Path, TermTraining], tmp_path: Path) -> None:
     copy = Path(shutil.copytree(trained[0], tmp_path / "copy"))
-    assert model.with_(model=str(copy)).key() == model.key()
+    assert model.with_(name_or_path=str(copy)).key() == model.key()
     assert model.with_(answers=1).key() != model.key()
     assert trained[1].fingerprint != ""
-    assert model.fingerprint == model.with_(model=str(copy)).fingerprint
+    assert model.fingerprint == model.with_(name_or_path=str(copy)).fingerprint
 
 
 # Models of others

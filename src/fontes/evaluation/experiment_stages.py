@@ -45,7 +45,7 @@ STAGES = {
     "quretec": "rewrite:QuReTeC",
 }
 FUSING = ("method", "normalize", "weights", "k", "missing")
-MODELS = ("name_or_path", "encoder", "colbert", "model")  # parameters that may be a model's folder
+MODELS = ("name_or_path", "encoder", "colbert")  # parameters that may be a model's folder
 TYPES: dict[str, Any] = {
     "dict[str, Any]": dict,
     "int": int,

@@ -40,7 +40,7 @@ class CanardT5(Stage[Topics, Topics]):
     """Topics rewritten by a T5 that was trained on CANARD (Lin et al. 2020), as in the baseline of TREC CAsT 2021.
 
     name_or_path     a folder, or a name on the Hugging Face hub
-    passages         how many of the last turns have their passage in the context
+    answers          of how many turns before the current one the answers are in the context
     num_beams        of the beam search
     max_length       tokens that the model reads; a longer context loses its oldest parts first
     max_new_tokens   tokens of a rewrite at most
@@ -66,7 +66,7 @@ class CanardT5(Stage[Topics, Topics]):
     takes = Topics
     gives = Topics
     name_or_path: str = "castorini/t5-base-canard"
-    passages: int = 3
+    answers: int = 3
     num_beams: int = 10
     max_length: int = 512
     max_new_tokens: int = 63
@@ -92,7 +92,7 @@ class CanardT5(Stage[Topics, Topics]):
     def context(self, topic: Topic) -> str:
         """What the model reads for a topic, before anything is left out.
 
-        The raw utterances of all earlier turns, each of the last `passages` turns followed by its answer where it has one, then
+        The raw utterances of all earlier turns, each of the last `answers` followed by its answer where it has one, then
         the topic's own utterance, joined by " ||| ". Of a topic without turns, its text.
         """
         self._check()
@@ -105,7 +105,7 @@ class CanardT5(Stage[Topics, Topics]):
 
         facts = {
             "model": fingerprint(located(self.name_or_path, KIND)),
-            "settings": [self.passages, self.num_beams, self.max_length, self.max_new_tokens],
+            "settings": [self.answers, self.num_beams, self.max_length, self.max_new_tokens],
         }
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -120,10 +120,10 @@ class CanardT5(Stage[Topics, Topics]):
 
     def _parts(self, topic: Topic) -> tuple[str, ...]:
         before = earlier(topic)
-        with_passage = len(before) - self.passages
+        answered = len(before) - self.answers
         parts = []
         for number, turn in enumerate(before):
-            parts += [turn.text, turn.answer if number >= with_passage else ""]
+            parts += [turn.text, turn.answer if number >= answered else ""]
         return tuple(part.strip() for part in (*parts, utterance(topic)) if part.strip())
 
     def _generated(
@@ -153,7 +153,7 @@ class CanardT5(Stage[Topics, Topics]):
         return loaded((KIND, folder, fingerprint(folder), self.precision, where), lambda: _Model(folder, self.precision, where))
 
     def _check(self) -> None:
-        for name, least in (("passages", 0), ("num_beams", 1), ("max_length", 8), ("max_new_tokens", 1), ("batch_size", 1)):
+        for name, least in (("answers", 0), ("num_beams", 1), ("max_length", 8), ("max_new_tokens", 1), ("batch_size", 1)):
             if name != "batch_size" or self.batch_size is not None:
                 check_whole(name, getattr(self, name), least)
 

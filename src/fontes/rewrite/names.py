@@ -21,7 +21,7 @@ REWRITERS: dict[str, tuple[str, dict[str, str]]] = {
     "weighted-turns": ("WeightedTurns", {"index": "index", "k": "k"}),
     "hqe": ("HQE", {"index": "index", "tagger": "tagger"}),
     "canard": ("CanardT5", {"model": "name_or_path"}),
-    "quretec": ("QuReTeC", {"model": "model"}),
+    "quretec": ("QuReTeC", {"model": "name_or_path"}),
 }
 NEEDED = {"weighted-turns": "index", "hqe": "index", "quretec": "model"}
 CARRIED = ("manual", "automatic")  # rewrites that a file has, and a conversation at the terminal has not

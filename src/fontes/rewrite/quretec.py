@@ -34,13 +34,14 @@ class QuReTeC(Stage[Topics, Topics]):
     history, at its first subword, a probability of being relevant. The new text is the raw utterance and after it the
     relevant words that it has not yet, each once, in the order in which they were first said.
 
-    model        a token classifier of transformers with the label REL: a folder, such as `fontes train terms` writes, or a name
-                 on the Hugging Face hub, such as uva-irlab/quretec
-    answers      of how many turns before the current one the answers belong to the history
-    threshold    the least probability of a relevant word; None: what the training found, or 0.5
-    max_length   tokens of an input, as published; a longer history loses its oldest words first, and the turn has half at least
-    precision    "auto" (the quickest that agrees with float32), "float32", "bfloat16" or "float16"
-    device       "cpu", "cuda", …; None takes a GPU where there is one
+    name_or_path   a token classifier of transformers with the label REL: a folder, such as `train_terms` writes, or a name on
+                   the Hugging Face hub, such as uva-irlab/quretec
+    answers        of how many turns before the current one the answers belong to the history
+    threshold      the least probability of a relevant word; None: what the training found, or 0.5
+    max_length     tokens of an input, as published; a longer history loses its oldest words first, and the turn has half at
+                   least
+    precision      "auto" (the quickest that agrees with float32), "float32", "bfloat16" or "float16"
+    device         "cpu", "cuda", …; None takes a GPU where there is one
 
     A topic without earlier turns keeps its utterance. The model is loaded when it is first used. Raises InputError for a model
     that is not there or no term classifier, ParameterError for a parameter that makes no sense.
@@ -48,7 +49,7 @@ class QuReTeC(Stage[Topics, Topics]):
 
     takes = Topics
     gives = Topics
-    model: str | Path
+    name_or_path: str | Path
     answers: int = 0
     threshold: float | None = None
     max_length: int = 300
@@ -107,7 +108,7 @@ class QuReTeC(Stage[Topics, Topics]):
     @property
     def fingerprint(self) -> str:
         """32 hexadecimal digits of the model's content."""
-        return fingerprint(located(self.model, KIND))
+        return fingerprint(located(self.name_or_path, KIND))
 
     def key(self) -> str | None:
         """The class, the model's content and the settings: see `Stage.key`."""
@@ -116,7 +117,7 @@ class QuReTeC(Stage[Topics, Topics]):
 
     @property
     def _model(self) -> _Model:
-        folder, where = located(self.model, KIND), device(self.device)
+        folder, where = located(self.name_or_path, KIND), device(self.device)
         key = (KIND, folder, fingerprint(folder), self.precision, where)
         return loaded(key, lambda: _Model(folder, self.precision, where))
 
@@ -214,9 +215,8 @@ def classifier(folder: Path) -> tuple[Any, Any]:
         module, report = transformers.AutoModelForTokenClassification.from_pretrained(folder, output_loading_info=True)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     if missing := sorted(report["missing_keys"]):
-        raise InputError(
-            f"the model at {folder} is no {KIND}: it has no weights for {missing[0]}; `fontes train terms` makes one"
-        )
+        advice = "train_terms makes one (fontes train terms)"
+        raise InputError(f"the model at {folder} is no {KIND}: it has no weights for {missing[0]}; {advice}")
     return module, tokenizer
 
 
