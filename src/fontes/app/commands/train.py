@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from ...evaluation.indexes import Tell
     from ...train import TermProgress, TermTraining
 
 commands = typer.Typer()
@@ -44,7 +45,7 @@ def terms(
     """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind."""
     from ...train import TermSettings, train_terms
     from ..inputs import topics_of
-    from ..output import print_json
+    from ..output import print_json, told
 
     settings = TermSettings(
         epochs=epochs,
@@ -61,8 +62,8 @@ def terms(
         precision=precision,
         seed=seed,
     )
-    progress = None if json else _Lines()
-    made = train_terms(topics_of(topics), output, base, settings, overwrite, progress)
+    with told(json) as (tell, moving):
+        made = train_terms(topics_of(topics), output, base, settings, overwrite, _lines(tell, moving))
     if json:
         print_json(made.to_dict())
     else:
@@ -115,16 +116,17 @@ def _say(output: Path, made: TermTraining) -> None:
     say(f"held out: {made.scores} at a threshold of {made.threshold:g}")
 
 
-class _Lines:
-    """Where the training stands, on standard error: one line that changes on a terminal, else a line for each tenth."""
+def _lines(tell: Tell, moving: Tell | None) -> Callable[[TermProgress], None]:
+    """Tells where the training stands: in one line that changes where there is one, else in a line for each tenth."""
+    tenth = -1
 
-    def __init__(self) -> None:
-        self._told = -1
-
-    def __call__(self, progress: TermProgress) -> None:
+    def told(progress: TermProgress) -> None:
+        nonlocal tenth
         line = f"{progress.part:4.0%}  step {progress.step:,} of {progress.steps:,}  loss {progress.loss:.4f}"
-        if sys.stderr.isatty():
-            print(f"\r{line}", end="", file=sys.stderr, flush=True)
-        elif int(10 * progress.part) > self._told:
-            self._told = int(10 * progress.part)
-            print(line, file=sys.stderr, flush=True)
+        if moving is not None:
+            moving(line)
+        elif int(10 * progress.part) > tenth:
+            tenth = int(10 * progress.part)
+            tell(line)
+
+    return told
