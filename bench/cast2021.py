@@ -157,8 +157,8 @@ def recipes(folder: Path, model: str) -> None:
             for label, reranker in rerankers.items():
                 recipe = ft.recipe("cast2021", automatic=None, manual=rewriter, reranker=reranker, passages=f"spacy:{model}")
                 with tempfile.TemporaryDirectory() as output:
-                    served = recipe.run(corpus, topics, None, output)
-                runs[f"{rewriter}, {label}"] = served.runs["document_runs/org_manual_results_1000.v1.0"]
+                    result = recipe.run(corpus, topics, None, output)
+                runs[f"{rewriter}, {label}"] = result.runs["document_runs/org_manual_results_1000.v1.0"]
         compared(f"The recipe on {name}, by turns and reranker", runs, qrels, asked)
 
 

@@ -16,14 +16,14 @@ from fontes.recipes.telling import Teller
 
 
 def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path) -> None:
-    served = Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
+    result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
     reports = ["report.html", "report.json", "report.md"]
     runs = ["runs/first.run", "runs/second.run", "runs/sum.run"]
     assert files(tmp_path) == sorted(["recipe.json", "recipe.md", *reports, *runs])
-    assert ft.read_run(tmp_path / "runs/first.run") == served.runs["first"]
-    assert served.report is not None
-    assert served.report.baseline == "first"
-    assert served.published() == [
+    assert ft.read_run(tmp_path / "runs/first.run") == result.runs["first"]
+    assert result.report is not None
+    assert result.report.baseline == "first"
+    assert result.published() == [
         {"system": "first", "measure": "RR", "here": 1.0, "published": 0.5},
         {"system": "another team", "measure": "RR", "here": None, "published": 0.25},
         {"system": "another team", "measure": "AP", "here": None, "published": 0.125},
@@ -31,18 +31,18 @@ def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path
     page = (tmp_path / "recipe.md").read_text()
     assert "| first | 1.0000 | 0.5000 |  |  |\n| another team |  | 0.2500 |  | 0.1250 |\n" in page
     assert "They were measured on other things." in page
-    assert "Published on other things:\n\nsystem        RR here  published" in str(served)
+    assert "Published on other things:\n\nsystem        RR here  published" in str(result)
 
 
 def test_the_summary_says_parameters_data_and_versions_and_is_what_the_object_gives(tmp_path: Path) -> None:
-    served = Tiny(k1=1.5).run(DOCS, TOPICS, QRELS, tmp_path)
+    result = Tiny(k1=1.5).run(DOCS, TOPICS, QRELS, tmp_path)
     summary = json.loads((tmp_path / "recipe.json").read_text())
     assert summary.pop("files") == [
-        *(f"runs/{n}.run" for n in served.runs),
+        *(f"runs/{n}.run" for n in result.runs),
         *(f"report.{f}" for f in ("md", "json", "html")),
         "recipe.md",
     ]
-    assert summary == json.loads(json.dumps(served.to_dict()))
+    assert summary == json.loads(json.dumps(result.to_dict()))
     assert summary["parameters"] == {
         "k1": 1.5,
         "k": 10,
@@ -55,18 +55,18 @@ def test_the_summary_says_parameters_data_and_versions_and_is_what_the_object_gi
     assert "numpy" in summary["versions"]
     assert "| k1 | **1.5** | 0.9 |\n| k | 10 | 10 |\n" in (tmp_path / "recipe.md").read_text()
     again = Tiny().run(DOCS[:2], TOPICS, None, tmp_path / "other")
-    assert again.data["documents"] != served.data["documents"]
-    assert again.data["topics"] == served.data["topics"]
+    assert again.data["documents"] != result.data["documents"]
+    assert again.data["topics"] == result.data["topics"]
 
 
 def test_a_step_that_systems_share_is_run_once_and_counts_for_each(tmp_path: Path) -> None:
     CALLS.clear()
-    served = Tiny().run(DOCS, TOPICS, None, tmp_path)
+    result = Tiny().run(DOCS, TOPICS, None, tmp_path)
     assert CALLS == ["noted"]  # in "second" and in the sum
-    seconds = {name: value or 0.0 for name, value in served.seconds.items()}
+    seconds = {name: value or 0.0 for name, value in result.seconds.items()}
     assert seconds["sum"] > seconds["first"] + seconds["second"] > 0
-    assert served.report is None
-    assert str(served) == f"3 runs in {tmp_path / 'runs'}"
+    assert result.report is None
+    assert str(result) == f"3 runs in {tmp_path / 'runs'}"
 
 
 def test_systems_can_be_built_and_searched_without_a_run(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_documents_come_from_a_file_an_index_a_dataset_or_any_iterable(tmp_path:
         given = ft.dataset(tmp_path)
     elif kind == "generator":
         given = (doc for doc in DOCS)
-    served = Tiny().run(given, TOPICS, None, tmp_path / "out")
-    assert served.runs["first"] == Tiny().run(DOCS, TOPICS, None, tmp_path / "other").runs["first"]
+    result = Tiny().run(given, TOPICS, None, tmp_path / "out")
+    assert result.runs["first"] == Tiny().run(DOCS, TOPICS, None, tmp_path / "other").runs["first"]
 
 
 @pytest.mark.parametrize(

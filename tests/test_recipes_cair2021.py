@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def served(folder: Path) -> ft.Served:
+def result(folder: Path) -> ft.RecipeResult:
     return ft.Cair2021(encoder=MODEL).run(STORIES, TOPICS, HARBOUR.qrels(), folder)
 
 
@@ -35,9 +35,9 @@ def scores(run: ft.Run, topic: str) -> dict[str, float]:
     return {hit.id: hit.score for hit in run[topic]}
 
 
-def test_the_pipeline_and_the_four_baselines_are_measured_beside_what_was_published(served: ft.Served) -> None:
-    assert served.report is not None
-    assert list(served.report.systems) == [
+def test_the_pipeline_and_the_four_baselines_are_measured_beside_what_was_published(result: ft.RecipeResult) -> None:
+    assert result.report is not None
+    assert list(result.report.systems) == [
         "pipeline",
         "narrative-bm25",
         "title-bm25",
@@ -45,30 +45,30 @@ def test_the_pipeline_and_the_four_baselines_are_measured_beside_what_was_publis
         "title-semantic",
         "keywords-bm25",
     ]
-    published = {(row["system"], row["measure"]): (row["here"], row["published"]) for row in served.published()}
+    published = {(row["system"], row["measure"]): (row["here"], row["published"]) for row in result.published()}
     assert len(published) == 12
-    assert published["pipeline", "AP"] == (pytest.approx(served.report.mean("pipeline", "AP")), 0.5761)
+    assert published["pipeline", "AP"] == (pytest.approx(result.report.mean("pipeline", "AP")), 0.5761)
     assert published["NITS (another team)", "P@5"] == (None, 0.48)
 
 
-def test_scores_of_the_three_lists_are_summed_as_they_are(served: ft.Served) -> None:
+def test_scores_of_the_three_lists_are_summed_as_they_are(result: ft.RecipeResult) -> None:
     for topic in TOPICS:
-        lists = [scores(served.runs[name], topic) for name in LISTS]
+        lists = [scores(result.runs[name], topic) for name in LISTS]
         expected = {doc: sum(found.get(doc, 0.0) for found in lists) for found in lists for doc in found}
-        assert scores(served.runs["pipeline"], topic) == pytest.approx(expected, rel=1e-6)
+        assert scores(result.runs["pipeline"], topic) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
     ("aggregate", "fusion"), [("min-max", {"method": "combsum", "normalize": "min-max"}), ("rrf", {"method": "rrf"})]
 )
 def test_normalised_sums_and_reciprocal_ranks_are_options(
-    served: ft.Served, folder: Path, aggregate: str, fusion: dict[str, Any]
+    result: ft.RecipeResult, folder: Path, aggregate: str, fusion: dict[str, Any]
 ) -> None:
     systems = ft.Cair2021(encoder=MODEL, aggregate=aggregate).build(STORIES, folder / "indexes")
-    assert systems["pipeline"](TOPICS) == ft.fuse(*(served.runs[name] for name in LISTS), **fusion)
+    assert systems["pipeline"](TOPICS) == ft.fuse(*(result.runs[name] for name in LISTS), **fusion)
 
 
-def test_the_lexical_index_holds_lemmas_of_letters_and_digits_in_lower_case(folder: Path, served: ft.Served) -> None:
+def test_the_lexical_index_holds_lemmas_of_letters_and_digits_in_lower_case(folder: Path, result: ft.RecipeResult) -> None:
     bm25 = ft.Cair2021(encoder=MODEL).build(STORIES, folder / "indexes")["title-bm25"]
     assert isinstance(bm25, ft.BM25)
     assert bm25.index.analyzer.tokenizer == "spacy-plain:en_core_web_sm"
@@ -76,7 +76,7 @@ def test_the_lexical_index_holds_lemmas_of_letters_and_digits_in_lower_case(fold
     assert bm25.index.analyzer("The SHIPYARD's cranes were sold.") == ["the", "shipyard", "s", "crane", "be", "sell"]
 
 
-def test_bm25_is_that_of_rank_bm25(folder: Path, served: ft.Served) -> None:
+def test_bm25_is_that_of_rank_bm25(folder: Path, result: ft.RecipeResult) -> None:
     bm25 = ft.Cair2021(encoder=MODEL).build(STORIES, folder / "indexes")["title-bm25"]
     assert isinstance(bm25, ft.BM25)
     analyzer = bm25.index.analyzer
@@ -86,7 +86,7 @@ def test_bm25_is_that_of_rank_bm25(folder: Path, served: ft.Served) -> None:
         expected = okapi(bags, analyzer(topic.text))
         # rank_bm25 would list the others with a score of 0.
         matching = {ids[i]: float(expected[i]) for i in np.flatnonzero(expected)}
-        assert scores(served.runs["title-bm25"], topic.id) == pytest.approx(matching, rel=1e-6)
+        assert scores(result.runs["title-bm25"], topic.id) == pytest.approx(matching, rel=1e-6)
 
 
 def okapi(bags: list[Counter[str]], query: list[str], k1: float = 1.5, b: float = 0.75, epsilon: float = 0.25) -> Any:
@@ -104,14 +104,14 @@ def okapi(bags: list[Counter[str]], query: list[str], k1: float = 1.5, b: float 
     return total
 
 
-def test_annoy_finds_what_exact_search_finds_among_few_documents(served: ft.Served, folder: Path) -> None:
+def test_annoy_finds_what_exact_search_finds_among_few_documents(result: ft.RecipeResult, folder: Path) -> None:
     exact = ft.Cair2021(encoder=MODEL, trees=None).build(STORIES, folder / "indexes")
-    assert exact["title-semantic"](TOPICS) == served.runs["title-semantic"]
-    cosines = [hit.score for hit in served.runs["title-semantic"][next(iter(TOPICS))]]
+    assert exact["title-semantic"](TOPICS) == result.runs["title-semantic"]
+    cosines = [hit.score for hit in result.runs["title-semantic"][next(iter(TOPICS))]]
     assert -1 < cosines[-1] < cosines[0] < 1
 
 
-def test_the_depth_is_that_of_each_query_and_of_the_result(served: ft.Served, folder: Path) -> None:
+def test_the_depth_is_that_of_each_query_and_of_the_result(result: ft.RecipeResult, folder: Path) -> None:
     systems = ft.Cair2021(encoder=MODEL, depth=5).build(STORIES, folder / "indexes")
     runs = {name: systems[name](TOPICS) for name in (*LISTS, "pipeline")}
     assert [max(map(len, run.values())) for run in runs.values()] == [5, 5, 5, 5]
@@ -121,8 +121,8 @@ def test_the_depth_is_that_of_each_query_and_of_the_result(served: ft.Served, fo
         assert set(runs["pipeline"][topic].ids) <= merged
 
 
-def test_the_filter_that_the_authors_dropped_is_an_option(served: ft.Served, tmp_path: Path) -> None:
-    assert "merged" not in served.runs
+def test_the_filter_that_the_authors_dropped_is_an_option(result: ft.RecipeResult, tmp_path: Path) -> None:
+    assert "merged" not in result.runs
     docs = [
         ft.Doc("effect", "The grain rotted because of the dock strike."),  # the strike is a cause of what the narrative names
         ft.Doc("cause", "The dock strike began because wages were cut."),
@@ -146,7 +146,7 @@ def test_the_filter_that_the_authors_dropped_is_an_option(served: ft.Served, tmp
     assert set(cut) < found["either"]
 
 
-def test_parts_can_be_replaced(served: ft.Served, folder: Path) -> None:
+def test_parts_can_be_replaced(result: ft.RecipeResult, folder: Path) -> None:
     parts: dict[str, Any] = {
         "encoder": ft.SentenceEncoder(MODEL, precision="float32"),
         "analyzer": "english",

@@ -139,7 +139,7 @@ QRELS = {"1_1": {DOCS[1].id: 2}, "1_2": {DOCS[1].id: 3, "KILT_7": 1}, "1_3": {"M
 AUTOMATIC, MANUAL = "org_automatic_results_1000.v1.0", "org_manual_results_1000.v1.0"
 
 
-def served(tmp_path: Path, **parameters: Any) -> ft.Served:
+def run_recipe(tmp_path: Path, **parameters: Any) -> ft.RecipeResult:
     recipe = ft.recipe("cast2021", **{"reranker": None, "passages": "nupunkt", **parameters})
     return recipe.run(DOCS, TOPICS, QRELS, tmp_path / "out")
 
@@ -199,18 +199,18 @@ def test_the_first_passages_of_the_best_documents_are_kept(tmp_path: Path) -> No
 
 
 def test_the_runs_are_named_as_the_organisers_name_theirs(tmp_path: Path) -> None:
-    found = served(tmp_path)
+    found = run_recipe(tmp_path)
     assert list(found.runs) == [AUTOMATIC, f"document_runs/{AUTOMATIC}", MANUAL, f"document_runs/{MANUAL}"]
     for name, run in found.runs.items():
         assert ft.read_run(tmp_path / "out" / "runs" / f"{name}.run", TOPICS) == run
-    assert list(served(tmp_path, documents=2, automatic=None).runs) == [
+    assert list(run_recipe(tmp_path, documents=2, automatic=None).runs) == [
         "org_manual_results_2.v1.0",
         "document_runs/org_manual_results_2.v1.0",
     ]
 
 
 def test_a_document_has_the_score_of_its_best_passage_and_its_whole_id(tmp_path: Path) -> None:
-    found = served(tmp_path)
+    found = run_recipe(tmp_path)
     passages, documents = found.runs[MANUAL], found.runs[f"document_runs/{MANUAL}"]
     assert {"MARCO_D1-0", "MARCO_D1-1", "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751-0"} <= set(passages["1_3"].ids) | set(
         passages["1_1"].ids
@@ -221,14 +221,14 @@ def test_a_document_has_the_score_of_its_best_passage_and_its_whole_id(tmp_path:
 
 def test_first_come_the_documents_of_bm25_with_the_published_parameters(tmp_path: Path) -> None:
     bm25 = ft.Index.build(DOCS, tmp_path / "index").bm25(k1=4.46, b=0.82, k=1000)
-    found = served(tmp_path).runs
+    found = run_recipe(tmp_path).runs
     for name, rewriter in ((AUTOMATIC, ft.Automatic()), (MANUAL, ft.Manual())):
         assert found[f"document_runs/{name}"].to_dict() == (rewriter >> bm25)(TOPICS).to_dict()
     assert found[AUTOMATIC] != found[MANUAL]
 
 
 def test_only_runs_of_documents_are_measured(tmp_path: Path) -> None:
-    found = served(tmp_path)
+    found = run_recipe(tmp_path)
     assert found.report is not None
     assert list(found.report.systems) == [f"document_runs/{AUTOMATIC}", f"document_runs/{MANUAL}"]
     assert [str(m) for m in found.report.measures if "Judged" not in str(m)] == MEASURES
@@ -238,30 +238,30 @@ def test_only_runs_of_documents_are_measured(tmp_path: Path) -> None:
 def test_duplicates_leave_one_of_their_group(tmp_path: Path) -> None:
     (tmp_path / "first.txt").write_text("8:7\n")
     (tmp_path / "second.txt").write_text("MARCO_D1\n")
-    with_them = served(tmp_path).runs[f"document_runs/{AUTOMATIC}"]["1_3"].ids
+    with_them = run_recipe(tmp_path).runs[f"document_runs/{AUTOMATIC}"]["1_3"].ids
     assert {"KILT_7", "KILT_8", "MARCO_D1"} <= set(with_them)
     listed = f"KILT_={tmp_path / 'first.txt'}, {tmp_path / 'second.txt'}"
-    without = served(tmp_path, duplicates=listed).runs[f"document_runs/{AUTOMATIC}"]["1_3"].ids
+    without = run_recipe(tmp_path, duplicates=listed).runs[f"document_runs/{AUTOMATIC}"]["1_3"].ids
     assert set(with_them) - set(without) == {"KILT_7", "MARCO_D1"}
 
 
 def test_every_part_can_be_replaced(tmp_path: Path) -> None:
     windows = ft.Passages(words=4, separator="#")
-    found = served(tmp_path, automatic=ft.LastTurns(2), manual="raw", passages=windows, keep=5)
+    found = run_recipe(tmp_path, automatic=ft.LastTurns(2), manual="raw", passages=windows, keep=5)
     run = found.runs[AUTOMATIC]
     assert run.topics["1_3"].text == "What is a geyser? Why do they erupt? And after a storm?"
     assert found.runs[MANUAL].topics["1_3"].text == "And after a storm?"
     assert len(run["1_3"]) == 5
     assert all("#" in passage for passage in run["1_3"].ids)
-    assert served(tmp_path, passages="words").runs[MANUAL]["1_1"].ids[0].endswith("-0")
+    assert run_recipe(tmp_path, passages="words").runs[MANUAL]["1_1"].ids[0].endswith("-0")
 
 
 def test_rewriters_are_found_by_their_names(tmp_path: Path) -> None:
-    found = served(tmp_path, automatic="last-turns", manual="weighted-turns").runs
+    found = run_recipe(tmp_path, automatic="last-turns", manual="weighted-turns").runs
     assert found[AUTOMATIC].topics["1_3"].text == "What is a geyser? Why do they erupt? And after a storm?"
     assert found[MANUAL].topics["1_3"].weights is not None
     with pytest.raises(ft.InputError, match="nowhere"):
-        served(tmp_path, automatic="quretec:nowhere")
+        run_recipe(tmp_path, automatic="quretec:nowhere")
 
 
 def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Pa
 )
 def test_parameters_are_looked_at_before_anything_is_built(tmp_path: Path, parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ft.ParameterError, match=message):
-        served(tmp_path, **parameters)
+        run_recipe(tmp_path, **parameters)
     assert not (tmp_path / "out" / "indexes").exists()
 
 
@@ -317,7 +317,7 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_passages_are_read_again_by_a_t5(tmp_path: Path, t5: Path) -> None:
-    before, after = served(tmp_path).runs[MANUAL], served(tmp_path, reranker=str(t5)).runs[MANUAL]
+    before, after = run_recipe(tmp_path).runs[MANUAL], run_recipe(tmp_path, reranker=str(t5)).runs[MANUAL]
     texts = {p.id: p.text for doc in DOCS for p in ft.CastPassages(sentences="nupunkt").of(doc)}
     for topic in after:
         assert sorted(after[topic].ids) == sorted(before[topic].ids)
@@ -329,7 +329,7 @@ def test_what_is_read_by_the_t5_can_be_bounded_and_is_told(tmp_path: Path, t5: P
     lines: list[str] = []
     recipe = ft.recipe("cast2021", passages="nupunkt", reranker=str(t5), depth=2, automatic=None)
     found = recipe.run(DOCS, TOPICS, None, tmp_path / "out", moving=lines.append)
-    sizes = [len(ranking) for ranking in served(tmp_path).runs[MANUAL].values()]
+    sizes = [len(ranking) for ranking in run_recipe(tmp_path).runs[MANUAL].values()]
     assert max(sizes) > 2
     assert [len(ranking) for ranking in found.runs[MANUAL].values()] == [min(size, 2) for size in sizes]
     assert any(line.startswith(f"reranking: {sum(min(size, 2) for size in sizes)} pairs") for line in lines)
@@ -337,9 +337,9 @@ def test_what_is_read_by_the_t5_can_be_bounded_and_is_told(tmp_path: Path, t5: P
 
 
 def test_a_run_that_is_repeated_reads_nothing_again(tmp_path: Path, t5: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = served(tmp_path, reranker=str(t5)).runs
+    first = run_recipe(tmp_path, reranker=str(t5)).runs
     monkeypatch.setattr(ft.MonoT5, "scores", lambda *_: pytest.fail("the T5 was run again"))
-    assert served(tmp_path, reranker=str(t5)).runs == first
+    assert run_recipe(tmp_path, reranker=str(t5)).runs == first
 
 
 def test_the_published_models_are_named_where_they_are_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +360,7 @@ def test_the_published_models_are_named_where_they_are_not_here(tmp_path: Path, 
 
 def test_turns_are_rewritten_by_a_t5(tmp_path: Path, t5: Path) -> None:
     rewriter = ft.CanardT5(str(t5), num_beams=1, max_new_tokens=3, precision="float32", device="cpu")
-    topics = served(tmp_path, automatic=rewriter, manual=None).runs[AUTOMATIC].topics
+    topics = run_recipe(tmp_path, automatic=rewriter, manual=None).runs[AUTOMATIC].topics
     assert topics["1_2"].text == rewriter(TOPICS)["1_2"].text
     assert topics["1_2"].origin is not None
     assert topics["1_2"].origin.text == "Why do they erupt?"

@@ -62,18 +62,18 @@ def test_a_full_disk_is_an_error_and_the_next_run_goes_on(tmp_path: Path) -> Non
 
     assert in_a_child(fill) == 3
     assert "recipe.json" not in files(tmp_path)
-    served = Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
-    assert served.runs["first"] == ft.read_run(tmp_path / "runs/first.run")
+    result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
+    assert result.runs["first"] == ft.read_run(tmp_path / "runs/first.run")
 
 
 def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert in_a_child(lambda: Tiny(note=Noted(kills=True)).run(DOCS, TOPICS, QRELS, tmp_path)) == -signal.SIGKILL
     assert files(tmp_path) == []
     lines: list[str] = []
-    served = Tiny().run(DOCS, TOPICS, QRELS, tmp_path, tell=lines.append)
+    result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path, tell=lines.append)
     assert lines[0] == "index: as it was built before"
     assert "first: 4 documents for 3 topics, found before" in lines
-    assert served.runs == Tiny().run(DOCS, TOPICS, QRELS, tmp_path / "other").runs
+    assert result.runs == Tiny().run(DOCS, TOPICS, QRELS, tmp_path / "other").runs
 
 
 @pytest.mark.parametrize("written", ["write_run", "write"])

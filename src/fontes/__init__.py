@@ -140,7 +140,7 @@ if TYPE_CHECKING:
         CastPassages as CastPassages,
         Collection as Collection,
         Recipe as Recipe,
-        Served as Served,
+        RecipeResult as RecipeResult,
         recipe as recipe,
     )
     from .rewrite import (
@@ -204,7 +204,7 @@ _NAMES = {
         "ChunkedEncoder ColBERT CrossEncoder Dense Encoder Late LateReranker MonoT5 PartsEncoder Reranker "
         "SentenceEncoder TransformerEncoder encode_late"
     ),
-    "recipes": ("Cair2021 Cast2021 CastPassages Collection Recipe Served recipe"),
+    "recipes": ("Cair2021 Cast2021 CastPassages Collection Recipe RecipeResult recipe"),
     "rewrite": (
         "Automatic CanardT5 Conversation HQE LastTurns Manual QuReTeC Raw RewritingScores TermScores WeightedTurns "
         "relevant_terms rewriting_scores term_scores"

@@ -10,7 +10,7 @@ from .cair2021 import Cair2021
 from .cast2021 import Cast2021
 from .cast2021_parts import CastPassages
 from .collection import Collection
-from .served import Served
+from .result import RecipeResult
 
 RECIPES: dict[str, type[Recipe]] = {cls.name: cls for cls in (Cair2021, Cast2021)}
 
@@ -25,4 +25,4 @@ def recipe(name: str, **parameters: Any) -> Recipe:
     return RECIPES[name]().with_(**parameters)
 
 
-__all__ = ["RECIPES", "Cair2021", "Cast2021", "CastPassages", "Collection", "Recipe", "Served", "recipe"]
+__all__ = ["RECIPES", "Cair2021", "Cast2021", "CastPassages", "Collection", "Recipe", "RecipeResult", "recipe"]

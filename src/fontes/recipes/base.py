@@ -21,7 +21,7 @@ from ..evaluation.indexes import Tell
 from ..evaluation.systems import Made, Searches
 from .collection import Collection
 from .folder import SUMMARY, alone, is_inside, replacing
-from .served import FORMS, Served
+from .result import FORMS, RecipeResult
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Recipe(ABC):
         measures: Iterable[str | Measure] | None = None,
         tell: Tell | None = None,
         moving: Tell | None = None,
-    ) -> Served:
+    ) -> RecipeResult:
         """Runs all systems, and with judgments measures and compares them.
 
         collection  the path of a corpus, an `Index`, a `Dataset`, or any documents
@@ -130,15 +130,15 @@ class Recipe(ABC):
             report = None if judged is None else self._report(made, asked, judged, measured)
             data = {"documents": given.hash, "topics": digest([topic_facts(topic) for topic in asked.values()])}
             runs = {name: m.run for name, m in made.items()}
-            served = Served(self, runs, report, folder, {name: m.seconds for name, m in made.items()}, data)
+            result = RecipeResult(self, runs, report, folder, {name: m.seconds for name, m in made.items()}, data)
             files = [*(f"runs/{name}.run" for name in runs), *(f"report.{form}" for form in FORMS if report), "recipe.md"]
-            with replacing(folder, files, served.to_dict()):
-                _write(served)
+            with replacing(folder, files, result.to_dict()):
+                _write(result)
         others = [file for file in files if not file.startswith("runs/")]
         given.tell(
             f"{folder}: {', '.join([*others, SUMMARY])}, runs of {len(runs)} systems; {time.perf_counter() - start:.1f} s"
         )
-        return served
+        return result
 
     def _check_topics(self, topics: Topics, qrels: Qrels | None) -> None:
         if not topics:
@@ -192,15 +192,15 @@ class Recipe(ABC):
         return text
 
 
-def _write(served: Served) -> None:
-    for name, run in served.runs.items():
-        path = served.folder / "runs" / f"{name}.run"
+def _write(result: RecipeResult) -> None:
+    for name, run in result.runs.items():
+        path = result.folder / "runs" / f"{name}.run"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_run(run, path, tag=name.rpartition("/")[2])
-    if served.report is not None:
+    if result.report is not None:
         for form in FORMS:
-            served.report.save(served.folder / f"report.{form}")
-    write(served.folder / "recipe.md", [served.to_markdown().encode()])
+            result.report.save(result.folder / f"report.{form}")
+    write(result.folder / "recipe.md", [result.to_markdown().encode()])
 
 
 def _judgments(given: object) -> Qrels | None:

@@ -34,7 +34,7 @@ def list_(json: Json = False) -> None:
 def show(name: Name, json: Json = False) -> None:
     """What a recipe does, its parameters and what was published about it."""
     from ...recipes import recipe
-    from ...recipes.served import shown
+    from ...recipes.result import shown
     from ..output import console, print_json
 
     made = recipe(name)
@@ -79,7 +79,7 @@ def run(
 
     made = recipe(name).set(settings or [])
     with told(json) as (tell, moving):
-        served = made.run(
+        result = made.run(
             collection_of(collection),
             topics_of(topics),
             None if qrels is None else qrels_of(qrels),
@@ -89,14 +89,14 @@ def run(
             moving=moving,
         )
     if json:
-        print_json(served.to_dict())
+        print_json(result.to_dict())
     else:
-        sys.stdout.write(f"{served}\n")
+        sys.stdout.write(f"{result}\n")
 
 
 def _written(value: Any) -> str:
     """A value as `-s` reads it."""
-    from ...recipes.served import shown
+    from ...recipes.result import shown
 
     return str(value).lower() if value is None or isinstance(value, bool) else str(shown(value))
 

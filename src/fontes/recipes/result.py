@@ -1,4 +1,4 @@
-"""`Served`: what a recipe gave, with what was published beside it."""
+"""`RecipeResult`: what a recipe gave, with what was published beside it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMS = ("md", "json", "html")  # of the report
 
 
 @dataclass(frozen=True)
-class Served:
+class RecipeResult:
     """What a recipe gave.
 
     runs     by the name of the system
