@@ -16,7 +16,7 @@ from ..data.files import reading
 from ..index import Index
 from ..rewrite import Conversation
 from ..text import snippet
-from .output import console, print_explanation, print_hits, print_json, run_as_json, say
+from .output import console, counted, print_explanation, print_hits, print_json, run_as_json, say
 
 PROMPT = "> "
 ANSWER = 1000  # characters of a document that are remembered as the answer: some 150 words
@@ -134,7 +134,7 @@ class Session:
         self.conversation.save(path)
         self.file = path
         turns = len(self.conversation.turns)
-        self._done(f"{path}: {turns} turn{'' if turns == 1 else 's'}", saved=str(path), turns=turns)
+        self._done(f"{path}: {counted(turns, 'turn')}", saved=str(path), turns=turns)
 
     def _help(self, argument: str) -> None:
         if self.json:

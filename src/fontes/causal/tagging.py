@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from ..core.errors import ParameterError
-from ..core.strings import SURROGATE
+from ..core.strings import encodable
 from ..text.external import spacy_pipeline
 
 Token = tuple[str, str, int]  # the word, its universal part of speech, the number of its sentence
@@ -48,7 +48,7 @@ def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
     if tagger == "stopwords":
         return (_untagged(text) for text in texts)
     pipeline = spacy_tagger(tagger)
-    docs = pipeline.pipe((SURROGATE.sub("\ufffd", text) for text in texts), batch_size=64)
+    docs = pipeline.pipe(map(encodable, texts), batch_size=64)
     return (
         [(t.text, t.pos_, n) for n, sentence in enumerate(doc.sents) for t in sentence if not t.is_space] if len(doc) else []
         for doc in docs

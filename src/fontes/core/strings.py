@@ -133,7 +133,12 @@ def utf8(string: str) -> bytes:
     try:
         return string.encode()
     except UnicodeEncodeError:
-        return SURROGATE.sub("\ufffd", string).encode()
+        return encodable(string).encode()
+
+
+def encodable(string: str) -> str:
+    """`string` with U+FFFD, which is as long, in place of each lone surrogate; spaCy and tokenizers refuse those."""
+    return SURROGATE.sub("\ufffd", string)
 
 
 def _sorted_places(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint32]:

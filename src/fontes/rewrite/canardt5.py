@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.stage import Stage
-from ..core.strings import SURROGATE
+from ..core.strings import encodable
 from ..core.values import Topic, Topics
 from .turns import earlier, rewritten, utterance
 
@@ -219,7 +219,7 @@ class _Model:
         return ids, mask
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        readable = [SURROGATE.sub("\ufffd", text) for text in texts]  # the tokenizer refuses lone surrogates
+        readable = list(map(encodable, texts))
         ids: list[list[int]] = self.tokenizer(readable, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.stage import Stage
-from ..core.strings import SURROGATE
+from ..core.strings import encodable
 from ..core.values import Topic, Topics
 from ..text.external import spacy_pipeline, version_of
 from .turns import earlier, joined, rewritten, utterance
@@ -112,7 +112,7 @@ def _words(texts: list[str], tagger: str) -> dict[str, list[str]]:
     """For each text the words that may be keywords, in their order."""
     if tagger == "none":
         return {text: WORD.findall(text) for text in texts}
-    pieces = (" ".join(APART.sub(r" \g<0> ", SURROGATE.sub("\ufffd", text)).split()) for text in texts)
+    pieces = (" ".join(APART.sub(r" \g<0> ", encodable(text)).split()) for text in texts)
     docs = _pipeline(tagger).pipe(pieces, batch_size=64)
     return {
         text: [token.text for token in doc if "NN" in token.tag_ or "JJ" in token.tag_]

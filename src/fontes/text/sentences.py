@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
-from ..core.strings import SURROGATE
+from ..core.strings import encodable
 from .external import spacy_pipeline
 
 Spans = list[tuple[int, int]]
@@ -46,10 +46,7 @@ def _spacy(model: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
     pipeline = _pipeline(model)
 
     def found(texts: Sequence[str]) -> Iterator[Spans]:
-        # spaCy refuses lone surrogates; U+FFFD is as long.
-        pieces = (
-            (SURROGATE.sub("\ufffd", text[a:b]), (n, a)) for n, text in enumerate(texts) for a, b in pairwise(_edges(text))
-        )
+        pieces = ((encodable(text[a:b]), (n, a)) for n, text in enumerate(texts) for a, b in pairwise(_edges(text)))
         spans: list[Spans] = [[] for _ in texts]
         for doc, (n, start) in pipeline.pipe(pieces, as_tuples=True, batch_size=64):
             spans[n] += [(start + s.start_char, start + s.end_char) for s in doc.sents]
