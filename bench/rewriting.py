@@ -199,11 +199,13 @@ def main() -> None:
         models["quretec"] = ft.QuReTeC(given.quretec)
         models["quretec, last answer"] = ft.QuReTeC(given.quretec, answers=1)
     with tempfile.TemporaryDirectory() as folder:
-        wikipedia = Index.build(given.data / "wikipedia_passages/corpus.jsonl.gz", Path(folder) / "wikipedia")
+        sets = [name for name in SETS if given.only in name]
+        if sets:
+            wikipedia = Index.build(given.data / "wikipedia_passages/corpus.jsonl.gz", Path(folder) / "wikipedia")
         print(
             "# As text\n\n▲ ▼: above or below raw, t-test over turns, Holm over the rewriters of a set and measure, p <= 0.05"
         )
-        for name in (name for name in SETS if given.only in name):
+        for name in sets:
             topics = read(given.data, name, given.first)
             judged = Topics(topic for topic in topics.values() if with_manual(topic))
             systems = rewriters(wikipedia, models)
