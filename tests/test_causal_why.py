@@ -1,6 +1,7 @@
 """Chains of causes, and the command that prints them."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from typer.testing import CliRunner
@@ -239,3 +240,18 @@ def test_the_command_marks_leads(index):
 
 def test_the_command_refuses_an_unknown_model(index):
     assert isinstance(run(index.path, EVENT, "--model", "guess").exception, ParameterError)
+
+
+def test_a_chain_as_deep_as_it_may_be_is_printed(tmp_path):
+    ends = ("arun", "elop", "idas", "osek", "umit", "ynor", "ager", "etil", "ibod", "ofup")
+    names = [f"{a}{end} {end}{a}o" for a in "bcdfghjklm" for end in ends]
+    texts = (f"The {effect} broke because the {cause} failed." for effect, cause in pairwise([*names, "last end"]))
+    index = Index.build([Doc(str(n), text) for n, text in enumerate(texts)], tmp_path / "deep")
+    chain = causes(index, f"{names[0]} broke", depth=100, breadth=1)
+    assert len(chain) == 100
+    shown = CliRunner().invoke(app, ["why", str(index.path), f"{names[0]} broke", "--depth", "100", "--breadth", "1"])
+    assert shown.exit_code == 0
+    given = CliRunner().invoke(app, ["why", str(index.path), f"{names[0]} broke", "--depth", "100", "--breadth", "1", "--json"])
+    assert json.loads(given.stdout) == chain.to_dict()
+    with pytest.raises(ParameterError, match="depth must be a whole number from 1 to 100, not 101"):
+        causes(index, "arun broke", depth=101)

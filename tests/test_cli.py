@@ -226,6 +226,13 @@ def test_a_standard_stream_that_is_closed_is_one_sentence(closed, arguments, mes
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{message}\n")
 
 
+@pytest.mark.parametrize("arguments", [["rewrite", "", "--with", "raw"], ["eval", "", "run.txt"], ["index", "", "-o", "x"]])
+def test_a_name_that_is_empty_is_one_sentence(arguments, place, fontes, monkeypatch):
+    monkeypatch.chdir(place)
+    (place / "run.txt").write_text("q1 Q0 sun 1 1.0 a\n")
+    assert fontes(*arguments) == (1, "", "fontes: the name of a file or collection is empty\n")
+
+
 def test_messages_go_nowhere_where_standard_error_is_closed(place):
     shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command("info", "missing")]
     done = subprocess.run(shell, cwd=place, capture_output=True, text=True, check=False)

@@ -243,6 +243,12 @@ def test_parameters_outside_their_range_are_named() -> None:
             encoder.encode_queries(["a river"])
 
 
+def test_lone_surrogates_are_read_as_replacement_characters() -> None:
+    for encoder in (TransformerEncoder(tiny("bert")), SentenceEncoder(tiny("bert"))):
+        found, wanted = encoder.encode_queries(["the \ud800 river", "the \ufffd river"])
+        assert found.tolist() == wanted.tolist()
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_a_damaged_model_is_named(name: str, tmp_path: Path) -> None:
     shutil.copytree(tiny("bert"), tmp_path / "model")

@@ -45,6 +45,11 @@ def test_a_head_learns_which_words_report_a_cause_and_says_what_it_was_made_of()
     assert ft.CausalEvidence(encoder, head=head).scores([("a spark", "a spark.")]) == pytest.approx(probabilities[:1], abs=1e-3)
 
 
+def test_a_seed_below_0_is_an_error() -> None:
+    with pytest.raises(ft.ParameterError, match="seed must be a whole number from 0 up, not -1"):
+        ft.train_causality(PAIRS, Words(), folds=3, seed=-1)
+
+
 def test_the_same_sentences_and_seed_give_the_same_head() -> None:
     first, again = (ft.train_causality(PAIRS, Words(), folds=3, seed=5, name="words") for _ in range(2))
     assert first == again

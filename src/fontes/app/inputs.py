@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..core import Doc, Qrels, Topics
+from ..core import Doc, InputError, Qrels, Topics
 from ..data import dataset, read_corpus, read_qrels, read_topics
 from ..data.datasets import Dataset
 from ..data.samples import sample
@@ -39,4 +39,6 @@ def qrels_of(given: str) -> Qrels:
 
 
 def _named(given: str) -> Dataset | None:
+    if not given:
+        raise InputError("the name of a file or collection is empty")
     return next((find(given[len(prefix) :]) for prefix, find in NAMED.items() if given.startswith(prefix)), None)

@@ -126,7 +126,7 @@ def causes(
     its documents.
     """
     for name, number in (("depth", depth), ("breadth", breadth), ("k", k), ("leads", leads)):
-        check_whole(name, number, 0 if name == "leads" else 1, MOST)
+        check_whole(name, number, 0 if name == "leads" else 1, DEEPEST if name == "depth" else MOST)
     if not 0 < overlap <= 1:
         raise ParameterError(f"overlap must be above 0, at most 1, not {overlap}")
     retriever = stage if isinstance(stage, Stage) else stage.bm25()
@@ -136,6 +136,7 @@ def causes(
 
 
 MOST = 1000
+DEEPEST = 100  # one call is inside the other, and so are the branches of what is printed
 SAME = 0.5  # the share of the terms of two causes, weighted by idf, that both have where they say the same
 WEAK = 0.5  # what a weak cue counts
 LONGEST = 5_000  # characters of two sentences, beyond which nothing around a pair counts

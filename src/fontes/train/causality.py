@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..causal.evidence_head import PROBE, CausalHead, cue_features, sentence_vectors
 from ..core import InputError, ParameterError
+from ..core.checks import check_whole
 from ..data.files import reading
 from ..data.records import json_rows
 
@@ -87,6 +88,7 @@ def train_causality(
         raise InputError(f"training needs sentences that report a cause and others; all {len(labels)} have one label")
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(labels):
         raise ParameterError(f"folds must be a whole number from 2 to the {len(labels)} sentences, not {folds!r}")
+    check_whole("seed", seed, 0)
     if not strengths or min(strengths) <= 0:
         raise ParameterError(f"strengths must be numbers above 0, not {strengths!r}")
     inputs = np.hstack([sentence_vectors(encoder, texts).astype(np.float64), cue_features(texts)])
