@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from ..core.strings import SURROGATE
+from ..core.strings import encodable
 from ..core.values import Doc
 from .compute import Precision, Prepared, batch_tokens, in_batches, prepared
 from .encoders import digest, sample_ids, text_of, unit
@@ -98,7 +98,7 @@ class SentenceEncoder:
         model = self._loaded()
         if not texts:
             return np.empty((0, model.dim), np.float32)
-        texts = [SURROGATE.sub("\ufffd", text) for text in texts]  # the tokenizer refuses lone surrogates
+        texts = list(map(encodable, texts))
         prompt = model.prompt(names) if given is None else given
         budget = batch_tokens(self.batch_tokens, model.prepared.device)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from ..core.strings import SURROGATE
+from ..core.strings import encodable
 from ..core.values import Doc
 from . import encoders_architectures as architectures
 from .compute import Prepared, batch_tokens, in_batches, prepared
@@ -102,7 +102,7 @@ class TransformerEncoder:
 
     def _encode(self, texts: Sequence[str], progress: Callable[[Progress], None] | None = None) -> NDArray[np.float32]:
         model = self._loaded()
-        texts = [SURROGATE.sub("\ufffd", text) for text in texts]  # the tokenizer refuses lone surrogates
+        texts = list(map(encodable, texts))
         ids = token_ids(model.tokenizer, texts, model.length(self.max_length))
         budget = batch_tokens(self.batch_tokens, model.prepared.device)
 
