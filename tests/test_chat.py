@@ -109,9 +109,9 @@ def test_a_rewriter_is_chosen_by_its_name(run: Chat, name: str, query: str | Non
     [
         (
             "nothing",
-            "there is no rewriter 'nothing'; there are raw, manual, automatic, last-turns, weighted-turns, hqe, canard",
+            "what is typed cannot be rewritten with 'nothing'; there are raw, last-turns, weighted-turns, hqe, canard",
         ),
-        ("manual", "what is typed carries no manual rewrites"),
+        ("manual", "what is typed cannot be rewritten with 'manual'"),
         ("raw:2", "raw takes nothing after a colon, but got '2'"),
         ("last-turns:two", "last-turns:two: how many earlier turns"),
         ("quretec", "quretec needs its model: quretec:FOLDER"),

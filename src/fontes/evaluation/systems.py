@@ -168,7 +168,7 @@ class Searches:
         if isinstance(steps[-1], Cut):  # costs nothing and is not worth a file
             return Output(steps[-1](before.value), before.seconds, before.cached)
         last, seconds = self._with_parts_done(steps[-1], steps[:-1])
-        self.tell(f"running {type(steps[-1]).__name__} on {len(self.topics):,} topics")
+        self.tell(f"running {type(steps[-1]).__name__} on {len(self.topics):,} topic{'s' * (len(self.topics) != 1)}")
         start = time.perf_counter()
         rerank = getattr(last, "rerank", None)
         value = rerank(before.value, self.progress) if rerank and self.progress else last(before.value)

@@ -49,14 +49,15 @@ def chat(
     from ...core import Topic
     from ...index import Index
     from ...rewrite import Conversation
-    from ...rewrite.names import CARRIED, rewriter_of
+    from ...rewrite.names import CARRIED, REWRITERS, rewriter_of
     from ..chat import Session, answer_of
     from ..output import counted, say
 
     opened = Index.open(index)
     chosen = with_ or ("last-turns:1" if model == "dense" else "weighted-turns")
-    if chosen.partition(":")[0] in CARRIED:
-        raise ParameterError(f"what is typed carries no {chosen} rewrites; --with raw searches it as it is")
+    usable = [name for name in REWRITERS if name not in CARRIED]
+    if chosen.partition(":")[0] not in usable:
+        raise ParameterError(f"what is typed cannot be rewritten with '{chosen}'; there are {', '.join(usable)}")
     stage = rewriter_of(chosen, opened) >> _retriever(opened, model, k1, b, encoder)
     topics = _until(resume, at)
     last = list(topics.values())[-1] if topics else Topic("1_0", "")
