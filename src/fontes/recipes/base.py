@@ -160,9 +160,7 @@ class Recipe(ABC):
         made = {}
         for name, stage in systems.items():
             made[name] = searches.made(stage)
-            collection.tell(
-                f"{name}: {made[name].run.rows:,} documents for {len(topics):,} topic{'s' * (len(topics) != 1)}{_cost(made[name])}"
-            )
+            collection.tell(f"{name}: {made[name].run.rows:,} documents for {len(topics):,} topics{_cost(made[name])}")
         cache.trim()
         return made
 
