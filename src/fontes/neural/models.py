@@ -183,12 +183,6 @@ def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
     return model.float(), tokenizer
 
 
-def unload() -> None:
-    """Forgets all loaded models, which frees their memory once nothing else holds them."""
-    with _lock:
-        _loaded.clear()
-
-
 def _switched_on(variable: str) -> bool:
     # The hub's library looks at its variables once, when it is imported.
     return os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE")
