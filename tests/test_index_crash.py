@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from processes import in_a_child
 
-from fontes.core import FontesError, InputError
+from fontes.core import FontesError, IndexFormatError, InputError
 from fontes.index import Index, build
 
 OLD = [(f"o{n}", f"old fox {n}") for n in range(30)]
@@ -280,6 +280,21 @@ def test_two_builds_at_the_same_time_both_succeed_and_readers_see_one_or_the_oth
     assert state(path) in ("old", "new")
     assert leftovers(tmp_path) == []
     assert reports(tmp_path) == []
+
+
+def test_an_index_that_is_replaced_by_an_equal_one_while_it_is_opened_opens(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    Index.build(OLD, path)
+    checked = []
+
+    def check_sizes(*given: object) -> None:
+        checked.append(given)
+        if len(checked) == 1:
+            Index.build(OLD, path, overwrite=True)
+            raise IndexFormatError("a file is missing")
+
+    monkeypatch.setattr("fontes.index.index.check_sizes", check_sizes)
+    assert len(Index.open(path)) == len(OLD)
 
 
 @contextlib.contextmanager

@@ -125,12 +125,24 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
+def manifest_file(path: Path) -> tuple[int, int] | None:
+    """What tells the manifest's file from one that replaces it; None where there is none."""
+    try:
+        facts = (path / MANIFEST).stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns
+
+
 def check_sizes(path: Path, manifest: dict[str, Any]) -> None:
     """Raises IndexFormatError unless each file of the manifest is there in its full length."""
     for segment in manifest["segments"]:
         for name, expected in segment["files"].items():
             file = path / segment["name"] / name
-            size = file.stat().st_size if file.is_file() else None
+            try:
+                size: int | None = file.stat().st_size
+            except OSError:
+                size = None
             if size != expected["bytes"]:
                 found = "is missing" if size is None else f"has {size} bytes instead of {expected['bytes']}"
                 raise IndexFormatError(f"{path} is damaged: {file} {found}; {REMEDY}")

@@ -19,7 +19,7 @@ from ..data import docs as as_docs, read_corpus
 from ..text import Analyzer
 from .build import SCALE, Progress, Vectors, build_segment, content, memory_size
 from .embeddings import Embeddings, find
-from .files import FORMAT, VERSION, check_digests, check_sizes, commit, read_manifest, staging
+from .files import FORMAT, VERSION, check_digests, check_sizes, commit, manifest_file, read_manifest, staging
 from .segment import Segment
 from .shelf import Shelf
 
@@ -124,15 +124,15 @@ class Index:
         IndexFormatError where there is no index, or a damaged one, or one of another format version.
         """
         path = Path(path)
-        manifest = read_manifest(path)
         while True:
+            seen = manifest_file(path)
+            manifest = read_manifest(path)
             try:
                 check_sizes(path, manifest)
                 return cls(path, manifest, cls._analyzer(path, manifest, analyzer))
             except IndexFormatError:
-                # Another process may have replaced the index between two files; then the new one is opened.
-                before, manifest = manifest, read_manifest(path)
-                if manifest == before:
+                # Another process may have replaced the index between two files, perhaps by an equal one; then that is opened.
+                if manifest_file(path) == seen:
                     raise
 
     @staticmethod
