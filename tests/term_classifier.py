@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from fontes.core import Topic, Topics, Turn
-from fontes.train import TermSettings
+from fontes.rewrite import QuReTeC
+from fontes.train import TermSettings, TermTraining, train_terms
 
 NOUNS = re.findall(
     r"\w+",
@@ -61,3 +65,29 @@ def tiny_bert(folder: Path) -> Path:
     transformers.set_seed(0)
     transformers.BertModel(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TermTraining]:
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    return folder, train_terms(TOPICS, folder, base, SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def model(trained: tuple[Path, TermTraining]) -> QuReTeC:
+    return QuReTeC(trained[0], precision="float32", device="cpu")

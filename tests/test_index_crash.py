@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import multiprocessing
 import os
 import random
 import shutil
@@ -12,19 +11,17 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from old_and_new import NEW, OLD, leftovers, state
 from processes import in_a_child
 
-from fontes.core import FontesError, IndexFormatError, InputError
+from fontes.core import FontesError
 from fontes.index import Index, build
 
-OLD = [(f"o{n}", f"old fox {n}") for n in range(30)]
-NEW = [(f"n{n}", f"new dog {n} " * 20) for n in range(80)]
 # File system operations that a build makes, as Python's audit hooks name them.
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "fcntl.flock", "shutil.rmtree"}
 LARGE = """
@@ -44,19 +41,6 @@ LARGE = """
 
 def files(path: Path) -> dict[str, bytes]:
     return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
-
-
-def state(path: Path) -> str:
-    """ "old", "new" or "none": which index is at `path`, which must be sound."""
-    if not path.exists():
-        return "none"
-    index = Index.open(path)
-    index.check()
-    first = index.ids[0]
-    assert len(index) == {"o": 30, "n": 80}[first[0]]
-    assert index.doc(first).text.startswith({"o": "old", "n": "new"}[first[0]])
-    assert len(index.bm25(threads=1).search("fox dog", 1000)) == len(index)
-    return {"o": "old", "n": "new"}[first[0]]
 
 
 def at_operation(number: int, folder: Path, what: Callable[[], object], *, until: str = "") -> list[str]:
@@ -91,10 +75,6 @@ def full_disk() -> None:
 
 def interrupt() -> None:
     raise KeyboardInterrupt
-
-
-def leftovers(folder: Path) -> list[str]:
-    return [p.name for p in folder.iterdir() if ".building-" in p.name]
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
@@ -223,113 +203,6 @@ def test_an_interrupted_build_ends_and_leaves_nothing_behind(tmp_path):
     assert errors.strip().endswith("KeyboardInterrupt")
     assert files(tmp_path / "x") == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x", "x.warm"]
-
-
-def test_the_folder_of_a_build_that_is_running_is_left_alone(tmp_path):
-    seen = []
-
-    def docs() -> Iterator[tuple[str, str]]:
-        yield from OLD[:15]
-        seen.extend(leftovers(tmp_path))
-        Index.build(NEW, tmp_path / "x")
-        assert leftovers(tmp_path) == seen
-        yield from OLD[15:]
-
-    with contextlib.suppress(InputError):  # the other build was first
-        Index.build(docs(), tmp_path / "x")
-    assert len(seen) == 1
-    assert state(tmp_path / "x") == "new"
-    assert leftovers(tmp_path) == []
-
-
-def test_a_build_that_was_not_to_overwrite_does_not_replace_one_that_was_finished_meanwhile(tmp_path):
-    def docs() -> Iterator[tuple[str, str]]:
-        Index.build(NEW, tmp_path / "x")
-        yield from OLD
-
-    with pytest.raises(InputError, match="is an index already"):
-        Index.build(docs(), tmp_path / "x")
-    assert state(tmp_path / "x") == "new"
-
-
-def test_two_builds_at_the_same_time_both_succeed_and_readers_see_one_or_the_other(tmp_path):
-    path = tmp_path / "x"
-    Index.build(OLD, path)
-
-    def rebuild(docs: list[tuple[str, str]]) -> None:
-        for _ in range(40):
-            with report(tmp_path, "build"):
-                Index.build(docs, path, overwrite=True, threads=1)
-
-    def read() -> None:
-        while not (tmp_path / "ended").exists():
-            with report(tmp_path, "read"):
-                index = Index.open(path)
-                assert index.doc(index.ids[0]).text
-                index.bm25(threads=1).search("fox dog")
-
-    context = multiprocessing.get_context("fork")
-    builders = [context.Process(target=rebuild, args=(docs,)) for docs in (OLD, NEW)]
-    reader = context.Process(target=read)
-    for process in (reader, *builders):
-        process.start()
-    for process in builders:
-        process.join()
-    (tmp_path / "ended").touch()
-    reader.join()
-    assert state(path) in ("old", "new")
-    assert leftovers(tmp_path) == []
-    assert reports(tmp_path) == []
-
-
-def test_an_index_that_is_replaced_by_an_equal_one_while_it_is_opened_opens(tmp_path, monkeypatch):
-    path = tmp_path / "x"
-    Index.build(OLD, path)
-    checked = []
-
-    def check_sizes(*given: object) -> None:
-        checked.append(given)
-        if len(checked) == 1:
-            Index.build(OLD, path, overwrite=True)
-            raise IndexFormatError("a file is missing")
-
-    monkeypatch.setattr("fontes.index.index.check_sizes", check_sizes)
-    assert len(Index.open(path)) == len(OLD)
-
-
-@contextlib.contextmanager
-def report(folder: Path, who: str) -> Iterator[None]:
-    """Writes the errors of a child where `reports` finds them."""
-    try:
-        yield
-    except Exception as error:
-        with (folder / "reports.txt").open("a") as file:
-            file.write(f"{who}: {type(error).__name__}: {error}\n")
-
-
-def reports(folder: Path) -> list[str]:
-    file = folder / "reports.txt"
-    return file.read_text().splitlines() if file.exists() else []
-
-
-def test_two_threads_that_build_at_the_same_path_leave_a_sound_index(tmp_path):
-    failures: list[BaseException] = []
-
-    def work(docs: list[tuple[str, str]]) -> None:
-        for _ in range(10):
-            try:
-                Index.build(docs, tmp_path / "x", overwrite=True, threads=2)
-            except BaseException as error:
-                failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(docs,)) for docs in (OLD, NEW)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert state(tmp_path / "x") in ("old", "new")
-    assert leftovers(tmp_path) == []
-    assert failures == []
 
 
 @contextlib.contextmanager

@@ -1,48 +1,24 @@
 """QuReTeC: relevant terms, scores and rewriting, with a tiny model that has learned one pattern."""
 
+# ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from term_classifier import NOUNS, SETTINGS, TOPICS, asked, tiny_bert
+from term_classifier import NOUNS, TOPICS, asked, base, model, one_thread, trained
 
 from fontes.core import InputError, ParameterError, Topic, Topics, Turn
 from fontes.data import read_canard
 from fontes.rewrite import QuReTeC, TermScores, relevant_terms, term_scores
 from fontes.rewrite.quretec_terms import Labels, history_of, words_of
-from fontes.train import TermTraining, train_terms
+from fontes.train import TermTraining
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_bert(tmp_path_factory.mktemp("base"))
-
-
-@pytest.fixture(scope="module")
-def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TermTraining]:
-    folder = tmp_path_factory.mktemp("trained") / "model"
-    return folder, train_terms(TOPICS, folder, base, SETTINGS)
-
-
-@pytest.fixture(scope="module")
-def model(trained: tuple[Path, TermTraining]) -> QuReTeC:
-    return QuReTeC(trained[0], precision="float32", device="cpu")
 
 
 # What is relevant

@@ -1,18 +1,18 @@
 """Training a term classifier: what it learns, what it writes, what stops it; and the command."""
 
+# ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
 from __future__ import annotations
 
 import json
 import resource
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Fontes
-from term_classifier import NOUNS, SETTINGS, TOPICS, asked, tiny_bert
+from term_classifier import NOUNS, SETTINGS, TOPICS, asked, base, model, one_thread, trained
 
 from fontes.core import InputError, ParameterError, Topic, Turn
 from fontes.rewrite import QuReTeC, term_scores
@@ -20,30 +20,6 @@ from fontes.train import TermProgress, TermTraining, train_terms
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_bert(tmp_path_factory.mktemp("base"))
-
-
-@pytest.fixture(scope="module")
-def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TermTraining]:
-    folder = tmp_path_factory.mktemp("trained") / "model"
-    return folder, train_terms(TOPICS, folder, base, SETTINGS)
-
-
-@pytest.fixture(scope="module")
-def model(trained: tuple[Path, TermTraining]) -> QuReTeC:
-    return QuReTeC(trained[0], precision="float32", device="cpu")
 
 
 def test_training_learns_the_pattern(trained: tuple[Path, TermTraining], model: QuReTeC) -> None:
