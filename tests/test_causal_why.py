@@ -242,6 +242,16 @@ def test_the_command_refuses_an_unknown_model(index):
     assert isinstance(run(index.path, EVENT, "--model", "guess").exception, ParameterError)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(("--encoder", "m"), "--encoder is of dense and hybrid"), (("--before", "2001-05-01"), "--before is of leads")],
+)
+def test_the_command_refuses_options_that_would_do_nothing(index, options, message):
+    error = run(index.path, EVENT, *options).exception
+    assert isinstance(error, ParameterError)
+    assert message in str(error)
+
+
 def test_a_chain_as_deep_as_it_may_be_is_printed(tmp_path):
     ends = ("arun", "elop", "idas", "osek", "umit", "ynor", "ager", "etil", "ibod", "ofup")
     names = [f"{a}{end} {end}{a}o" for a in "bcdfghjklm" for end in ends]

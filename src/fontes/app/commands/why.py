@@ -46,6 +46,10 @@ def why(
 
     if model != "bm25" and model not in DENSE:
         raise ParameterError(f"unknown model '{model}'; there are bm25, dense and hybrid")
+    if encoder is not None and model == "bm25":
+        raise ParameterError("--encoder is of dense and hybrid, not of bm25")
+    if before is not None and not leads:
+        raise ParameterError("--before is of leads, which are not asked for; give --leads too")
     opened = Index.open(index)
     stage: Any = opened if model == "bm25" else dense_of(opened, model, encoder, "flat", None)
     chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
