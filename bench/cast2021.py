@@ -125,7 +125,7 @@ def speed(data: Path, model: str) -> None:
     words = sum(len(doc.text.split()) for doc in docs)
     rows = []
     for name in (f"spacy:{model}", "nupunkt"):
-        passages = ft.CastPassages(sentences=name)
+        passages = ft.recipes.CastPassages(sentences=name)
         passages.of(docs[0])
         start = time.perf_counter()
         count = sum(1 for _ in passages.docs(docs))
@@ -135,7 +135,7 @@ def speed(data: Path, model: str) -> None:
 
 def recipes(folder: Path, model: str) -> None:
     """The recipe where its collection and its weights are not needed: two small collections, no reranker and a small one."""
-    harbour = ft.samples.harbour
+    harbour = ft.datasets.samples.harbour
     canonical = ft.read_topics(folder / "turns.jsonl")
     answers = {t.id: {t.turns[-1].answer_id: 1} for t in canonical.values() if t.turns[-1].answer_id}
     cases: list[tuple[str, Any, ft.Topics, Any, list[str]]] = [
@@ -169,7 +169,7 @@ def compared(title: str, runs: dict[str, ft.Run], qrels: Any, asked: list[str]) 
 
 
 @dataclass(frozen=True)
-class Cosine(ft.Reranker):
+class Cosine(ft.neural.Reranker):
     """The cosine of query and passage by an encoder."""
 
     encoder: ft.SentenceEncoder

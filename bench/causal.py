@@ -21,7 +21,7 @@ from scipy.stats import kendalltau
 
 import fontes as ft
 from fontes.causal import META, CausalFilter, CausalKeywords, Narrative, TitleAndNarrative
-from fontes.evaluation.statistics import corrected
+from fontes.comparison.statistics import corrected
 from fontes.recipes import Cair2021
 from fontes.text.sentences import sentences
 
@@ -67,7 +67,7 @@ class Case:
 
 def harbour(_: Path) -> Case:
     """News with causal topics, written for Fontes."""
-    data = ft.samples.harbour.causal
+    data = ft.datasets.samples.harbour.causal
     return Case("harbour", data, data.topics(), data.qrels())
 
 
@@ -165,7 +165,7 @@ class KeyphrasesOfAll(ft.Stage[ft.Topics, ft.Topics]):
     gives = ft.Topics
 
     def apply(self, given: ft.Topics) -> ft.Topics:
-        found = ft.TopicRank().batch([topic.narrative for topic in given.values()])
+        found = ft.causal.TopicRank().batch([topic.narrative for topic in given.values()])
         texts = (" ".join(phrase for phrase, _ in phrases) for phrases in found)
         return ft.Topics(replace(topic, text=text or topic.text) for topic, text in zip(given.values(), texts, strict=True))
 
@@ -228,8 +228,8 @@ def with_evidence(case: Case, pipeline: ft.Run) -> Runs:
     given = replace_topics(pipeline, case.topics).with_(documents=pipeline.documents)
     return {
         "pipeline": pipeline,
-        "classifier, near": ft.CausalEvidence(ENCODER, depth=50)(given),
-        "cues": ft.CausalEvidence(depth=50)(given),
+        "classifier, near": ft.causal.CausalEvidence(ENCODER, depth=50)(given),
+        "cues": ft.causal.CausalEvidence(depth=50)(given),
     }
 
 

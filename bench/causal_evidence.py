@@ -146,13 +146,15 @@ def scifact(given: Any, work: Path) -> None:
 
 
 def harbour(given: Any, work: Path) -> None:
-    collection = ft.samples.harbour
+    collection = ft.datasets.samples.harbour
     index = ft.Index.build(collection.corpus, work / "harbour.index")
     topics, qrels = collection.causal.topics(), collection.causal.qrels()
-    pipeline = ft.Cair2021(encoder=str(get_model_path()), trees=None).build(collection.causal, work / "cair")["pipeline"]
+    pipeline = ft.recipes.Cair2021(encoder=str(get_model_path()), trees=None).build(collection.causal, work / "cair")[
+        "pipeline"
+    ]
     firsts = {
         "BM25 of the title": index.bm25() % 50,
-        "BM25 of title and narrative": ft.TitleAndNarrative() >> index.bm25() % 50,
+        "BM25 of title and narrative": ft.causal.TitleAndNarrative() >> index.bm25() % 50,
         "the pipeline of CAIR 2021": pipeline % 50,
     }
     for name, first in firsts.items():
@@ -164,8 +166,8 @@ def speed(given: Any, work: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
-    docs = list(ft.samples.harbour.corpus)
-    texts = [ft.CausalEvidence().text(doc) for doc in docs]
+    docs = list(ft.datasets.samples.harbour.corpus)
+    texts = [ft.causal.CausalEvidence().text(doc) for doc in docs]
     rows = []
     plain = ft.SentenceEncoder(str(get_model_path()), precision="float32")
     for name, encoder, head in (("classifier", plain, shipped_head()), ("cues", None, None)):
@@ -197,14 +199,14 @@ def pools_compared(first: Any, topics: Any, qrels: Any, folds: int) -> None:
         print(f"pools of {kind}")
         print(ft.compare(systems, topics, judged, MEASURES, baseline="max"), flush=True)
     print("pools with the default weight and power")
-    systems = {pool: (first >> ft.CausalEvidence(ENCODER, pool=pool))(topics) for pool in POOLS}
+    systems = {pool: (first >> ft.causal.CausalEvidence(ENCODER, pool=pool))(topics) for pool in POOLS}
     print(ft.compare(systems, topics, judged, MEASURES, baseline="max"), flush=True)
 
 
 def held_out(first: Any, kind: str, topics: ft.Topics, judged: ft.Qrels, folds: int, pools: tuple[str, ...]) -> ft.Run:
     """The run of a kind of evidence, each fold with the parameters that were best by AP on the others."""
     model, head, nears = KINDS[kind]
-    evidence = ft.CausalEvidence(model, near=nears[0], head=head)
+    evidence = ft.causal.CausalEvidence(model, near=nears[0], head=head)
     space = {"weight": list(WEIGHTS), "near": list(nears), "pool": list(pools)}
     tuned = ft.tune(first >> evidence, space, topics, judged, "AP", folds=folds)
     scores: dict[str, Any] = {}

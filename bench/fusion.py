@@ -159,7 +159,7 @@ def checkthat(given: Any) -> None:
         }
         for method in ("rrf", "isr", "wsum"):
             start = time.perf_counter()
-            learned = ft.fit_weights(runs, qrels, measure, method=method)
+            learned = ft.tuning.fit_weights(runs, qrels, measure, method=method)
             seconds = time.perf_counter() - start
             systems[f"{method}, weights by 5-fold cross-validation"] = learned.run
             sys.stdout.write(f"\n{method}, {measure}, learned in {seconds:.1f} s:\n{learned}\n")

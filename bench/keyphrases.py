@@ -15,7 +15,7 @@ import numpy as np
 import Stemmer
 from harness import data_option
 
-from fontes import TopicRank
+from fontes.causal import TopicRank
 from fontes.causal.tagging import Token, spacy_tagger, tagged
 
 PKE = "pke (published)", 24.57, 28.35, 266.5

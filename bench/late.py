@@ -21,10 +21,10 @@ from typing import Any
 
 import harness
 import numpy as np
+from fontes.neural.late.maxsim import maxsim
+from fontes.neural.late.store import stored
 
 import fontes as ft
-from fontes.neural.late_store import stored
-from fontes.neural.maxsim import maxsim
 
 NBITS = (16, 4, 2, 1)
 MEASURES = ["nDCG@10", "R@100", "RR@10"]
@@ -67,7 +67,7 @@ def sizes(index: ft.Index, colbert: ft.ColBERT) -> None:
     rows = []
     for nbits in NBITS:
         start = time.perf_counter()
-        made = ft.encode_late(index, colbert, nbits=nbits)
+        made = ft.neural.encode_late(index, colbert, nbits=nbits)
         seconds = time.perf_counter() - start
         recall = [f"{made['recall'].get(depth, 1):.3f}" for depth in ("10", "100", "1000")]
         rows.append([nbits, f"{made['bytes'] / 1e6:.0f}", f"{made['bytes'] / made['tokens']:.0f}", *recall, f"{seconds:.0f}"])
@@ -95,7 +95,7 @@ def quality(index: ft.Index, colbert: ft.ColBERT, topics: ft.Topics, qrels: ft.Q
     bm25 = index.bm25()
     systems: dict[str, Any] = {"BM25": bm25}
     for nbits in NBITS:
-        systems[f"BM25's best 100 reranked, {nbits} bits"] = bm25 % 100 >> ft.LateReranker(colbert, nbits)
+        systems[f"BM25's best 100 reranked, {nbits} bits"] = bm25 % 100 >> ft.neural.LateReranker(colbert, nbits)
     systems["end to end, 16 bits, exhaustive"] = index.late(colbert, search="exhaustive", nbits=16)
     for nbits in NBITS:
         systems[f"end to end, {nbits} bits"] = index.late(colbert, nbits=nbits)

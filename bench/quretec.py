@@ -18,8 +18,10 @@ from pathlib import Path
 
 from harness import data_option
 
-from fontes import QuReTeC, TermProgress, TermScores, TermSettings, Topics, read_qrels, read_topics, term_scores, train_terms
+from fontes import QuReTeC, Topics, read_qrels, read_topics
+from fontes.rewrite import TermScores, term_scores
 from fontes.rewrite.quretec_terms import Labels, words_of
+from fontes.train import TermProgress, TermSettings, train_terms
 
 ALL = 1000  # answers: of all earlier turns
 Found = dict[str, list[tuple[str, float]]]

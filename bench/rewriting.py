@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 import fontes as ft
 from fontes import Index, Stage, Topic, Topics
-from fontes.data.canard import read_canard
-from fontes.evaluation.statistics import bootstrap, corrected, t_test
+from fontes.comparison.statistics import bootstrap, corrected, t_test
+from fontes.formats.canard import read_canard
 from fontes.rewrite.scores import BLEU, ROUGE1_R, TERM_F1, TERM_P, TERM_R
 
 SETS = {
@@ -45,10 +45,10 @@ Rewriter = Stage[Topics, Topics]
 
 def rewriters(index: Index, models: Mapping[str, Rewriter]) -> dict[str, Rewriter]:
     return {
-        "raw": ft.Raw(),
-        "first turn": ft.LastTurns(k=0, first=True),
-        "last turn": ft.LastTurns(k=1),
-        "last 3 turns": ft.LastTurns(k=3),
+        "raw": ft.rewrite.Raw(),
+        "first turn": ft.rewrite.LastTurns(k=0, first=True),
+        "last turn": ft.rewrite.LastTurns(k=1),
+        "last 3 turns": ft.rewrite.LastTurns(k=3),
         "hqe": ft.HQE(index),
         **models,
     }
@@ -84,7 +84,7 @@ def as_text(name: str, topics: Topics, systems: Mapping[str, Rewriter]) -> None:
         start = time.perf_counter()
         rewritten = stage(topics)
         seconds[system] = time.perf_counter() - start
-        scores[system] = ft.rewriting_scores(rewritten)
+        scores[system] = ft.rewrite.rewriting_scores(rewritten)
     others = [system for system in systems if system != "raw"]
     marks, changed = {}, 0
     for measure in MEASURES:
@@ -155,7 +155,7 @@ def as_queries(
         print(f"| {system} | {' | '.join(cells)} |")
 
 
-def against_raw(report: ft.Report, system: str, measure: str) -> str:
+def against_raw(report: ft.comparison.Report, system: str, measure: str) -> str:
     """The difference from raw, its interval and p, and whether it is more than chance."""
     found = report.comparison(system, "raw", measure)
     p = "p < 0.0001" if found.corrected < 0.0001 else f"p = {found.corrected:.4f}"
@@ -210,9 +210,9 @@ def main() -> None:
             judged = Topics(topic for topic in topics.values() if with_manual(topic))
             systems = rewriters(wikipedia, models)
             if all(topic.turns[-1].automatic for topic in judged.values()):
-                systems["automatic"] = ft.Automatic()
+                systems["automatic"] = ft.rewrite.Automatic()
             as_text(name, judged, systems)
-        harbour = ft.samples.harbour.conversations
+        harbour = ft.datasets.samples.harbour.conversations
         stories = Index.build(harbour.corpus, Path(folder) / "harbour")
         if given.only in "harbour":
             as_text("harbour", harbour.topics(), rewriters(stories, models))
@@ -221,11 +221,16 @@ def main() -> None:
         print("\n# As queries, by BM25 (k1=0.9, b=0.4)")
         passages = Index.build(given.data / "cast2021/corpus.jsonl", Path(folder) / "cast2021")
         cast = read(given.data, "CAsT 2021", given.first)
-        weighted = {"weighted turns": ft.WeightedTurns(passages)}
-        systems = {**rewriters(passages, models), **weighted, "automatic": ft.Automatic(), "manual": ft.Manual()}
+        weighted = {"weighted turns": ft.rewrite.WeightedTurns(passages)}
+        systems = {
+            **rewriters(passages, models),
+            **weighted,
+            "automatic": ft.rewrite.Automatic(),
+            "manual": ft.rewrite.Manual(),
+        }
         as_queries("CAsT 2021, canonical passages", passages, cast, canonical(cast), ["RR", "nDCG@10", "R@10"], systems)
-        weighted = {"weighted turns": ft.WeightedTurns(stories)}
-        systems = {**rewriters(stories, models), **weighted, "manual": ft.Manual()}
+        weighted = {"weighted turns": ft.rewrite.WeightedTurns(stories)}
+        systems = {**rewriters(stories, models), **weighted, "manual": ft.rewrite.Manual()}
         as_queries("harbour", stories, harbour.topics(), harbour.qrels(), ["nDCG@10", "AP", "R@10"], systems)
         parameters_of_hqe("CAsT 2021, canonical passages", passages, cast, canonical(cast))
         parameters_of_hqe("the harbour", stories, harbour.topics(), harbour.qrels())

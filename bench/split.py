@@ -25,7 +25,7 @@ def given_splits(folder: Path) -> None:
     topics = ft.read_topics(folder / "queries.jsonl")
     qrels = {name: ft.read_qrels(folder / f"qrels/{name}.tsv") for name in ("train", "dev", "test")}
     for train, test in (("train", "dev"), ("train", "test"), ("dev", "test")):
-        timed(f"{folder.name}: {train} and {test}", ft.leakage, (topics, qrels[train]), (topics, qrels[test]))
+        timed(f"{folder.name}: {train} and {test}", ft.train.leakage, (topics, qrels[train]), (topics, qrels[test]))
     for groups in (None, "document"):
         timed(f"{folder.name}: a new split by {groups or 'topic'}", ft.split, topics, list(qrels.values()), groups=groups)
 
@@ -34,7 +34,7 @@ def canard(folder: Path) -> None:
     with (folder / "train.jsonl").open(encoding="utf-8") as file:
         train = rewrites([json.loads(line) for line in file])
     dev = rewrites(json.loads((folder / "dev.json").read_text(encoding="utf-8")))
-    timed("canard, rewritten questions: train and dev", ft.leakage, train, dev)
+    timed("canard, rewritten questions: train and dev", ft.train.leakage, train, dev)
     timed("canard, rewritten questions: train by conversation", ft.split, train, groups="conversation")
 
 

@@ -17,7 +17,7 @@ import harness
 import numpy as np
 
 import fontes as ft
-from fontes.evaluation.tuning_result import interval
+from fontes.tuning.result import interval
 
 MEASURE = "nDCG@10"
 COLLECTIONS = (  # folder, analyzer, split that is tuned on, split that is left for the end

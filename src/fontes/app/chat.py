@@ -12,9 +12,9 @@ from typing import Any
 from rich.text import Text
 
 from ..core import FontesError, InputError, Ranking
-from ..data.files import reading
 from ..index import Index
 from ..rewrite import Conversation
+from ..storage.files import reading
 from ..text import snippet
 from .output import console, counted, print_explanation, print_hits, print_json, run_as_json, say
 

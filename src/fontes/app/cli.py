@@ -152,7 +152,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
-    from ..data import write_run
+    from ..formats import write_run
     from ..index import Index
     from .inputs import topics_of
     from .output import print_hits, print_json, run_as_json
@@ -191,8 +191,8 @@ def evaluate_command(
     json: Json = False,
 ) -> None:
     """Measure a run against judgments: means over all judged topics."""
-    from ..data import read_run
-    from ..evaluation import evaluate
+    from ..formats import read_run
+    from ..measures import evaluate
     from .inputs import qrels_of
     from .output import print_evaluation, print_json
 
@@ -274,18 +274,18 @@ def convert(
     tag: Annotated[str, typer.Option(help="Runs: the last column.")] = "fontes",
 ) -> None:
     """Rewrite a file in Fontes' first format: BEIR for corpora and topics, TREC for qrels and runs."""
-    from .. import data
+    from .. import formats
     from .inputs import corpus_of, qrels_of, topics_of
 
     match kind:
         case "corpus":
-            data.write_corpus(corpus_of(source, format), target)
+            formats.write_corpus(corpus_of(source, format), target)
         case "topics":
-            data.write_topics(topics_of(source, format), target)
+            formats.write_topics(topics_of(source, format), target)
         case "qrels":
-            data.write_qrels(qrels_of(source), target)
+            formats.write_qrels(qrels_of(source), target)
         case "run":
-            data.write_run(data.read_run(source), target, tag=tag, format=to)
+            formats.write_run(formats.read_run(source), target, tag=tag, format=to)
         case _:
             raise typer.BadParameter(f"'{kind}' is none of corpus, topics, qrels, run")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.table import Table
 
-from ..data import known_item, python_docs
-from ..evaluation import evaluate
+from ..datasets import known_item, python_docs
 from ..index import Index
+from ..measures import evaluate
 from .output import building, console, print_hits, print_json, say
 
 QUESTIONS = (

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..core import Doc, InputError, Qrels, Topics
-from ..data import dataset, read_corpus, read_qrels, read_topics
-from ..data.datasets import Dataset
-from ..data.samples import sample
+from ..datasets import dataset
+from ..datasets.datasets import Dataset
+from ..datasets.samples import sample
+from ..formats import read_corpus, read_qrels, read_topics
 
 NAMED: dict[str, Callable[[str], Dataset]] = {"irds:": dataset, "sample:": sample}
 

@@ -19,9 +19,9 @@ from ..core import Explanation, Ranking
 from ..text import Snippet, snippet
 
 if TYPE_CHECKING:
-    from ..evaluation import Evaluation
-    from ..evaluation.indexes import Tell
+    from ..experiments.indexes import Tell
     from ..index import Index, Progress
+    from ..measures import Evaluation
 
 
 class _Console(Console):

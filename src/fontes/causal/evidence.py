@@ -17,8 +17,8 @@ from ..core import Doc, ParameterError, PipelineError, Run
 from ..core.checks import check_whole
 from ..core.strings import Strings
 from ..core.values import Explanation, Topic
-from ..neural.encoders import unit
-from ..neural.rerank import Report, Reranker
+from ..neural.encoders.base import unit
+from ..neural.rerank.base import Report, Reranker
 from ..text.external import version_of
 from .evidence_head import CausalHead, shipped_head
 from .evidence_sentences import Sentences, evidence_of

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
 from ..core.values import Doc
-from ..data.files import write
-from ..neural.models import loaded
+from ..neural.models.hub import loaded
+from ..storage.files import write
 from .pairs import causal_pairs
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def shipped_head() -> CausalHead:
 
 def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
     """The vectors of sentences, scaled to length 1, float32 (n, dim)."""
-    from ..neural.encoders import unit
+    from ..neural.encoders.base import unit
 
     return unit(encoder.encode_documents([Doc("", sentence) for sentence in sentences]))
 

@@ -166,7 +166,7 @@ def _fitting(stages: Sequence[Stage[Any, Run]]) -> tuple[Stage[Any, Run], ...]:
 
 def _run(given: object) -> Run:
     if isinstance(given, (str, os.PathLike)):
-        from ..data import read_run
+        from ..formats import read_run
 
         return read_run(os.fspath(given))
     return Run.of(given)

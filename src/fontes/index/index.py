@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError, InputError, ParameterError
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..data import docs as as_docs, read_corpus
+from ..formats import docs as as_docs, read_corpus
 from ..text import Analyzer
 from .build import SCALE, Progress, Vectors, build_segment, content, memory_size
 from .embeddings import Embeddings, find
@@ -25,10 +25,10 @@ from .shelf import Shelf
 
 if TYPE_CHECKING:
     from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
-    from ..neural.colbert import ColBERT
-    from ..neural.dense import Dense
-    from ..neural.encoders import Encoder
-    from ..neural.late import Late
+    from ..neural.dense.dense import Dense
+    from ..neural.encoders.base import Encoder
+    from ..neural.late.colbert import ColBERT
+    from ..neural.late.late import Late
 
 
 PLACES = 1_000_000  # terms whose places an index remembers
@@ -159,7 +159,7 @@ class Index:
         k: int = 1000,
         threads: int | None = None,
     ) -> BM25:
-        """A BM25 retriever over this index; see `fontes.BM25` for the parameters."""
+        """A BM25 retriever over this index; see `fontes.lexical.BM25` for the parameters."""
         from ..lexical import BM25
 
         return BM25(self, variant, k1, b, k3, delta, epsilon, lengths, k, threads)
@@ -174,7 +174,7 @@ class Index:
         k: int = 1000,
         threads: int | None = None,
     ) -> TFIDF:
-        """A TF-IDF retriever over this index; see `fontes.TFIDF` for the parameters."""
+        """A TF-IDF retriever over this index; see `fontes.lexical.TFIDF` for the parameters."""
         from ..lexical import TFIDF
 
         return TFIDF(self, sublinear_tf, smooth_idf, norm, relative_tf, k, threads)
@@ -189,19 +189,19 @@ class Index:
         k: int = 1000,
         threads: int | None = None,
     ) -> QueryLikelihood:
-        """A query likelihood retriever over this index; see `fontes.QueryLikelihood` for the parameters."""
+        """A query likelihood retriever over this index; see `fontes.lexical.QueryLikelihood` for the parameters."""
         from ..lexical import QueryLikelihood
 
         return QueryLikelihood(self, smoothing, mu, lambda_, lengths, k, threads)
 
     def impacts(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
-        """A retriever over the vectors that this index was built with; see `fontes.LearnedSparse`."""
+        """A retriever over the vectors that this index was built with; see `fontes.lexical.LearnedSparse`."""
         from ..lexical import LearnedSparse
 
         return LearnedSparse(self, k, threads)
 
     def rm3(self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
-        """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.RM3`."""
+        """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.lexical.RM3`."""
         from ..lexical import RM3
 
         return RM3(self, fb_docs, fb_terms, original_weight, max_df)
@@ -224,12 +224,14 @@ class Index:
         are made of them. An index may hold the vectors of several encoders; building it anew with overwrite=True removes them.
         Raises FontesError where the disk is full; what is encoded is kept.
         """
-        from ..neural.colbert import ColBERT
-        from ..neural.dense_settings import settings_of
-        from ..neural.encoders import document_vectors
+        from ..neural.dense.settings import settings_of
+        from ..neural.encoders.base import document_vectors
+        from ..neural.late.colbert import ColBERT
 
         if isinstance(encoder, ColBERT):
-            raise ParameterError(f"{encoder!r} has a vector for each token: fontes.encode_late(index, colbert) stores them")
+            raise ParameterError(
+                f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
+            )
         self._shelf.add(encoder, settings_of(encoder), document_vectors, dtype, overwrite, progress)
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
@@ -249,8 +251,8 @@ class Index:
         dtype: str | None = None,
         threads: int | None = None,
     ) -> Dense:
-        """A retriever over the vectors that `index.encode(encoder)` stored; see `fontes.Dense` for the parameters."""
-        from ..neural.dense import Dense
+        """A retriever over the vectors that `index.encode(encoder)` stored; see `fontes.neural.Dense` for the parameters."""
+        from ..neural.dense.dense import Dense
 
         return Dense(self, encoder, search, k, effort, dtype, threads)
 
@@ -266,8 +268,8 @@ class Index:
         nbits: int | None = None,
         threads: int | None = None,
     ) -> Late:
-        """A retriever over the token vectors that `encode_late` stored; see `fontes.Late` for the parameters."""
-        from ..neural.late import Late
+        """A retriever over the token vectors that `encode_late` stored; see `fontes.neural.Late` for the parameters."""
+        from ..neural.late.late import Late
 
         return Late(self, colbert, search, k, nprobe, threshold, candidates, nbits, threads)
 
@@ -344,7 +346,7 @@ class Index:
                 raise found
             found.check()
         for folder in sorted(self._folder.glob("late-*")):
-            from ..neural.late_store import TokenVectors
+            from ..neural.late.store import TokenVectors
 
             TokenVectors(folder).check()
 
@@ -368,7 +370,7 @@ class Index:
         }
 
     def _vector_info(self, found: Embeddings) -> dict[str, Any]:
-        from ..neural.ann import kept
+        from ..neural.dense.ann import kept
 
         return {**found.info(), "approximate": kept(found, self.path)}
 

@@ -15,7 +15,7 @@ from .encoding import Job, encode
 from .segment import Segment
 
 if TYPE_CHECKING:
-    from ..neural.encoders import Encoder
+    from ..neural.encoders.base import Encoder
 
 
 class Shelf:

@@ -141,7 +141,7 @@ IDF: dict[str, Callable[[float, Any], Any]] = {
 
 @dataclass(frozen=True)
 class BM25Weighting:
-    """BM25; `fontes.BM25` describes the parameters. The weight of a posting is idf times tf part."""
+    """BM25; `fontes.lexical.BM25` describes the parameters. The weight of a posting is idf times tf part."""
 
     variant: str = "lucene"
     k1: float = 0.9
@@ -229,7 +229,7 @@ class BM25Weighting:
 
 @dataclass(frozen=True)
 class TFIDFWeighting:
-    """TF-IDF; `fontes.TFIDF` describes the parameters. The weight of a posting is tf times idf, over the row's length."""
+    """TF-IDF; `fontes.lexical.TFIDF` describes the parameters. The weight of a posting is tf times idf, over the row's length."""
 
     sublinear_tf: bool = False
     smooth_idf: bool = False
@@ -291,7 +291,7 @@ class TFIDFWeighting:
 
 @dataclass(frozen=True)
 class LikelihoodWeighting:
-    """Query likelihood; `fontes.QueryLikelihood` describes the parameters."""
+    """Query likelihood; `fontes.lexical.QueryLikelihood` describes the parameters."""
 
     smoothing: str = "dirichlet"
     mu: float = 1000.0

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from ..comparison import Report
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.stage import require
-from ..data import read_qrels, read_topics, write_run
-from ..data.files import write
-from ..evaluation import Measure, Report, compare, parse
-from ..evaluation.cache import Cache, digest, topic_facts
-from ..evaluation.indexes import Tell
-from ..evaluation.systems import Made, Searches
+from ..experiments import compare
+from ..experiments.cache import Cache, digest, topic_facts
+from ..experiments.indexes import Tell
+from ..experiments.systems import Made, Searches
+from ..formats import read_qrels, read_topics, write_run
+from ..measures import Measure, parse
+from ..storage.files import write
 from .collection import Collection
 from .folder import SUMMARY, alone, is_inside, replacing
 from .result import FORMS, RecipeResult

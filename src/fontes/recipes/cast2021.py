@@ -9,12 +9,11 @@ from typing import ClassVar
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
-from ..data import Deduplicate, read_duplicates
 from ..index import Index
 from ..lexical.weightings import BM25Weighting
+from ..passages import Deduplicate, Passages, read_duplicates, to_documents
 from ..rewrite import CanardT5
 from ..rewrite.names import CARRIED, REWRITERS, rewriter_of
-from ..text import Passages, to_documents
 from .base import Recipe
 from .cast2021_parts import CastPassages, FirstPassages
 from .collection import Collection

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core import ParameterError, Run, Stage
 from ..core.checks import check_whole
-from ..text.passages import Passages, check_separator, parents_of
+from ..passages.passages import Passages, check_separator, parents_of
 from ..text.sentences import Spans, sentences
 
 FILLED = 0.67  # of the greatest length, with which a passage ends

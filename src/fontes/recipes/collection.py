@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core import Doc, InputError
-from ..data import Dataset, docs as as_docs, read_corpus
-from ..data.files import STANDARD
-from ..evaluation.hashes import hash_of, hash_of_dataset, hash_of_docs
-from ..evaluation.indexes import Tell, built_once
+from ..datasets import Dataset
+from ..experiments.hashes import hash_of, hash_of_dataset, hash_of_docs
+from ..experiments.indexes import Tell, built_once
+from ..formats import docs as as_docs, read_corpus
 from ..index import Index, Progress
+from ..storage.files import STANDARD
 from .telling import Teller
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError
-from ..data.files import write
+from ..storage.files import write
 
 SUMMARY = "recipe.json"
 UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own

@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..comparison import Report
 from ..core import Run
-from ..evaluation import Report
-from ..evaluation.experiment_lock import of_machine, of_versions
+from ..experiments.lock import of_machine, of_versions
 
 if TYPE_CHECKING:
     from .base import Recipe

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..evaluation.indexes import Tell
+    from ..experiments.indexes import Tell
     from ..index import Progress
 
 EVERY = 10.0  # seconds between two lines about one step

@@ -101,7 +101,7 @@ class CanardT5(Stage[Topics, Topics]):
     @property
     def fingerprint(self) -> str:
         """32 hexadecimal digits of the model's content and of all that changes what it reads and writes."""
-        from ..neural.models import fingerprint, located
+        from ..neural.models.hub import fingerprint, located
 
         facts = {
             "model": fingerprint(located(self.name_or_path, KIND)),
@@ -129,7 +129,7 @@ class CanardT5(Stage[Topics, Topics]):
     def _generated(
         self, contexts: list[tuple[str, ...]], progress: Callable[[Progress], None] | None
     ) -> dict[tuple[str, ...], str]:
-        from ..neural.compute import batch_tokens, in_batches
+        from ..neural.models.compute import batch_tokens, in_batches
 
         model = self._model
         inputs = model.inputs(contexts, self.max_length)
@@ -146,7 +146,7 @@ class CanardT5(Stage[Topics, Topics]):
 
     @property
     def _model(self) -> _Model:
-        from ..neural.models import device, fingerprint, loaded, located
+        from ..neural.models.hub import device, fingerprint, loaded, located
 
         folder = located(self.name_or_path, KIND)
         where = device(self.device)
@@ -162,8 +162,8 @@ class _Model:
     """A T5 and its tokenizer."""
 
     def __init__(self, folder: Path, precision: str, where: str) -> None:
-        from ..neural.compute import Prepared, prepared
-        from ..neural.models import seq2seq
+        from ..neural.models.compute import Prepared, prepared
+        from ..neural.models.hub import seq2seq
 
         model, self.tokenizer = seq2seq(folder, KIND)
         self.start = model.config.decoder_start_token_id
@@ -183,7 +183,7 @@ class _Model:
 
     def generated(self, inputs: list[list[int]], num_beams: int, max_new_tokens: int) -> list[str]:
         """What the model writes for each input, found by beam search in one batch."""
-        from ..neural.models import library
+        from ..neural.models.hub import library
 
         torch = library("torch", f"a {KIND}")
         ids, mask = self._batch(inputs, self.prepared.module)
@@ -201,7 +201,7 @@ class _Model:
 
     def _first_logits(self, module: Any, inputs: list[list[int]]) -> Any:
         """The logits of the first word of each rewrite, by which precisions are compared."""
-        from ..neural.models import library
+        from ..neural.models.hub import library
 
         torch = library("torch", f"a {KIND}")
         ids, mask = self._batch(inputs, module)
@@ -209,7 +209,7 @@ class _Model:
         return module(input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False).logits[:, 0]
 
     def _batch(self, inputs: list[list[int]], module: Any) -> tuple[Any, Any]:
-        from ..neural.models import library
+        from ..neural.models.hub import library
 
         torch = library("torch", f"a {KIND}")
         longest = max(map(len, inputs))

@@ -10,12 +10,12 @@ from ..core.errors import InputError, ParameterError
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, require
 from ..core.values import Documents, Explanation, Topic, Topics, Turn
-from ..data import write_topics
-from ..data.files import plain_name
+from ..formats import write_topics
+from ..storage.files import plain_name
 
 
 class Conversation:
-    """Takes a turn, gives hits, and remembers both: `Conversation(ft.LastTurns(3) >> index.bm25()).ask("why?")`.
+    """Takes a turn, gives hits, and remembers both: `Conversation(ft.rewrite.LastTurns(3) >> index.bm25()).ask("why?")`.
 
     stage    any stage from Topics to Run. It gets each turn as a topic that carries the conversation so far, so a rewriter in
              it sees the earlier turns and their answers

@@ -15,8 +15,8 @@ from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.stage import Stage
 from ..core.values import Topics
-from ..neural.compute import Prepared, batch_tokens, in_batches, prepared
-from ..neural.models import device, fingerprint, library, loaded, located, quiet, readable
+from ..neural.models.compute import Prepared, batch_tokens, in_batches, prepared
+from ..neural.models.hub import device, fingerprint, library, loaded, located, quiet, readable
 from .quretec_terms import history_of, words_of
 from .turns import joined, rewritten, utterance
 

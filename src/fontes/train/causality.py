@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ..causal.evidence_head import PROBE, CausalHead, cue_features, sentence_vectors
 from ..core import InputError, ParameterError
 from ..core.checks import check_whole
-from ..data.files import reading
-from ..data.records import json_rows
+from ..formats.records import json_rows
+from ..storage.files import reading
 
 if TYPE_CHECKING:
     from ..neural import Encoder

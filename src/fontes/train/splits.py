@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..core import InputError, ParameterError, Qrels, Topic, Topics
-from ..evaluation.tuning_folds import Groups, units_of
+from ..tuning.folds import Groups, units_of
 from .split_duplicates import Duplicate, check_near, duplicates_of
 
 Several: TypeAlias = object  # what Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
@@ -105,7 +105,7 @@ class Split:
 
         The directory is made where it is missing. Raises InputError where writing fails.
         """
-        from ..data import write_qrels, write_topics
+        from ..formats import write_qrels, write_topics
 
         folder = Path(directory)
         try:
@@ -324,13 +324,13 @@ def _several(given: object, kind: type[Any]) -> list[object]:
 
 
 def _topics(given: object) -> Topics:
-    from ..data import read_topics
+    from ..formats import read_topics
 
     return read_topics(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else Topics.of(given)
 
 
 def _qrels(given: object) -> Qrels:
-    from ..data import read_qrels
+    from ..formats import read_qrels
 
     return read_qrels(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else Qrels.of(given)
 

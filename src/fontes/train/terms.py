@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..core import InputError, ParameterError, Topic, Topics
-from ..neural.compute import candidates
-from ..neural.models import fingerprint, library, located, quiet, readable
+from ..neural.models.compute import candidates
+from ..neural.models.hub import fingerprint, library, located, quiet, readable
 from ..rewrite.quretec import RELEVANT, THRESHOLD, Input, Pieces, QuReTeC, positions_of, silent
 from ..rewrite.quretec_terms import Labels, TermScores, history_of, term_scores, words_of
 from ..rewrite.turns import utterance

@@ -40,7 +40,7 @@ def compare(
     """Compare runs: means side by side, tests, intervals and effect sizes."""
     import sys
 
-    from ...evaluation import compare as compare_runs
+    from ...experiments import compare as compare_runs
     from ..inputs import qrels_of, topics_of
 
     report = compare_runs(

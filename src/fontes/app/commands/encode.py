@@ -61,7 +61,7 @@ def encode(
 def dense_of(index: Index, model: str, encoder: str | None, search: str, threads: int | None) -> Stage[Topics, Run]:
     """The retriever of `fontes search --model dense`, or for "hybrid" its fusion with BM25."""
     from ...fusion import fuse
-    from ...neural.dense_settings import encoder_of
+    from ...neural.dense.settings import encoder_of
 
     dense = index.dense(encoder_of(index, encoder), search=search, threads=threads)
     return dense if model == "dense" else fuse(index.bm25(threads=threads), dense, method="wsum", weights=(0.5, 0.5))

@@ -23,7 +23,7 @@ def experiment(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run an experiment into runs, a report and a lock; or check that it comes out again."""
-    from ...evaluation import Experiment
+    from ...experiments import Experiment
     from ..output import console, counted, print_json, say
 
     made = Experiment(file, output)

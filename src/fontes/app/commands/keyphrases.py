@@ -33,7 +33,7 @@ def keyphrases(
 
 
 def _read(text: str) -> str:
-    from ...data.files import reading
+    from ...storage.files import reading
 
     with reading(text) as source:
         return source.text()

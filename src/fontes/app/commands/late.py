@@ -32,7 +32,7 @@ def late(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Store the documents' token vectors with an index, unless they are there; then search them, if a query is given."""
-    from ...data import write_run
+    from ...formats import write_run
     from ...index import Index
     from ...neural import ColBERT, encode_late
     from ..inputs import topics_of

@@ -53,8 +53,8 @@ def plot(
     last: Annotated[int | None, typer.Option(help="zipf: the last rank of the fit.", show_default="cf = 10")] = None,
 ) -> None:
     """Draw TF-IDF, BM25 or idf as curves, or the lengths, Zipf's or Heaps' law of an index."""
-    from ...evaluation.plots import format_of
     from ...index import Index
+    from ...plots.plot import format_of
     from ..output import say
 
     values: dict[str, Any] = {
@@ -98,7 +98,7 @@ def _option(name: str) -> str:
 
 
 def _drawn(kind: str, index: Index | None, given: dict[str, Any]) -> Any:
-    from ... import evaluation
+    from ... import plots
 
     names = {"docs": "documents", "length": "lengths"}
-    return getattr(evaluation, f"plot_{kind}")(index, **{names.get(name, name): value for name, value in given.items()})
+    return getattr(plots, f"plot_{kind}")(index, **{names.get(name, name): value for name, value in given.items()})

@@ -43,9 +43,9 @@ def rerank(
     ] = False,
 ) -> None:
     """Rerank the documents of a run with a cross-encoder or a T5."""
-    from ...data import read_run, write_run
+    from ...formats import read_run, write_run
     from ...index import Index
-    from ...text import Passages, to_documents
+    from ...passages import Passages, to_documents
     from ..inputs import topics_of
     from ..output import building
 

@@ -55,7 +55,7 @@ def rewrite(
     ] = None,
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
-    from ...data import write_topics
+    from ...formats import write_topics
     from ...rewrite import CanardT5
     from ..inputs import topics_of
     from ..output import building

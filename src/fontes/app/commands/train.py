@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ...evaluation.indexes import Tell
+    from ...experiments.indexes import Tell
     from ...train import TermProgress, TermTraining
 
 commands = typer.Typer()

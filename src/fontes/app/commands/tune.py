@@ -41,9 +41,9 @@ def tune(
 
     Where one or more of --k1, --b and --k3 is given, only these are tuned.
     """
-    from ...evaluation import tune as tune_stage
-    from ...evaluation.plots import format_of
     from ...index import Index
+    from ...plots.plot import format_of
+    from ...tuning import tune as tune_stage
     from ..inputs import qrels_of, topics_of
     from ..output import print_json
 

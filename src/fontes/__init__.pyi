@@ -1,0 +1,64 @@
+from . import (
+    causal as causal,
+    comparison as comparison,
+    core as core,
+    datasets as datasets,
+    experiments as experiments,
+    formats as formats,
+    fusion as fusion,
+    index as index,
+    lexical as lexical,
+    measures as measures,
+    neural as neural,
+    passages as passages,
+    plots as plots,
+    recipes as recipes,
+    rewrite as rewrite,
+    text as text,
+    train as train,
+    tuning as tuning,
+)
+from .core import (
+    Doc as Doc,
+    Explanation as Explanation,
+    FontesError as FontesError,
+    Hit as Hit,
+    Qrels as Qrels,
+    Ranking as Ranking,
+    Run as Run,
+    Stage as Stage,
+    Topic as Topic,
+    Topics as Topics,
+    Turn as Turn,
+)
+from .datasets import dataset as dataset
+from .experiments import Experiment as Experiment, compare as compare
+from .formats import (
+    read_corpus as read_corpus,
+    read_qrels as read_qrels,
+    read_run as read_run,
+    read_topics as read_topics,
+    write_corpus as write_corpus,
+    write_qrels as write_qrels,
+    write_run as write_run,
+    write_topics as write_topics,
+)
+from .fusion import fuse as fuse
+from .index import Index as Index
+from .measures import AP as AP, RR as RR, P as P, R as R, evaluate as evaluate, nDCG as nDCG
+from .neural import (
+    ChunkedEncoder as ChunkedEncoder,
+    ColBERT as ColBERT,
+    CrossEncoder as CrossEncoder,
+    MonoT5 as MonoT5,
+    SentenceEncoder as SentenceEncoder,
+    TransformerEncoder as TransformerEncoder,
+)
+from .passages import Deduplicate as Deduplicate, Passages as Passages, to_documents as to_documents
+from .recipes import recipe as recipe
+from .rewrite import HQE as HQE, CanardT5 as CanardT5, Conversation as Conversation, QuReTeC as QuReTeC
+from .text import Analyzer as Analyzer
+from .train import split as split
+from .tuning import tune as tune
+
+__version__: str

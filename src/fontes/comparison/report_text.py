@@ -1,0 +1,265 @@
+"""A report in text: for a terminal, in Markdown, in LaTeX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..measures.measure import Measure
+
+if TYPE_CHECKING:
+    from .report import Report
+
+LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show
+RAISED = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
+MOST = 60  # comparisons that are printed; a table of more is for programs
+NOTHING = "–"
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of a table; `letters` stand for the systems than which it is significantly better."""
+
+    text: str
+    letters: tuple[str, ...] = ()
+    best: bool = False
+
+    @property
+    def raised(self) -> str:
+        """The letters as superscripts."""
+        return "".join(self.letters).translate(RAISED)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under a header. The first `names` columns hold names, the others numbers; `beside` are of less weight."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    names: int
+    beside: frozenset[int] = frozenset()
+
+
+def plain(report: Report) -> str:
+    """The report in characters of one width."""
+    return "".join(text for text, _ in _pieces(report))
+
+
+def rich(report: Report) -> Any:
+    """The report for a terminal: the same, with the best values and significant tests in bold."""
+    from rich.text import Text
+
+    return Text.assemble(*_pieces(report))
+
+
+def markdown(report: Report) -> str:
+    """The report in Markdown."""
+    parts = [_markdown(means_table(report))]
+    if report.comparisons:
+        parts.append(_markdown(tests_table(report, letters=False)))
+    parts.append("\n".join(f"- {_escaped_markdown(note)}" for note in notes(report)))
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(report: Report) -> str:
+    """The means in LaTeX, without the columns of judgments and seconds."""
+    table = means_table(report, beside=False)
+    rows = [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows]
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\begin{{tabular}}{{{'l' * len(table.header)}}}",
+        r"\toprule",
+        " & ".join(map(_escaped_latex, table.header)) + r" \\",
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{_caption(report)}}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def means_table(report: Report, beside: bool = True) -> Table:
+    """A row for each system: its letter, its name, its means; with `beside` also what is judged, candidates and seconds."""
+    labels = _labels(report)
+    columns: list[tuple[str, list[Cell], bool]] = []
+    shown: set[Measure] = set()
+    for measure in report.measures:
+        columns.append((str(measure), _values(report, measure, labels), False))
+        judged = report.judged.get(measure)
+        if beside and judged is not None and judged not in shown:
+            shown.add(judged)
+            cells = [Cell(f"{system.evaluation[judged]:.3f}") for system in report.systems.values()]
+            columns.append((str(judged), cells, True))
+    systems = report.systems.values()
+    if beside and any(s.candidates for s in systems):
+        cells = [Cell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else NOTHING) for s in systems]
+        columns.append(("candidates", cells, True))
+    if beside and any(s.seconds is not None for s in systems):
+        cells = [Cell(NOTHING if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
+        columns.append(("a topic", cells, True))
+    rows = zip(*(cells for _, cells, _ in columns), strict=True)
+    return Table(
+        ("", "system", *(header for header, _, _ in columns)),
+        tuple((Cell(labels[name]), Cell(name), *row) for name, row in zip(report.systems, rows, strict=True)),
+        2,
+        frozenset(i for i, (_, _, light) in enumerate(columns, 2) if light),
+    )
+
+
+def tests_table(report: Report, *, letters: bool) -> Table:
+    """A row for each comparison; with `letters`, the systems are called by them."""
+    labels = _labels(report)
+    fixed = report.method.applied_correction == "none"
+    rows = []
+    for c in report.comparisons:
+        systems = (f"{labels[c.system]} – {labels[c.against]}",) if letters else (c.system, c.against)
+        interval = NOTHING if math.isnan(c.low) else f"{c.low:+.4f} to {c.high:+.4f}"
+        cells = [
+            *map(Cell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval)),
+            *(() if fixed else (Cell(_p(c.p)),)),
+            Cell(_p(c.corrected), best=c.significant),
+            *map(Cell, (_signed(c.d_z), _signed(c.hedges_g), f"{c.wins}/{c.ties}/{c.losses}")),
+        ]
+        rows.append(tuple(cells))
+    header = (
+        *("measure", *(("systems",) if letters else ("system", "against")), "difference"),
+        *(f"{100 * (1 - report.method.alpha):g}% interval", "p", *(() if fixed else ("corrected",)), "d_z", "g", "W/T/L"),
+    )
+    return Table(header, tuple(rows), 2 if letters else 3)
+
+
+def notes(report: Report) -> list[str]:
+    """What the tables stand on: the tests, the topics, and what is unusual about them."""
+    lines = []
+    if report.comparisons:
+        method = f"{report.method}, p ≤ {report.method.alpha:g}"
+        lines.append(f"superscripts: significantly better than the systems with these letters ({method})")
+    first = next(iter(report.systems.values())).evaluation
+    topics = _topics(len(report.topics)).replace("topic", "judged topic")
+    lines.append(f"{topics}; {first.irrelevant} without a relevant document count 0" if first.irrelevant else topics)
+    systems: dict[str, list[str]] = {}
+    for name, system in report.systems.items():
+        counts = (system.evaluation.missing, "without results count 0"), (system.evaluation.unjudged, "of the run not judged")
+        for note in [f"{_topics(count)} {what}" for count, what in counts if count]:
+            systems.setdefault(note, []).append(name)
+    for note, names in systems.items():
+        lines.append(f"{'each system' if len(names) == len(report.systems) else ', '.join(names)}: {note}")
+    return lines
+
+
+def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Cell]:
+    best = report.best(measure)
+    return [
+        Cell(
+            f"{report.mean(name, measure):.{0 if measure.summed else 4}f}",
+            tuple(labels[other] for other in report.beaten(name, measure)),
+            name in best,
+        )
+        for name in report.systems
+    ]
+
+
+def _labels(report: Report) -> dict[str, str]:
+    """The letter of each system."""
+    return {name: _label(place) for place, name in enumerate(report.systems)}
+
+
+def _topics(count: int) -> str:
+    return f"{count} topic{'' if count == 1 else 's'}"
+
+
+def _label(place: int) -> str:
+    turn, letter = divmod(place, len(LETTERS))
+    return LETTERS[letter] + (str(turn + 1) if turn else "")
+
+
+def _shown(report: Report) -> bool:
+    return 0 < len(report.comparisons) <= MOST
+
+
+def _p(p: float) -> str:
+    if math.isnan(p):
+        return NOTHING
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def _signed(effect: float) -> str:
+    return f"{effect:+.2f}" if math.isfinite(effect) else NOTHING
+
+
+def _pieces(report: Report) -> Iterator[tuple[str, str]]:
+    """The text of a report, and the style of each piece of it."""
+    yield from _aligned(means_table(report))
+    if _shown(report):
+        yield "\n", ""
+        yield from _aligned(tests_table(report, letters=True))
+    unseen = report.comparisons and not _shown(report)
+    more = [f"{len(report.comparisons)} tests, too many to print; the other forms list them"] if unseen else []
+    yield "\n" + "\n".join([*notes(report), *more]), ""
+
+
+def _aligned(table: Table) -> Iterator[tuple[str, str]]:
+    """The lines of a table, in pieces; superscripts stand right of the columns of digits."""
+    columns = list(zip(*table.rows, strict=True))
+    raised = [max(len(cell.raised) for cell in column) for column in columns]
+    widths = [max(len(h), *(len(c.text) for c in column)) for h, column in zip(table.header, columns, strict=True)]
+    for row in (tuple(map(Cell, table.header)), *table.rows):
+        line: list[tuple[str, str]] = []
+        for i, cell in enumerate(row):
+            space = " " * (widths[i] - len(cell.text))
+            style = "bold" if cell.best else "dim" if i in table.beside else ""
+            gap = "  " if i else ""
+            line += [(gap + (space if i >= table.names else ""), ""), (cell.text, style)]
+            line.append((cell.raised.ljust(raised[i]) + (space if i < table.names else ""), ""))
+        while line and not line[-1][0].strip():
+            line.pop()
+        yield from line[:-1]
+        yield line[-1][0].rstrip() + "\n", line[-1][1]
+
+
+def _markdown(table: Table) -> str:
+    rule = ["---"] * table.names + ["---:"] * (len(table.header) - table.names)
+    rows = [[_escaped_markdown(h) for h in table.header], rule]
+    for row in table.rows:
+        texts = [_escaped_markdown(cell.text) for cell in row]
+        rows.append([(f"**{t}**" if cell.best else t) + cell.raised for t, cell in zip(texts, row, strict=True)])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _escaped_markdown(text: str) -> str:
+    for character in "\\|*_`<[":
+        text = text.replace(character, "\\" + character)
+    return text
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = _escaped_latex(cell.text)
+    shown = rf"\textbf{{{text}}}" if cell.best else text
+    return f"{shown}$^{{{''.join(cell.letters)}}}$" if cell.letters else shown
+
+
+def _caption(report: Report) -> str:
+    topics = f"Means over {_topics(len(report.topics))}"
+    if not report.comparisons:
+        return topics + "."
+    method = _escaped_latex(str(report.method))
+    return rf"{topics}. Superscripts: significantly better than that system ({method}, $p \le {report.method.alpha:g}$)."
+
+
+def _escaped_latex(text: str) -> str:
+    return "".join(LATEX.get(character, character) for character in text)

@@ -1,0 +1,197 @@
+"""Runs kept on disk by what made them, so that an experiment that is repeated or enlarged searches nothing twice."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import sys
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import InputError, Run, Strings, Topic, Topics, Turn
+from ..core.values import Documents
+from ..storage.files import write
+
+LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
+LAYOUT = 1  # of the files
+OURS = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # the runs, and what a process left that was killed while writing one
+DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+
+
+class Cache:
+    """A folder of runs. Each is a file of numpy arrays, without pickle, whose name is a hash of what made it.
+
+    A file that is damaged counts as missing and is written again. Files appear whole or not at all, so several processes may
+    use one folder.
+    """
+
+    def __init__(self, folder: str | Path | None = None, limit: int = LIMIT) -> None:
+        """`folder` None is the user's: FONTES_CACHE, or `fontes` in the system's folder for caches."""
+        self.given = folder is not None
+        self.folder = Path(folder) if folder is not None else user_folder()
+        self.limit = limit
+        self._written = False
+
+    @classmethod
+    def of(cls, given: bool | str | os.PathLike[str]) -> Cache | None:
+        """The user's cache for True, the one in a folder for its path, None for False."""
+        if isinstance(given, bool):
+            return cls() if given else None
+        return cls(Path(given))
+
+    def load(self, key: str, topics: Topics, documents: Mapping[str, Documents]) -> Run | None:
+        """The run under `key`, or None. `documents` has by their fingerprints those whose text a run may lead to."""
+        path = self._path(key)
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+                facts = json.loads(stored["facts"].tobytes())
+                if facts["key"] != key:
+                    return None
+                source = None if facts["documents"] is None else documents[facts["documents"]]
+                own = topics if facts["topics"] is None else Topics(map(_topic, facts["topics"]))
+                ids = Strings(stored["blob"], stored["offsets"])
+                run = Run(
+                    own,
+                    ids,
+                    stored["bounds"],
+                    stored["codes"],
+                    stored["scores"],
+                    documents=source,
+                    provenance=facts["provenance"],
+                )
+        except DAMAGE:
+            return None
+        if not _is_sound(run):
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # the date says when a run was last used
+        return run
+
+    def store(self, key: str, run: Run, topics: Topics) -> None:
+        """Keeps a run. Raises InputError where a folder that was named cannot be written to; else warns."""
+        used, codes = np.unique(run.codes, return_inverse=True)
+        ids = run.ids.reordered(used)
+        facts = {
+            "key": key,
+            "topics": None if run.topics is topics else [topic_facts(t) for t in run.topics.values()],
+            "documents": getattr(run.documents, "fingerprint", None),
+            "provenance": dict(run.provenance),
+        }
+        if run.documents is not None and facts["documents"] is None:
+            return
+        file = io.BytesIO()
+        np.savez(
+            file,
+            facts=np.frombuffer(json.dumps(facts, default=str).encode(), dtype=np.uint8),
+            bounds=run.bounds,
+            codes=codes.astype(np.int32),
+            scores=run.scores,
+            blob=ids.blob,
+            offsets=ids.offsets,
+        )
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path, [file.getvalue()])
+            self._written = True
+        except (OSError, InputError) as error:
+            if self.given:
+                raise InputError(f"the cache cannot be written ({error}); give another folder, or cache=False") from None
+            warnings.warn(f"runs are not kept: {error}; FONTES_CACHE names another folder", stacklevel=2)
+
+    def trim(self) -> None:
+        """Deletes the runs used longest ago until the folder holds no more than its limit."""
+        if not self._written:
+            return
+        files = []
+        for path in self.folder.glob("[0-9a-f][0-9a-f]/*"):
+            if not OURS.fullmatch(path.name):
+                continue
+            with contextlib.suppress(OSError):
+                facts = path.stat()
+                files.append((facts.st_mtime_ns, facts.st_size, path))
+        total = sum(size for _, size, _ in files)
+        for _, size, path in sorted(files):
+            if total <= self.limit:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+            total -= size
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.npz"
+
+
+def user_folder() -> Path:
+    """Where runs are kept unless told otherwise: `runs` in FONTES_CACHE, or in the system's folder for caches."""
+    named = os.environ.get("FONTES_CACHE")
+    if named:
+        return Path(named) / "runs"
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "fontes" / "runs"
+
+
+def key_of(topics: str, stages: list[str]) -> str:
+    """The key of the run that stages with these keys make of topics with this digest."""
+    return digest([LAYOUT, _code(), topics, stages])
+
+
+def digest(value: Any) -> str:
+    """A hash of JSON values."""
+    return hashlib.sha256(json.dumps(value, ensure_ascii=True, sort_keys=True).encode()).hexdigest()
+
+
+def topic_facts(topic: Topic) -> dict[str, Any]:
+    """A topic as JSON values, all of it."""
+    return {
+        "id": topic.id,
+        "text": topic.text,
+        "narrative": topic.narrative,
+        "description": topic.description,
+        "turns": [[t.text, t.manual, t.automatic, t.answer, t.answer_id] for t in topic.turns],
+        "weights": None if topic.weights is None else {term: float(weight) for term, weight in topic.weights.items()},
+        "origin": None if topic.origin is None else topic_facts(topic.origin),
+    }
+
+
+def _topic(facts: dict[str, Any]) -> Topic:
+    turns = tuple(Turn(*turn) for turn in facts["turns"])
+    origin = None if facts["origin"] is None else _topic(facts["origin"])
+    return Topic(**{**facts, "turns": turns, "origin": origin})
+
+
+@cache
+def _code() -> list[Any]:
+    """The version of Fontes and the state of its files, so that runs of another state of the code are not taken for its own."""
+    package = Path(__file__).parent.parent
+    files = sorted(package.glob("*/**/*.py"))
+    return [version("fontes"), [[f.name, f.stat().st_size, f.stat().st_mtime_ns] for f in files]]
+
+
+def _is_sound(run: Run) -> bool:
+    """Whether the columns fit together."""
+    bounds = run.bounds
+    return bool(
+        len(bounds) == len(run.topics) + 1
+        and bounds[0] == 0
+        and bounds[-1] == len(run.codes) == len(run.scores)
+        and np.all(np.diff(bounds) >= 0)
+        and (not len(run.codes) or (run.codes.min() >= 0 and run.codes.max() < len(run.ids)))
+    )

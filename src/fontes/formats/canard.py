@@ -1,0 +1,104 @@
+"""CANARD: questions of QuAC's conversations, each with a rewrite that can be understood by itself (Elgohary et al. 2019).
+
+A topic's id is `<QuAC_dialog_id>_<Question_no>` and its text the question as it was asked. Its `turns` are the conversation so
+far, oldest first and ending with its own turn, each with its rewrite as `manual` and, in the earlier ones, the answer where
+the file has it. The title of the Wikipedia page and of its section, where the file has them, are the `description`.
+
+Formats: the official release (https://github.com/aagohary/canard), a list of objects whose `History` is title, section,
+question, answer, question, …; and the same with one object a line, or with `HistoryQuestions`, the earlier questions alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core import InputError, Topic, Topics, Turn
+from ..storage.files import Source, reading
+from .records import json_rows
+
+DIALOG, NUMBER, QUESTION, REWRITE = "QuAC_dialog_id", "Question_no", "Question", "Rewrite"
+HISTORY, QUESTIONS = "History", "HistoryQuestions"
+TITLES = 2  # entries of History before the first question: the title of the page and of the section
+
+
+def read_canard(path: str | Path) -> Topics:
+    """The questions of a file of CANARD as topics; .gz is unpacked, "-" is standard input.
+
+    Raises InputError that names file and item for what is not of CANARD's form, and for an item that occurs twice.
+    """
+    with reading(path) as source:
+        topics = Topics(canard_topics(source))
+    if not topics:
+        raise InputError(f"{path}: holds no topics")
+    return topics
+
+
+def is_canard(value: Any) -> bool:
+    """Whether a JSON value is an item of CANARD, or a list of them."""
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, Mapping) and DIALOG in first
+
+
+def canard_topics(source: Source) -> Iterator[Topic]:
+    """The topics of a list of items, or of items one a line. Raises InputError that names `source` and the item."""
+    text = source.text()
+    if text.lstrip().startswith("["):
+        try:
+            rows = [(f"{source.name}, item {number}", row) for number, row in enumerate(json.loads(text), 1)]
+        except ValueError as error:
+            raise InputError(f"{source.name}: broken JSON ({error})") from None
+    else:
+        lines = json_rows(Source(source.name, io.BytesIO(text.encode())))
+        rows = [(f"{source.name}, line {number}", row) for number, row in lines]
+    return _topics(rows)
+
+
+def _topics(rows: Iterable[tuple[str, Any]]) -> Iterator[Topic]:
+    rows = list(rows)
+    seen = set()
+    for where, row in rows:
+        _check(row, where)
+        if (row[DIALOG], row[NUMBER]) in seen:
+            raise InputError(f"{where}: question {row[NUMBER]} of the conversation {row[DIALOG]} occurs twice")
+        seen.add((row[DIALOG], row[NUMBER]))
+    rewrites = {(row[DIALOG], row[NUMBER], row[QUESTION].strip()): row.get(REWRITE) or "" for _, row in rows}
+    for where, row in rows:
+        titles, pairs = _history(row, where)
+        asked = [*pairs, (row[QUESTION].strip(), "")]
+        turns = tuple(
+            Turn(question, manual=rewrites.get((row[DIALOG], number, question), "").strip(), answer=answer)
+            for number, (question, answer) in enumerate(asked, int(row[NUMBER]) - len(pairs))
+        )
+        yield Topic(f"{row[DIALOG]}_{row[NUMBER]}", turns[-1].text, description=": ".join(titles), turns=turns)
+
+
+def _check(row: Any, where: str) -> None:
+    if not isinstance(row, Mapping):
+        raise InputError(f"{where}: a {type(row).__name__} where an object belongs")
+    number = row.get(NUMBER)
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise InputError(f"{where}: no whole number under '{NUMBER}'")
+    for name in (DIALOG, QUESTION):
+        if not isinstance(row.get(name), str) or not row[name].strip():
+            raise InputError(f"{where}: no text under '{name}'")
+    if not isinstance(row.get(REWRITE, ""), str | None):
+        raise InputError(f"{where}: '{REWRITE}' is a {type(row[REWRITE]).__name__}, not a text")
+
+
+def _history(row: Mapping[str, Any], where: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """(title and section, (question, answer) of each earlier turn)."""
+    name = HISTORY if HISTORY in row else QUESTIONS
+    entries = row.get(name) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise InputError(f"{where}: '{name}' is not a list of texts")
+    entries = [entry.strip() for entry in entries]
+    if name == QUESTIONS:
+        return [], [(question, "") for question in entries]
+    titles, rest = entries[:TITLES], entries[TITLES:]
+    if entries and (len(titles) < TITLES or len(rest) % 2):
+        raise InputError(f"{where}: '{HISTORY}' has {len(entries)} entries, not title, section, question, answer, …")
+    return titles, list(zip(rest[::2], rest[1::2], strict=True))

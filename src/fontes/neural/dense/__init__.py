@@ -1,0 +1,5 @@
+"""Dense retrieval: vectors and their search."""
+
+from .dense import Dense
+
+__all__ = ["Dense"]

@@ -1,0 +1,307 @@
+"""Approximate search in vectors, by FAISS or Annoy: built once with a fixed seed, kept in the index's cache."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import MissingExtraError, ParameterError
+from ...index.embeddings import Embeddings
+from ...index.files import CACHE
+from ..models.hub import library
+
+SEED = 7
+VERSION = 1  # of what is kept in the cache
+BLOCK = 1 << 16  # vectors that are added at a time
+SAMPLE = 1 << 20  # vectors that FAISS is trained on at most
+HNSW = "HNSW32,Flat"
+EF_CONSTRUCTION = 200
+EF_SEARCH = 256  # at least
+VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, 16 at least, and as many as hold enough rows
+ANNOY = re.compile(r"annoy:([1-9]\d{0,8})")
+NAMES = 'search must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
+
+_LOCK = threading.RLock()  # FAISS keeps some parameters of a search in its index, others in the process
+
+
+@dataclass
+class Searcher(ABC):
+    """An approximate index over all rows of some embeddings. `facts` says how it was built."""
+
+    spec: str
+    index: Any = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @abstractmethod
+    def build(self, embeddings: Embeddings) -> None:
+        """Makes the index. The same vectors give the same index."""
+
+    @abstractmethod
+    def candidates(
+        self, queries: NDArray[np.float32], count: int, effort: int | None, threads: int | None
+    ) -> NDArray[np.int64]:
+        """For each query about `count` rows, (queries, count), -1 where there are fewer."""
+
+    @abstractmethod
+    def save(self, file: Path) -> None:
+        """Writes the index."""
+
+    @abstractmethod
+    def load(self, file: Path, dim: int) -> None:
+        """Reads the index."""
+
+    @property
+    @abstractmethod
+    def library(self) -> str:
+        """The library with its version."""
+
+
+class Faiss(Searcher):
+    """Any index that `faiss.index_factory` makes, for inner products."""
+
+    quantizers: tuple[Any, ...] = ()  # that FAISS's training points to, and which must live as long
+
+    @property
+    def library(self) -> str:
+        """The library with its version."""
+        return f"faiss {_faiss().__version__}"
+
+    def build(self, embeddings: Embeddings) -> None:
+        """Trains on up to SAMPLE vectors and adds all, in one thread: with more, FAISS's indexes differ from time to time."""
+        faiss = _faiss()
+        factory = HNSW if self.spec == "hnsw" else self.spec
+        with _faiss_threads(1):
+            try:
+                self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
+            except RuntimeError as e:
+                raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {NAMES}") from e
+            self.quantizers = self._quiet()
+            if (hnsw := self._hnsw()) is not None:
+                hnsw.hnsw.efConstruction = EF_CONSTRUCTION
+            try:
+                self._fill(embeddings)
+            except RuntimeError as e:
+                reason = str(e).strip().rpartition("Error: ")[2].rpartition(" failed: ")[2].partition("\n")[0]
+                raise ParameterError(
+                    f"FAISS cannot make an index {self.spec!r} of {len(embeddings):,} vectors ({reason}); "
+                    "take one with fewer lists or codes, or flat"
+                ) from e
+
+    def _quiet(self) -> tuple[Any, ...]:
+        """Sets the seed of every clustering, and lets small collections be clustered without a warning; the quantizers made."""
+        faiss = _faiss()
+        clusterings, made = [], []
+        inner = faiss.downcast_index(self.index)
+        if isinstance(inner, faiss.IndexPreTransform):
+            for i in range(inner.chain.size()):
+                transform = faiss.downcast_VectorTransform(inner.chain.at(i))
+                if isinstance(transform, faiss.OPQMatrix):
+                    transform.pq = faiss.ProductQuantizer(transform.d_out, transform.M, 8)
+                    made.append(transform.pq)
+                    clusterings.append(transform.pq.cp)
+            inner = faiss.downcast_index(inner.index)
+        if hasattr(inner, "pq"):
+            clusterings.append(inner.pq.cp)
+        if (ivf := self._ivf()) is not None:
+            clusterings.append(ivf.cp)
+        for parameters in clusterings:
+            parameters.seed, parameters.min_points_per_centroid = SEED, 1
+        return tuple(made)
+
+    def _fill(self, embeddings: Embeddings) -> None:
+        count = len(embeddings)
+        if not self.index.is_trained:
+            rows = np.arange(count)
+            if count > SAMPLE:
+                rows = np.sort(np.random.default_rng(SEED).choice(count, SAMPLE, replace=False))
+            self.index.train(embeddings.decoded(rows))
+        for first in range(0, count, BLOCK):
+            self.index.add(embeddings.decoded(slice(first, min(first + BLOCK, count))))
+
+    def candidates(
+        self, queries: NDArray[np.float32], count: int, effort: int | None, threads: int | None
+    ) -> NDArray[np.int64]:
+        """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
+        with _faiss_threads(threads):
+            if (ivf := self._ivf()) is not None:
+                enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows that are wanted
+                ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
+            elif (hnsw := self._hnsw()) is not None:
+                hnsw.hnsw.efSearch = effort or max(count, EF_SEARCH)
+            elif effort is not None:
+                raise ParameterError(f"the index {self.spec!r} has no effort to set; IVF and HNSW indexes have")
+            found: NDArray[np.int64] = self.index.search(np.ascontiguousarray(queries), count)[1]
+            return found
+
+    def save(self, file: Path) -> None:
+        """Writes the index."""
+        try:
+            _faiss().write_index(self.index, str(file))
+        except RuntimeError as e:
+            raise OSError(str(e)) from e
+
+    def load(self, file: Path, dim: int) -> None:
+        """Reads the index."""
+        try:
+            self.index = _faiss().read_index(str(file))
+        except RuntimeError as e:
+            raise OSError(str(e)) from e
+
+    def _ivf(self) -> Any:
+        faiss = _faiss()
+        return faiss.try_extract_index_ivf(self.index)
+
+    def _hnsw(self) -> Any:
+        faiss = _faiss()
+        inner = faiss.downcast_index(self.index)
+        while isinstance(inner, (faiss.IndexPreTransform, faiss.IndexIDMap)):
+            inner = faiss.downcast_index(inner.index)
+        return inner if isinstance(inner, faiss.IndexHNSW) else None
+
+
+class Annoy(Searcher):
+    """A forest of random projections over angles. For vectors of length 1 the cosine is 1 - d² / 2 of Annoy's distance d."""
+
+    @property
+    def library(self) -> str:
+        """The library with its version."""
+        from importlib.metadata import version
+
+        _annoy()
+        return f"annoy {version('annoy')}"
+
+    def build(self, embeddings: Embeddings) -> None:
+        """Plants the trees, in one thread: with more, each thread has a seed of its own."""
+        lengths = embeddings.norms[embeddings.norms > 0]
+        if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
+            raise ParameterError("Annoy compares angles: it needs an encoder whose vectors have length 1 (normalize=True)")
+        self.index = _annoy()(embeddings.dim, "angular")
+        self.index.set_seed(SEED)
+        for first in range(0, len(embeddings), BLOCK):
+            for row, vector in enumerate(embeddings.decoded(slice(first, first + BLOCK)), first):
+                self.index.add_item(row, vector)
+        self.index.build(int(self.spec.partition(":")[2]), 1)
+
+    def candidates(
+        self, queries: NDArray[np.float32], count: int, effort: int | None, threads: int | None
+    ) -> NDArray[np.int64]:
+        """The nearest rows. `effort` is search_k, the nodes that are inspected; default: trees x count."""
+        rows = np.full((len(queries), count), -1, dtype=np.int64)
+        for query, of_query in zip(queries, rows, strict=True):
+            found = self.index.get_nns_by_vector(query, count, -1 if effort is None else effort)
+            of_query[: len(found)] = found
+        return rows
+
+    def save(self, file: Path) -> None:
+        """Writes the index."""
+        self.index.save(str(file))
+
+    def load(self, file: Path, dim: int) -> None:
+        """Reads the index, by memory map."""
+        self.index = _annoy()(dim, "angular")
+        self.index.load(str(file))
+
+
+def searcher(embeddings: Embeddings, spec: str, index_path: Path) -> tuple[Searcher, bool]:
+    """The approximate index `spec` over these vectors, from memory, from the cache of the index, or built now.
+
+    Second, whether it was built now: then `keep` puts it into the cache. Raises ParameterError for an unknown `spec` and
+    MissingExtraError where the library is not installed.
+    """
+    with _LOCK:
+        if spec not in embeddings.memory:
+            found = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
+            if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
+                raise ParameterError(f"{NAMES}; it is {spec!r}")
+            if not _loaded(found, embeddings, _folder(embeddings, spec, index_path)):
+                found.build(embeddings)
+                found.facts = {"version": VERSION, "search": spec, "library": found.library, "vectors": len(embeddings)}
+                return found, True
+            embeddings.memory[spec] = found
+        return embeddings.memory[spec], False
+
+
+def keep(found: Searcher, embeddings: Embeddings, index_path: Path) -> None:
+    """Puts an index into memory and, where the cache can be written, there: whole or not at all."""
+    with _LOCK:
+        embeddings.memory[found.spec] = found
+        folder = _folder(embeddings, found.spec, index_path)
+        with contextlib.suppress(OSError):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            stage = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
+            try:
+                found.save(stage / "index")
+                found.facts["bytes"] = (stage / "index").stat().st_size
+                (stage / "facts.json").write_text(json.dumps(found.facts, indent=1), encoding="utf-8")
+                shutil.rmtree(folder, ignore_errors=True)
+                stage.rename(folder)
+            finally:
+                shutil.rmtree(stage, ignore_errors=True)
+
+
+def kept(embeddings: Embeddings, index_path: Path) -> list[dict[str, Any]]:
+    """The facts of all approximate indexes in the cache."""
+    facts = []
+    for file in sorted(_place(embeddings, index_path).glob("[!.]*/facts.json")):
+        with contextlib.suppress(OSError, ValueError):
+            facts.append(json.loads(file.read_text(encoding="utf-8")))
+    return facts
+
+
+def _place(embeddings: Embeddings, index_path: Path) -> Path:
+    return index_path / CACHE / f"vectors-{embeddings.meta['digest'][:16]}"
+
+
+def _folder(embeddings: Embeddings, spec: str, index_path: Path) -> Path:
+    return _place(embeddings, index_path) / hashlib.sha256(spec.encode()).hexdigest()[:16]
+
+
+def _loaded(found: Searcher, embeddings: Embeddings, folder: Path) -> bool:
+    try:
+        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        sound = facts["version"] == VERSION and facts["library"] == found.library
+        if not sound or facts["bytes"] != (folder / "index").stat().st_size:
+            return False
+        found.load(folder / "index", embeddings.dim)
+        found.facts = facts
+        return True
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+@contextlib.contextmanager
+def _faiss_threads(threads: int | None) -> Iterator[None]:
+    faiss = _faiss()
+    with _LOCK:
+        before = faiss.omp_get_max_threads()
+        if threads:
+            faiss.omp_set_num_threads(threads)
+        try:
+            yield
+        finally:
+            faiss.omp_set_num_threads(before)
+
+
+def _faiss() -> Any:
+    return library("faiss", "approximate search")
+
+
+def _annoy() -> Any:
+    try:
+        from annoy import AnnoyIndex
+    except ImportError as e:
+        raise MissingExtraError.of("annoy", "annoy", "the search 'annoy:TREES'") from e
+    return AnnoyIndex

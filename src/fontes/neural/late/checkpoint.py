@@ -1,0 +1,210 @@
+"""Checkpoints of late interaction: ColBERT's own form, that of PyLate, and plain encoders.
+
+The two codes differ in a few points, each followed as its form has it:
+
+                            ColBERT (HF_ColBERT)                         PyLate (modules.json)
+settings                    artifact.metadata                            config_sentence_transformers.json
+marker                      takes the place of a full stop that is       is put in after the first token
+                            set before the text
+punctuation                 ids of the first token of each character     ids of the words as they are; one that the vocabulary
+                                                                         lacks stands for the unknown token
+documents without settings  220 tokens                                   180 tokens
+
+For BERT's vocabulary markers and punctuation come out the same. PyLate reads checkpoints of the first form as well, but then
+filters punctuation whatever `mask_punctuation` says; here it decides.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import InputError, ParameterError
+from ..models.hub import library
+
+CLASS = "HF_ColBERT"
+METADATA = "artifact.metadata"
+SENTENCE_CONFIG = "config_sentence_transformers.json"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How texts become tokens, and which of these get vectors.
+
+    form               "colbert", "pylate" or "encoder" (a model that was not made for late interaction)
+    query_length       tokens of a query, its three special ones included: longer ones are cut, shorter ones filled up
+    document_length    tokens of a document at most, its three special ones included
+    query_marker       the token after the first one of a query, "" for none; document_marker likewise
+    expand             whether queries are filled up with [MASK] to query_length, each of which gets a vector
+    attend             whether the other tokens attend to these
+    skip               the tokens of documents that get no vector: single characters or words
+    """
+
+    form: str
+    query_length: int
+    document_length: int
+    query_marker: str
+    document_marker: str
+    expand: bool
+    attend: bool
+    skip: tuple[str, ...]
+
+    def with_(self, **changes: Any) -> Settings:
+        """A copy with those of the changes that are not None. Raises ParameterError for lengths that hold no text."""
+        changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
+        for name in ("query_length", "document_length"):
+            if (length := getattr(changed, name)) < 4:
+                raise ParameterError(f"{name} must be 4 or more, as three special tokens are part of it, not {length}")
+        return changed
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint on disk, before its weights are loaded.
+
+    backbone   the folder of the transformer
+    dense      the folders of its projections; for ColBERT's form none, as the projection is among the backbone's weights
+    """
+
+    backbone: Path
+    dense: tuple[Path, ...]
+    settings: Settings
+
+    @classmethod
+    def of(cls, folder: Path) -> Checkpoint:
+        """What the files of a folder say. Raises InputError for files that cannot be read."""
+        if (folder / "modules.json").is_file():
+            modules = _json(folder / "modules.json")
+            backbone = next((folder / m["path"] for m in modules if m["type"].endswith("Transformer")), None)
+            if backbone is None:
+                raise InputError(f"{folder} has no transformer among its modules, which token vectors need")
+            dense = tuple(folder / m["path"] for m in modules if m["type"].rpartition(".")[2] == "Dense")
+            if dense:
+                return cls(backbone, dense, _pylate(folder))
+        else:
+            backbone = folder
+        classes = _json(backbone / "config.json").get("architectures") or [""]
+        if classes[0] == CLASS or (backbone / METADATA).is_file():
+            return cls(backbone, (), _colbert(backbone))
+        return cls(backbone, (), _encoder(folder, backbone))
+
+    def projections(self) -> list[Any]:
+        """The projections, as torch modules in the order in which they are applied."""
+        if self.settings.form == "colbert":
+            return [_linear(_weights(self.backbone, ("linear.weight",)), self.backbone)]
+        return [_dense(folder) for folder in self.dense]
+
+
+def _colbert(folder: Path) -> Settings:
+    # The defaults are those of ColBERT's settings.py; a checkpoint of its first version has no metadata.
+    found = _json(folder / METADATA) if (folder / METADATA).is_file() else {}
+
+    def setting(name: str, default: Any) -> Any:
+        return default if found.get(name) is None else found[name]
+
+    return Settings(
+        "colbert",
+        setting("query_maxlen", 32),
+        setting("doc_maxlen", 220),
+        setting("query_token_id", "[unused0]"),
+        setting("doc_token_id", "[unused1]"),
+        True,
+        setting("attend_to_mask_tokens", False),
+        tuple(string.punctuation) if setting("mask_punctuation", True) else (),
+    )
+
+
+def _pylate(folder: Path) -> Settings:
+    found = _json(folder / SENTENCE_CONFIG) if (folder / SENTENCE_CONFIG).is_file() else {}
+
+    def setting(name: str, default: Any) -> Any:
+        return default if found.get(name) is None else found[name]
+
+    expand = setting("do_query_expansion", True)
+    return Settings(
+        "pylate",
+        setting("query_length", 32),
+        setting("document_length", 180),
+        setting("query_prefix", "[Q] "),
+        setting("document_prefix", "[D] "),
+        expand,
+        expand and setting("attend_to_expansion_tokens", False),
+        tuple(setting("skiplist_words", string.punctuation)),
+    )
+
+
+def _encoder(folder: Path, backbone: Path) -> Settings:
+    """A model that knows no markers and no [MASK] after a query gets neither."""
+    path = backbone / "sentence_bert_config.json"
+    found = _json(path) if path.is_file() else {}
+    longest = _json(backbone / "config.json").get("max_position_embeddings") or 512
+    length = found.get("max_seq_length") or min(longest, 512)
+    return Settings("encoder", length, length, "", "", False, False, tuple(string.punctuation))
+
+
+def _dense(folder: Path) -> Any:
+    """A layer of sentence-transformers or PyLate: linear, perhaps with a bias, an activation of torch, a residual."""
+    torch = library("torch", "a ColBERT model")
+    config = _json(folder / "config.json")
+    weights = _weights(folder, ("linear.weight",), ("linear.bias", "residual.weight"))
+    name = str(config.get("activation_function") or "torch.nn.modules.linear.Identity")
+    activation = getattr(torch.nn, name.rpartition(".")[2], None) if name.startswith("torch.nn.") else None
+    if activation is None:
+        raise InputError(f"{folder}: its activation function {name} is none of torch.nn")
+    layer = torch.nn.Sequential(_linear(weights, folder), activation())
+    return _residual(layer, weights, folder) if config.get("use_residual") else layer
+
+
+def _residual(layer: Any, weights: dict[str, Any], folder: Path) -> Any:
+    torch = library("torch", "a ColBERT model")
+    beside = torch.nn.Identity()
+    if "residual.weight" in weights:
+        beside = _linear({"linear.weight": weights["residual.weight"]}, folder)
+
+    class Residual(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.beside = layer, beside
+
+        def forward(self, vectors: Any) -> Any:
+            return self.layer(vectors) + self.beside(vectors)
+
+    return Residual()
+
+
+def _linear(weights: dict[str, Any], folder: Path) -> Any:
+    torch = library("torch", "a ColBERT model")
+    weight, bias = weights["linear.weight"].float(), weights.get("linear.bias")
+    if weight.ndim != 2:
+        raise InputError(f"{folder}: its projection linear.weight has {weight.ndim} dimensions, not 2")
+    layer = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    layer.weight.data.copy_(weight)
+    if bias is not None:
+        layer.bias.data.copy_(bias.float())
+    return layer
+
+
+def _weights(folder: Path, needed: tuple[str, ...], others: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Some tensors out of the weights of a folder: model.safetensors (also in shards), else pytorch_model.bin."""
+    torch, safetensors = library("torch", "a ColBERT model"), library("safetensors", "a ColBERT model")
+    found: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safetensors.safe_open(path, framework="pt", device="cpu") as file:
+            found |= {name: file.get_tensor(name) for name in (*needed, *others) if name in file.keys()}  # noqa: SIM118
+    if not found:
+        for path in sorted(folder.glob("pytorch_model*.bin")):
+            tensors = torch.load(path, map_location="cpu", weights_only=True)
+            found |= {name: tensors[name] for name in (*needed, *others) if name in tensors}
+    if absent := [name for name in needed if name not in found]:
+        raise InputError(f"{folder}: its weights have no {', '.join(absent)}, the projection of ColBERT")
+    return found
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error})") from error

@@ -1,0 +1,166 @@
+"""Token vectors in few bits: the nearest of a set of centroids, and the residual to it in 1, 2 or 4 bits a dimension."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ...core.errors import ParameterError
+from ...index.files import read_array, write_array
+
+NBITS = (1, 2, 4)
+ITERATIONS = 4  # of k-means, as ColBERTv2
+SAMPLE = 64  # vectors a centroid that k-means looks at
+HELD_OUT = 0.05  # of the sample, for the quantiles of the residuals, as ColBERTv2
+ROWS = 1 << 13  # vectors that are looked at together
+SIMILARITIES = 1 << 25  # with centroids that are in memory at a time
+SEED = 20220710
+
+
+@dataclass(frozen=True)
+class Codec:
+    """Turns unit vectors into codes and packed residuals, and back (Santhanam et al., NAACL 2022, section 3.3).
+
+    centroids   (centroids, dim), float32, of unit length
+    cutoffs     the 2^nbits - 1 bounds between the buckets of a residual, float32
+    weights     the value that stands for each bucket, float32
+
+    One vector takes 4 bytes for its centroid and dim · nbits / 8 for its residual.
+    """
+
+    centroids: NDArray[np.float32]
+    cutoffs: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+    @property
+    def nbits(self) -> int:
+        """Bits a dimension; 0 for one that only finds centroids."""
+        return len(self.weights).bit_length() - 1
+
+    @property
+    def width(self) -> int:
+        """Bytes of a packed residual."""
+        return -(-int(self.centroids.shape[1]) * self.nbits // 8)
+
+    @classmethod
+    def fitted(cls, centroids: NDArray[np.float32], sample: NDArray[np.float32], nbits: int) -> Codec:
+        """The codec of these centroids, with buckets by the quantiles of the residuals of a part of a sample of vectors.
+
+        nbits 0 makes one without buckets, for vectors that are kept whole.
+        """
+        order = np.random.default_rng(SEED).permutation(len(sample))
+        held_out = sample[order[: max(1, min(50_000, int(HELD_OUT * len(sample))))]]
+        residuals = held_out - centroids[nearest(centroids, held_out)]
+        options = 1 << nbits
+        quantiles = np.arange(options) / options
+        weights = np.quantile(residuals, quantiles + 0.5 / options).astype(np.float32)
+        return cls(centroids, np.quantile(residuals, quantiles[1:]).astype(np.float32), weights)
+
+    def compress(self, vectors: NDArray[np.float32], codes: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """The residuals of vectors to their centroids: (vectors, dim · nbits / 8) bytes, the first dimension lowest."""
+        per_byte, width = 8 // self.nbits, self.width
+        buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
+        for first in range(0, len(vectors), ROWS):
+            rows = slice(first, first + ROWS)
+            # As torch.bucketize: a value on a bound belongs to the bucket below it.
+            residuals = vectors[rows] - self.centroids[codes[rows]]
+            buckets[rows, : vectors.shape[1]] = np.searchsorted(self.cutoffs, residuals, side="left")
+        shifted = buckets.reshape(len(vectors), width, per_byte) << (np.arange(per_byte, dtype=np.uint8) * self.nbits)
+        packed: NDArray[np.uint8] = np.bitwise_or.reduce(shifted, axis=2)
+        return packed
+
+    def decompress(self, codes: NDArray[np.integer[Any]], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The vectors, about: centroid plus residual, of unit length. (vectors, dim), float32."""
+        vectors = np.empty((len(codes), self.centroids.shape[1]), dtype=np.float32)
+        _decompress(self.centroids, self.weights, self.nbits, codes, packed, vectors)
+        return vectors
+
+    def save(self, folder: Path) -> None:
+        """Writes centroids, cutoffs and weights into a folder."""
+        for name in ("centroids", "cutoffs", "weights"):
+            write_array(folder, name, getattr(self, name))
+
+    @classmethod
+    def load(cls, folder: Path) -> Codec:
+        """The codec that `save` wrote. Raises IndexFormatError where a file is missing or damaged."""
+        return cls(*(read_array(folder, name) for name in ("centroids", "cutoffs", "weights")))
+
+
+def check_nbits(nbits: int) -> None:
+    """Raises ParameterError for anything but 1, 2, 4 (compressed), 16 and 32 (whole)."""
+    if nbits not in (*NBITS, 16, 32):
+        raise ParameterError(f"nbits is 1, 2 or 4 for residuals, 16 or 32 for whole vectors, not {nbits!r}")
+
+
+def centroids_for(tokens: float) -> int:
+    """How many centroids a collection of so many tokens gets: four times their square root, as a power of two."""
+    return int(2 ** max(0, round(math.log2(4 * math.sqrt(max(1.0, tokens))))))
+
+
+def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    """`count` centroids of unit length, or as many as there are vectors, by spherical k-means: four rounds, a fixed seed.
+
+    A centroid that loses all its vectors stays where it is.
+    """
+    drawn = np.random.default_rng(SEED).choice(len(vectors), min(count, len(vectors)), replace=False)
+    centroids = vectors[np.sort(drawn)].copy()
+    for _ in range(ITERATIONS):
+        sums = np.zeros_like(centroids)
+        codes = nearest(centroids, vectors)
+        _add_rows(sums, codes, vectors)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        centroids = np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1), centroids).astype(np.float32)
+    return centroids
+
+
+def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int32]:
+    """For each vector the centroid with the greatest dot product."""
+    codes = np.empty(len(vectors), dtype=np.int32)
+    transposed = np.ascontiguousarray(centroids.T)
+    step = max(1, min(ROWS, SIMILARITIES // len(centroids)))
+    for first in range(0, len(vectors), step):
+        codes[first : first + step] = np.argmax(vectors[first : first + step] @ transposed, axis=1)
+    return codes
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(sums: Any, codes: Any, vectors: Any) -> None:
+    for i in range(len(codes)):
+        for j in range(vectors.shape[1]):
+            sums[codes[i], j] += vectors[i, j]
+
+
+@njit(cache=True, nogil=True)
+def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: Any, vectors: Any) -> None:
+    dim, per_byte, mask = vectors.shape[1], 8 // nbits, (1 << nbits) - 1
+    values = np.empty((256, per_byte), dtype=np.float32)  # those of the dimensions in a byte
+    for byte in range(256):
+        for r in range(per_byte):
+            values[byte, r] = weights[(byte >> (r * nbits)) & mask]
+    whole = dim // per_byte
+    for i in range(len(codes)):
+        centroid, bytes_of, vector = centroids[codes[i]], packed[i], vectors[i]
+        for w in range(whole):
+            row, first = values[bytes_of[w]], w * per_byte
+            for r in range(per_byte):
+                vector[first + r] = centroid[first + r] + row[r]
+        for j in range(whole * per_byte, dim):
+            vector[j] = centroid[j] + values[bytes_of[whole], j - whole * per_byte]
+        a = b = c = d = np.float32(0)  # four sums, as a single one would wait for each addition
+        for j in range(0, dim - dim % 4, 4):
+            a += vector[j] * vector[j]
+            b += vector[j + 1] * vector[j + 1]
+            c += vector[j + 2] * vector[j + 2]
+            d += vector[j + 3] * vector[j + 3]
+        for j in range(dim - dim % 4, dim):
+            a += vector[j] * vector[j]
+        length = np.sqrt((a + b) + (c + d))
+        if length > 0:
+            for j in range(dim):
+                vector[j] /= length

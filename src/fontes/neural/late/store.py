@@ -1,0 +1,245 @@
+"""Token vectors in an index: opened, their candidates, their scores."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import IndexFormatError, ParameterError
+from ...core.run import order_keys
+from ...index.embeddings import Embeddings, find, meta_digest
+from ...index.files import digest, read_array
+from .colbert import ColBERT
+from .maxsim import interaction, maxsim, padded
+from .residual import NBITS, Codec
+
+if TYPE_CHECKING:
+    from ...index import Index
+
+FORMAT = "fontes-late"
+VERSION = 1
+META = "late.json"
+TOKENS = 1 << 12  # of documents that a thread scores at a time
+TOGETHER = 16  # queries that are searched exhaustively at a time
+REMEDY = "make it again with overwrite=True (fontes late --overwrite)"
+
+
+class TokenVectors:
+    """The token vectors of a segment's documents by one ColBERT: compressed, or whole beside their centroids.
+
+    bounds      int64: document i has the tokens bounds[i]:bounds[i+1]
+    codes       int32: the centroid of each token
+    meta        what it is made of, and its recall
+
+    Raises IndexFormatError where a file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.meta = _meta(folder)
+        for name, expected in self.meta["files"].items():
+            file = folder / name
+            if not file.is_file() or file.stat().st_size != expected["bytes"]:
+                raise IndexFormatError(f"{file} is missing or damaged; {REMEDY}")
+        self.nbits: int = self.meta["nbits"]
+        self.codec = Codec.load(folder)
+        self.bounds, self.codes, self._lists, self._list_bounds = (
+            read_array(folder, name) for name in ("bounds", "codes", "lists", "lists.bounds")
+        )
+        self._whole = None if self.nbits in NBITS else _whole(folder.parent, self.meta["fingerprint"], self.nbits)
+        if self._whole is None:
+            self._residuals = read_array(folder, "residuals").reshape(len(self.codes), self.codec.width)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are."""
+        return len(self.bounds) - 1
+
+    def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
+        rows, bounds = _rows(self.bounds, docs)
+        if self._whole is not None:
+            return self._whole.decoded(rows), bounds
+        return self.codec.decompress(self.codes[rows], self._residuals[rows]), bounds
+
+    def candidates(self, query: NDArray[np.float32], nprobe: int, threshold: float, count: int) -> NDArray[np.int64]:
+        """The documents that are worth an exact score (Santhanam et al., CIKM 2022: PLAID).
+
+        Those with a token in one of the `nprobe` centroids nearest to a token of the query; of these the best `count` by
+        centroid interaction over the centroids that come as near as `threshold` to the query; of these the best quarter by
+        centroid interaction over all. All documents, where they are no more than would be left.
+        """
+        if self.documents <= count // 4:
+            return np.arange(self.documents)
+        similarities = self.codec.centroids @ padded(query)
+        tokens, nprobe = len(query), min(nprobe, len(self.codec.centroids))
+        probed = np.unique(np.argpartition(-similarities[:, :tokens], nprobe - 1, axis=0)[:nprobe])
+        there = np.zeros(self.documents, dtype=bool)
+        for centroid in probed.tolist():
+            there[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
+        docs = np.flatnonzero(there)
+        for least, kept in ((threshold, count), (-np.inf, count // 4)):
+            if len(docs) > kept:
+                scores = interaction(similarities, tokens, self.codes, self.bounds, docs, least)
+                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:kept]])
+        return docs
+
+    def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
+        """MaxSim of the query with each of these documents; `threads` do not change it."""
+        (scores,) = scores_of(self, [query], docs, threads)
+        return np.asarray(scores)
+
+    def check(self) -> None:
+        """Reads every file. Raises IndexFormatError where anything is not as it was written."""
+        for name, expected in self.meta["files"].items():
+            if digest(self.folder / name) != expected["sha256"]:
+                raise IndexFormatError(f"{self.folder / name} has changed; {REMEDY}")
+
+    def info(self) -> dict[str, Any]:
+        """What there is: model, bits, counts, bytes, recall."""
+        size = sum(file["bytes"] for file in self.meta["files"].values())
+        if self._whole is not None:
+            size += self._whole.info()["bytes"]
+        return {
+            **{key: self.meta[key] for key in ("colbert", "fingerprint", "nbits", "dim", "tokens", "centroids", "recall")},
+            "bytes": size,
+        }
+
+
+def effort(k: int) -> tuple[int, float, int]:
+    """(nprobe, threshold, candidates) for the best k documents, as PLAID chooses them."""
+    if k <= 10:
+        return 1, 0.5, 256
+    return (2, 0.45, 1024) if k <= 100 else (4, 0.4, max(4 * k, 4096))
+
+
+def scores_of(
+    store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64], threads: int = 1
+) -> NDArray[np.float32]:
+    """MaxSim of each query with each of these documents, (queries, documents). `store` has `bounds` and `vectors(docs)`."""
+    scores = np.empty((len(queries), len(docs)), dtype=np.float32)
+    ends = np.cumsum(store.bounds[docs + 1] - store.bounds[docs])
+    edges = np.unique([0, *np.searchsorted(ends, np.arange(TOKENS, ends[-1] if len(ends) else 0, TOKENS)), len(docs)]).tolist()
+
+    def part(first: int, last: int) -> None:
+        vectors, bounds = store.vectors(docs[first:last])
+        for row, query in zip(scores, queries, strict=True):
+            row[first:last] = maxsim(query, vectors, bounds)
+
+    if threads == 1:
+        for first, last in itertools.pairwise(edges):
+            part(first, last)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(part, edges[:-1], edges[1:]))
+    return scores
+
+
+def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:
+    """The places in `docs` of the best k in the one order; documents without a token are none."""
+    there = np.flatnonzero(scores > -np.inf)
+    return there[np.argsort(order_keys(scores[there], ranks[docs[there]]))[::-1][:k]]
+
+
+def stored(index: Index, colbert: ColBERT, nbits: int | None = None) -> TokenVectors:
+    """The token vectors that `encode_late` stored; of several the ones with most bits.
+
+    Raises ParameterError where there are none of this model, IndexFormatError where they are damaged.
+    """
+    fingerprint = colbert.fingerprint
+    key = ("late", fingerprint, nbits)
+    if key not in index.memory:
+        kept = [bits for bits in (32, 16, 4, 2, 1) if nbits in (None, bits)]
+        folders = (index._folder / folder_name(fingerprint, bits) for bits in kept)
+        folder = next((folder for folder in folders if folder.is_dir()), None)
+        if folder is None:
+            raise ParameterError(_absent(index, colbert, nbits))
+        index.memory[key] = TokenVectors(folder)
+    found: TokenVectors = index.memory[key]
+    return found
+
+
+def forget(index: Index) -> None:
+    """Closes the token vectors that are open, as there are others now."""
+    for key in [key for key in index.memory if isinstance(key, tuple) and key[0] == "late"]:
+        del index.memory[key]
+
+
+def _absent(index: Index, colbert: ColBERT, nbits: int | None) -> str:
+    kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
+    held = []
+    for folder in sorted(index._folder.glob("late-*")):
+        with contextlib.suppress(IndexFormatError):
+            meta = _meta(folder)
+            held.append(f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})")
+    there = f"; it holds those of {' and '.join(held)}" if held else ""
+    return (
+        f"{index.path} holds no {kind} of {colbert!r} (fingerprint {colbert.fingerprint[:8]}){there}; "
+        f"fontes.neural.encode_late(index, colbert), or fontes late {index.path} MODEL, makes them"
+    )
+
+
+class WholeVectors:
+    """Token vectors that are kept whole, as `scores_of` reads them."""
+
+    def __init__(self, whole: Embeddings) -> None:
+        self._whole = whole
+        self.bounds = whole.bounds if len(whole.bounds) else np.arange(whole.documents + 1)
+
+    def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """As `TokenVectors.vectors`."""
+        rows, bounds = _rows(self.bounds, docs)
+        return self._whole.decoded(rows), bounds
+
+
+def _rows(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The tokens of these documents, and where those of each start among them."""
+    sizes = bounds[docs + 1] - bounds[docs]
+    starts = np.zeros(len(docs) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return np.arange(starts[-1]) + np.repeat(bounds[docs] - starts[:-1], sizes), starts
+
+
+def folder_name(fingerprint: str, nbits: int) -> str:
+    """Of the token vectors of a model."""
+    return f"late-{hashlib.sha256(fingerprint.encode()).hexdigest()[:16]}-{nbits}"
+
+
+def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | None:
+    """The whole token vectors of a model in 16 or 32 bits, where there are any."""
+    dtype = "float32" if nbits == 32 else "float16"
+    for found in find(segment).values():
+        if isinstance(found, Embeddings) and found.fingerprint == fingerprint and found.dtype == dtype:
+            return found
+    return None
+
+
+def _whole(segment: Path, fingerprint: str, nbits: int) -> Embeddings:
+    found = whole_vectors(segment, fingerprint, nbits)
+    if found is None:
+        raise IndexFormatError(f"{segment}: the whole token vectors are missing or damaged; {REMEDY}")
+    return found
+
+
+def _meta(folder: Path) -> dict[str, Any]:
+    try:
+        meta: dict[str, Any] = json.loads((folder / META).read_text(encoding="utf-8"))
+        facts = {key: value for key, value in meta.items() if key not in ("files", "digest")}
+        sound = meta["format"] == FORMAT and meta["version"] == VERSION and meta["digest"] == meta_digest(facts, meta["files"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise IndexFormatError(f"{folder / META} is missing or damaged; {REMEDY}") from error
+    if not sound:
+        raise IndexFormatError(f"{folder / META} is damaged or of another format version; {REMEDY}")
+    return meta

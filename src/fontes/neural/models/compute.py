@@ -1,0 +1,290 @@
+"""How a model is run fast: its precision, found by a short calibration, and batches by tokens of texts of like length."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import FontesError, ParameterError
+from .hub import library
+
+if TYPE_CHECKING:
+    from ...index import Progress
+
+logger = logging.getLogger("fontes.neural")
+
+PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+TOKENS = {"cpu": 2048, "cuda": 65536}  # tokens of a batch, padding included; of a CPU, for each thread
+AGREEMENT = 0.999  # the least cosine with float32 that a quicker precision must keep
+GAIN = 1.1  # how much quicker it must be
+ROUNDS = 3  # timings of each precision; the least counts
+ENOUGH = 3.0  # seconds of timing after which no further round begins
+
+
+@dataclass(frozen=True)
+class Precision:
+    """A precision that was chosen, and why.
+
+    name        "float32", "bfloat16" or "float16"
+    seconds     what the sample took with each one that was tried; empty where it was given
+    agreement   the least cosine between its outputs and those of float32
+    """
+
+    name: str
+    seconds: dict[str, float]
+    agreement: float = 1.0
+
+    def __str__(self) -> str:
+        if not self.seconds:
+            return self.name
+        others = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in self.seconds.items())
+        return f"{self.name} (calibration: {others}; least cosine with float32 {self.agreement:.5f})"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A module on its device in its precision, and how that precision was chosen."""
+
+    module: Any
+    precision: Precision
+    device: str
+
+
+def prepared(
+    module: Any, outputs: Callable[[Any], Any], *, precision: str = "auto", device: str = "cpu", cache: bool = True
+) -> Prepared:
+    """`module` ready to run: in eval mode, on `device`, in `precision`.
+
+    module      a torch.nn.Module, with float32 weights; it is changed in place
+    outputs     runs a small, typical sample through a module (its argument) and gives the result as a tensor: one row an item,
+                or one score an item; called within torch.inference_mode
+    precision   "float32", "bfloat16", "float16", or "auto": the quickest on the sample that keeps a cosine of 0.999 with
+                float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that compute in it
+                (AVX512-BF16, AMX), both 16-bit ones on a GPU
+    cache       whether the choice is kept for this machine, in `$XDG_CACHE_HOME/fontes/precision.json`, by processor, torch's
+                version, threads, device and the shape of the model
+
+    The choice is logged, and is in the result. Raises ParameterError for a precision that is unknown.
+    """
+    if precision not in PRECISIONS:
+        raise ParameterError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
+    torch = library("torch", "running a model")
+    module.eval()
+    with torch.inference_mode(False):
+        module.to(device)
+        chosen = _choice(module, outputs, device, cache) if precision == "auto" else Precision(precision, {})
+        module.to(getattr(torch, chosen.name))
+    logger.info("%s runs on %s in %s", type(module).__name__, device, chosen)
+    return Prepared(module, chosen, device)
+
+
+def in_batches(
+    lengths: Sequence[int] | NDArray[np.integer[Any]],
+    tokens: int,
+    work: Callable[[NDArray[np.intp]], NDArray[Any]],
+    progress: Callable[[Progress], None] | None = None,
+) -> NDArray[Any]:
+    """The results of `work` on batches of items of like length, in the order of the items.
+
+    lengths    the tokens of each item
+    tokens     of a batch, padding included: items times the longest of them; an item above it is a batch by itself
+    work       takes the numbers of a batch's items (from 0; the longest first) and gives an array with one row or one value for
+               each (results of differing shape: an array of dtype object)
+    progress   is called after each batch with the items done, the seconds since the start, and the part of all tokens done
+
+    Where memory runs out, the batch is halved, as are the ones that follow, and the log says so. Raises ParameterError for a
+    `tokens` below 1, FontesError where memory does not do for a single item.
+    """
+    if tokens < 1:
+        raise ParameterError(f"a batch has one token at least, not {tokens}")
+    from ...index import Progress
+
+    size = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
+    order = np.argsort(-size, kind="stable")
+    all_tokens, done, done_tokens, start = int(size.sum()), 0, 0, time.perf_counter()
+    results: NDArray[Any] | None = None
+    while done < len(order):
+        count = max(1, tokens // int(size[order[done]]))
+        batch = order[done : done + count]
+        try:
+            part = work(batch)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            tokens = _less(batch, size, error)
+            continue
+        if results is None:
+            results = np.empty((len(order), *part.shape[1:]), part.dtype)
+        results[batch] = part
+        done += len(batch)
+        done_tokens += int(size[batch].sum())
+        if progress is not None:
+            progress(Progress(done, time.perf_counter() - start, done_tokens / all_tokens))
+    return work(order) if results is None else results
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on a GPU or in this process."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
+
+
+def batch_tokens(given: int | None, device: str) -> int:
+    """The tokens of a batch: `given`, or what is quick on the device. Raises ParameterError for fewer than one."""
+    if given is not None and given < 1:
+        raise ParameterError(f"batch_tokens must be 1 or more, not {given}")
+    if device == "cpu":
+        return given or TOKENS["cpu"] * int(library("torch", "running a model").get_num_threads())
+    return given or TOKENS["cuda"]
+
+
+def candidates(device: str) -> list[str]:
+    """The precisions worth a try on a device, besides float32."""
+    torch = library("torch", "running a model")
+    if device.startswith("cuda"):
+        return ["float16", "bfloat16"] if torch.cuda.is_bf16_supported() else ["float16"]
+    if device != "cpu":
+        return ["float16"]
+    flags = _flags()
+    return ["bfloat16"] if flags & {"avx512_bf16", "amx_bf16", "bf16"} else []
+
+
+def _less(batch: NDArray[np.intp], size: NDArray[np.int64], error: BaseException) -> int:
+    """Half of the tokens of a batch that memory did not do for."""
+    longest = int(size[batch[0]])
+    if len(batch) == 1:
+        raise FontesError(
+            f"memory does not do for one text of {longest} tokens: set a smaller max_length, or use a device with more memory"
+        ) from error
+    half = len(batch) // 2
+    logger.warning("out of memory with %d texts of up to %d tokens; going on with %d at a time", len(batch), longest, half)
+    if torch_cuda := _cuda():
+        torch_cuda.empty_cache()
+    return half * longest
+
+
+def _cuda() -> Any:
+    torch = library("torch", "running a model")
+    return torch.cuda if torch.cuda.is_available() else None
+
+
+def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> Precision:
+    tried = candidates(device)
+    if not tried:
+        return Precision("float32", {})
+    key = _key(module, device)
+    if cache and (kept := _kept(key)) is not None:
+        return kept
+    chosen = _calibrated(module, outputs, tried, device)
+    if cache:
+        _keep(key, chosen)
+    return chosen
+
+
+def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], device: str) -> Precision:
+    """The quickest precision that agrees with float32; the rounds alternate, so that other work on the machine hits all."""
+    torch = library("torch", "running a model")
+    modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in tried}}
+    results = {name: _timed(outputs, one, device)[0] for name, one in modules.items()}  # also warms up
+    agreements = {name: agreement(results["float32"], result) for name, result in results.items()}
+    kept = [name for name in modules if name == "float32" or agreements[name] >= AGREEMENT]
+    seconds = dict.fromkeys(kept, float("inf"))
+    begun = time.perf_counter()
+    for turn in range(ROUNDS):
+        if turn and time.perf_counter() - begun > ENOUGH:
+            break
+        for name in kept:
+            seconds[name] = min(seconds[name], _timed(outputs, modules[name], device)[1])
+    best = min(kept, key=lambda name: seconds[name])
+    if seconds[best] * GAIN > seconds["float32"]:
+        best = "float32"
+    return Precision(best, seconds, agreements[best])
+
+
+def _timed(outputs: Callable[[Any], Any], module: Any, device: str) -> tuple[NDArray[np.float64], float]:
+    torch = library("torch", "running a model")
+    start = time.perf_counter()
+    with torch.inference_mode():
+        result = outputs(module).float().cpu().numpy()  # to the CPU: waits for the GPU
+    return result.astype(np.float64), time.perf_counter() - start
+
+
+def agreement(expected: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+    """The least cosine of the rows of two results; for scores, one an item, the correlation of the two lists."""
+    if not np.isfinite(found).all():
+        return -1.0
+    if expected.ndim == 1 or expected.shape[-1] == 1:
+        expected, found = expected.reshape(1, -1), found.reshape(1, -1)
+        expected, found = expected - expected.mean(), found - found.mean()
+    expected, found = (values.reshape(-1, values.shape[-1]) for values in (expected, found))
+    norms = np.linalg.norm(expected, axis=1) * np.linalg.norm(found, axis=1)
+    return float(np.min(np.sum(expected * found, axis=1) / np.maximum(norms, 1e-30)))
+
+
+def _key(module: Any, device: str) -> str:
+    torch = library("torch", "running a model")
+    shapes = [*(type(part).__name__ for part in module.modules()), *(f"{tuple(p.shape)}" for p in module.parameters())]
+    processor = torch.cuda.get_device_name(device) if device.startswith("cuda") else _processor()
+    parts = [processor, torch.__version__, str(torch.get_num_threads()), device, *shapes]
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _cache_file() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fontes" / "precision.json"
+
+
+def _read() -> dict[str, Any]:
+    try:
+        read = json.loads(_cache_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _kept(key: str) -> Precision | None:
+    try:
+        return Precision(**_read()[key])
+    except (KeyError, TypeError):
+        return None
+
+
+def _keep(key: str, chosen: Precision) -> None:
+    """Notes a choice for this machine; a cache that cannot be written is no error."""
+    file = _cache_file()
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f"{file.name}.{os.getpid()}")
+        draft.write_text(json.dumps({**_read(), key: asdict(chosen)}, indent=1), encoding="utf-8")
+        draft.replace(file)
+
+
+def _cpuinfo(field: str) -> str:
+    """The first value of a field of Linux's /proc/cpuinfo; empty elsewhere."""
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name.strip().lower() == field:
+                return value.strip()
+    return ""
+
+
+def _flags() -> set[str]:
+    return {*_cpuinfo("flags").split(), *_cpuinfo("features").split()}
+
+
+def _processor() -> str:
+    known = _cpuinfo("model name") or platform.processor() or platform.machine()
+    return f"{known} {' '.join(sorted(_flags() & {'avx2', 'avx512f', 'avx512_bf16', 'amx_bf16', 'bf16'}))}"

@@ -1,0 +1,258 @@
+"""Finding models: a folder, the hub's cache, or the hub; what a model is made of; and where it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import queue
+import socket
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError
+
+T = TypeVar("T")
+
+PATIENCE = 0.7  # seconds to wait for the hub before it counts as unreachable
+PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu"}
+WEIGHTS = (".safetensors", ".bin")
+SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, own code
+# Files beside a model that do not change what it computes: other formats of the same weights, and traces of its training.
+IGNORED_FOLDERS = ("onnx", "openvino", "eval", "runs", ".cache", ".git")
+IGNORED_FILES = ("training_args.bin", "optimizer.bin", "scheduler.bin", "trainer_state.json", "data_config.json")
+UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel", "*.gguf", "coreml/*"]
+
+_loaded: dict[Hashable, Any] = {}
+_lock = threading.RLock()
+
+
+def library(name: str, purpose: str) -> Any:
+    """The module `name` of the extra `neural`. Raises MissingExtraError, which says that `purpose` needs it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        if error.name and error.name.partition(".")[0] != name:
+            raise  # it is there, and what it needs itself is broken: that is the message to see
+        raise MissingExtraError.of(PACKAGES.get(name, name), "neural", purpose) from None
+
+
+def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
+    """The local folder of a model.
+
+    name_or_path   a folder; or a name on the Hugging Face hub, which is looked for in the hub's cache first, and downloaded
+                   where it is not there, HF_HUB_OFFLINE is not set and the hub can be reached
+    kind           what the errors call it: "model", "sentence encoder", "cross-encoder", …
+    owner          whose a name without an owner may be: with "sentence-transformers", `all-MiniLM-L6-v2` is found too
+
+    Raises InputError, within a second and without a try to download, for a folder that is not there or is no model, and for
+    a name that is in no cache while the hub cannot be reached; and for whatever the hub refuses.
+    """
+    given = os.fspath(name_or_path)
+    folder = Path(given).expanduser()
+    if given and folder.is_dir():
+        if not _is_model(folder):
+            raise InputError(f"the folder {given} holds no {kind}: it has no config.json with weights (*.safetensors, *.bin)")
+        return folder.resolve()
+    if not given or folder.is_absolute() or given.startswith((".", "~")) or given.count("/") > 1 or folder.exists():
+        raise InputError(f"there is no {kind} at '{given}': give the folder of a model, or its name on the hub (owner/name)")
+    names = [given] if "/" in given or not owner else [given, f"{owner}/{given}"]
+    for name in names:
+        if (cached := _cached(name)) is not None:
+            return cached
+    name = names[-1]
+    hub = library("huggingface_hub", f"the {kind} {given}")
+    if hub.constants.HF_HUB_OFFLINE or _switched_on("HF_HUB_OFFLINE"):
+        raise InputError(_absent(kind, name, "HF_HUB_OFFLINE is set", "unset HF_HUB_OFFLINE to download it here"))
+    host = urlsplit(hub.constants.ENDPOINT).hostname
+    if not reachable(hub.constants.ENDPOINT):
+        raise InputError(_absent(kind, name, f"{host} cannot be reached", "try again with a network"))
+    return _downloaded(name, kind)
+
+
+def reachable(url: str, patience: float | None = None) -> bool:
+    """Whether a connection to the host of `url`, or to the proxy that the environment names for it, opens in time.
+
+    Waits `patience` seconds, at first 0.7 (or HF_HUB_ETAG_TIMEOUT, where that is set), for everything: a machine without a
+    network may take many seconds for the host's address alone.
+    """
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and not proxy_bypass(parts.hostname or ""):
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    address = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+    seconds = float(os.environ.get("HF_HUB_ETAG_TIMEOUT") or PATIENCE) if patience is None else patience
+    answers: queue.Queue[bool] = queue.Queue()
+    threading.Thread(target=_try_to_connect, args=(address, seconds, answers), daemon=True).start()
+    try:
+        return answers.get(timeout=seconds)
+    except queue.Empty:
+        return False
+
+
+def fingerprint(folder: str | os.PathLike[str]) -> str:
+    """32 hexadecimal digits of the content of a model's weights, configurations and vocabularies (BLAKE2b).
+
+    Weights in `*.bin` do not count where the same folder has `*.safetensors`, which is what is loaded. Files that are
+    unchanged in path, size and time are read once a process.
+    """
+    root = Path(folder)
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(_parts(root), key=lambda path: path.relative_to(root).as_posix()):
+        file = path.resolve()
+        status = file.stat()
+        name = path.relative_to(root).as_posix()
+        digest.update(f"{name}\0{status.st_size}\0{_content(file, status.st_size, status.st_mtime_ns)}\n".encode())
+    return digest.hexdigest()
+
+
+def device(given: str | None = None) -> str:
+    """Where models run: `given`, or "cuda" where torch finds a GPU, else "cpu". Raises ParameterError where it is not there."""
+    torch = library("torch", "running a model")
+    if given is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        found = torch.device(given)
+        kind, index = found.type, found.index or 0
+    except (RuntimeError, TypeError):
+        raise ParameterError(f"device is 'cpu', 'cuda', 'cuda:0', …, 'mps' or None, not {given!r}") from None
+    cuda, mps = kind == "cuda" and index < torch.cuda.device_count(), kind == "mps" and torch.backends.mps.is_available()
+    if not (kind == "cpu" or cuda or mps):
+        raise ParameterError(f"torch finds no device '{given}' here; device=None takes a GPU where there is one, else the CPU")
+    return given
+
+
+def loaded(key: Hashable, load: Callable[[], T]) -> T:
+    """What `load` gives, loaded once a process for each `key`; two threads that ask at once wait for one load."""
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = load()
+        result: T = _loaded[key]
+        return result
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps transformers from drawing progress bars while a model is read."""
+    logging = library("transformers", "reading a model").utils.logging
+    if not logging.is_progress_bar_enabled():
+        yield
+        return
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()
+
+
+@contextmanager
+def readable(failed: str) -> Iterator[None]:
+    """Makes an InputError, which begins with `failed`, of what libraries raise for a model that is damaged."""
+    safetensors = library("safetensors", "reading a model")
+    known = (OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, EOFError, UnpicklingError)
+    try:
+        yield
+    except FontesError:
+        raise
+    except Exception as error:
+        # tokenizers has no errors of its own and raises Exception.
+        if type(error) is not Exception and not isinstance(error, (*known, safetensors.SafetensorError)):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(f"{failed}: {reason}") from error
+
+
+def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
+    """An encoder with a decoder, such as T5, in float32, and its tokenizer. Raises InputError for what is none."""
+    transformers = library("transformers", f"a {kind}")
+    library("torch", f"a {kind}")
+    with readable(f"{folder} cannot be loaded as a {kind}"), quiet():
+        config = transformers.AutoConfig.from_pretrained(folder)
+        if not getattr(config, "is_encoder_decoder", False):
+            raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    return model.float(), tokenizer
+
+
+def _switched_on(variable: str) -> bool:
+    # The hub's library looks at its variables once, when it is imported.
+    return os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def _is_model(folder: Path) -> bool:
+    # A model of sentence-transformers may keep its weights in the folder of a module (0_Transformer, 0_StaticEmbedding).
+    settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
+    return settings and any(path.suffix in WEIGHTS for path in _parts(folder))
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The files that make the model, each named by its path below `folder`."""
+    found = []
+    for path in folder.rglob("*"):
+        above = path.relative_to(folder).parts[:-1]
+        beside = any(part in IGNORED_FOLDERS or part.startswith("checkpoint-") for part in above)
+        if not beside and path.suffix in (*WEIGHTS, *SETTINGS) and path.name not in IGNORED_FILES and path.is_file():
+            found.append(path)
+    safe = {path.parent for path in found if path.suffix == ".safetensors"}
+    return [path for path in found if path.suffix != ".bin" or path.parent not in safe]
+
+
+@lru_cache(maxsize=4096)
+def _content(path: Path, _size: int, _modified: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _cached(name: str) -> Path | None:
+    """The folder of the hub's cache with a whole copy of this model."""
+    hub = library("huggingface_hub", f"the model {name}")
+    try:
+        folder = Path(hub.snapshot_download(name, local_files_only=True))
+    except (hub.errors.LocalEntryNotFoundError, hub.errors.HFValidationError, FileNotFoundError):
+        return None
+    return folder if _is_model(folder) else None
+
+
+def _downloaded(name: str, kind: str) -> Path:
+    hub = library("huggingface_hub", f"the {kind} {name}")
+    try:
+        files = hub.HfApi().list_repo_files(name)
+        # Weights in two formats would be downloaded twice.
+        twice = ["*.bin"] if any(file.endswith(".safetensors") for file in files) else []
+        return Path(hub.snapshot_download(name, ignore_patterns=[*UNUSED, *twice]))
+    except hub.errors.GatedRepoError:
+        raise InputError(
+            f"the {kind} {name} is given out on request only: ask at {hub.constants.ENDPOINT}/{name}, then `hf auth login`"
+        ) from None
+    except (hub.errors.RepositoryNotFoundError, hub.errors.HFValidationError):
+        raise InputError(
+            f"there is no {kind} {name}: neither a folder nor a name on {hub.constants.ENDPOINT} "
+            "(if it is private there, `hf auth login`)"
+        ) from None
+    except (hub.errors.HfHubHTTPError, hub.errors.LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(_absent(kind, name, f"its download failed ({reason})", "try again")) from error
+
+
+def _absent(kind: str, name: str, reason: str, other: str) -> str:
+    return (
+        f"the {kind} {name} is not on this machine and {reason}: run `hf download {name}` where there is a network and copy "
+        f"its folder or the hub's cache (HF_HOME) here, give the folder of a model instead of its name, or {other}"
+    )
+
+
+def _try_to_connect(address: tuple[str, int], seconds: float, answers: queue.Queue[bool]) -> None:
+    try:
+        socket.create_connection(address, timeout=seconds).close()
+        answers.put(True)
+    except OSError:
+        answers.put(False)

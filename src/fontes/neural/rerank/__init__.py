@@ -1,0 +1,8 @@
+"""Rerankers: a model reads each topic with each of its documents."""
+
+from .base import Reranker
+from .crossencoder import CrossEncoder
+from .late import LateReranker
+from .monot5 import MonoT5
+
+__all__ = ["CrossEncoder", "LateReranker", "MonoT5", "Reranker"]

@@ -1,0 +1,168 @@
+"""Lists of duplicate documents: read from files, left out of a collection before it is indexed, or joined in a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import Doc, InputError, ParameterError, Run, Stage, Strings
+from ..formats.corpora import docs as as_docs, read_corpus
+from ..storage.files import reading
+
+KEEP = ("original", "best")
+
+
+class Duplicates(Mapping[str, str]):
+    """Duplicates by id, each with the document that it is a duplicate of, or with "" where the list does not say of which.
+
+    Made of pairs (original, duplicate). A duplicate is one that is named as such; of several originals the first counts. Where
+    the original is a duplicate itself, its own original stands for both; where that would end in a circle, as of ("a", "b") and
+    ("b", "a"), the pair that closes it counts for nothing.
+    """
+
+    __slots__ = ("_originals", "_repeated")
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        parents: dict[str, str] = {}
+        self._repeated: set[str] = set()
+        for original, duplicate in pairs:
+            if original == duplicate:
+                self._repeated.add(original)
+            elif duplicate not in parents and _top(parents, original) != duplicate:
+                parents[duplicate] = original
+        self._originals = {doc_id: _top(parents, doc_id) for doc_id in parents}
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits of what the list says."""
+        text = "".join(f"{a}\t{b}\n" for a, b in sorted(self._originals.items()))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
+        """The documents of a corpus without the duplicates, to be indexed: `Index.build(duplicates.docs(corpus), path)`.
+
+        `corpus` is a file or folder that `read_corpus` reads, or an iterable of whatever `Index.build` takes. Of documents that
+        the list names as duplicates of their own id the first stays.
+        """
+        met: set[str] = set()
+        for doc in read_corpus(corpus) if isinstance(corpus, (str, Path)) else as_docs(corpus):
+            if doc.id in self._originals or doc.id in met:
+                continue
+            if doc.id in self._repeated:
+                met.add(doc.id)
+            yield doc
+
+    def __getitem__(self, doc_id: str) -> str:
+        return self._originals[doc_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._originals)
+
+    def __len__(self) -> int:
+        return len(self._originals)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"Duplicates({len(self)})"
+
+
+@dataclass(frozen=True)
+class Deduplicate(Stage[Run, Run]):
+    """Keeps one document of each group of duplicates, with the group's best score.
+
+    duplicates  what `read_duplicates` gives
+    keep        "original" (the group's original, whether the run has it or not, as judgments name it) or "best" (the one with
+                the best score in the run). A duplicate of which the list does not say what it is a duplicate of is left out
+                either way
+
+    For a run of documents: put it before `Passages` or after `to_documents`.
+    """
+
+    takes = Run
+    gives = Run
+    duplicates: Duplicates
+    keep: str = "original"
+
+    def apply(self, given: Run) -> Run:
+        if self.keep not in KEEP:
+            raise ParameterError(f"keep is {' or '.join(KEEP)}, not '{self.keep}'")
+        if not isinstance(self.duplicates, Duplicates):
+            raise ParameterError("Deduplicate takes what read_duplicates gives")
+        names = given.ids.take(np.arange(len(given.ids)))
+        places: dict[str, int] = {}
+        groups = np.array([places.setdefault(self.duplicates.get(name, name), len(places)) for name in names], dtype=np.int64)
+        nothing = places.get("", -1)
+        topics = np.repeat(np.arange(len(given.topics)), np.diff(given.bounds))
+        # The rows of a topic are in their order, so the first of a group has its best score.
+        found = groups[given.codes]
+        _, first = np.unique(topics * (len(places) + 1) + found, return_index=True)
+        rows = np.sort(first[found[first] != nothing])
+        original = self.keep == "original"
+        return Run.from_columns(
+            given.topics,
+            Strings.of(places) if original else given.ids,
+            topics[rows],
+            found[rows].astype(np.int32) if original else given.codes[rows],
+            given.scores[rows],
+            documents=given.documents,
+            provenance=given.provenance,
+        )
+
+
+def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
+    """The duplicates that a file lists; .gz is unpacked, "-" is standard input.
+
+    Each line has one of three forms: `original:duplicate,duplicate` (of which there may be none), `original duplicate` with
+    white space between them and perhaps a title after them, or the id of a duplicate alone. These are the forms of TREC CAsT
+    (2021: marco_duplicates.txt, wapo-near-duplicates; 2022: all_duplicates.txt).
+
+    prefix   what is put before each id: the list of MS MARCO of 2021 has D93515 for MARCO_D93515. An id that begins with it
+             already is left as it is
+
+    Raises InputError that names file and line for an empty id.
+    """
+    with reading(path) as source:
+        return Duplicates(
+            (original and _prefixed(original, prefix), _prefixed(duplicate, prefix))
+            for number, line in source.texts()
+            for original, duplicate in _pairs(line, f"{source.name}, line {number}")
+        )
+
+
+def _pairs(line: str, where: str) -> Iterator[tuple[str, str]]:
+    """(original, duplicate) of one line; the original "" where only a duplicate is named."""
+    fields = line.split()
+    if ":" in fields[0]:
+        original, _, listed = line.partition(":")
+        duplicates = [name.strip() for name in listed.split(",")] if listed.strip() else []
+        if not original.strip() or not all(duplicates):
+            raise InputError(f"{where}: an id is missing; 'original:duplicate,duplicate' is wanted, found '{line.strip()}'")
+        if bad := next((name for name in duplicates if len(name.split()) > 1), None):
+            raise InputError(f"{where}: '{bad}' is no id, since it has white space; duplicates are separated by commas")
+        yield from ((original.strip(), name) for name in duplicates)
+    elif len(fields) == 1:
+        yield "", fields[0]
+    else:
+        yield fields[0], fields[1]
+
+
+def _prefixed(doc_id: str, prefix: str) -> str:
+    return doc_id if doc_id.startswith(prefix) else prefix + doc_id
+
+
+def _top(parents: dict[str, str], doc_id: str) -> str:
+    """The document that stands for the group of this one; the path to it is made short."""
+    path = []
+    while doc_id in parents:
+        path.append(doc_id)
+        doc_id = parents[doc_id]
+    for passed in path:
+        parents[passed] = doc_id
+    return doc_id

@@ -1,0 +1,223 @@
+"""Plots of an index: the lengths of its documents, Zipf's law and Heaps' law with fitted exponents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import ParameterError
+from .plot import COLOURS, INK, Plot, drawn, plain_ticks, require_terms
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..index import Index
+
+Floats = NDArray[np.float64]
+POINTS = 200  # of a fit and of a drawn curve, evenly spaced on the logarithmic axis
+RARE = 10  # occurrences; below, many terms share one frequency and the curve is a staircase
+CHUNK = 1 << 21  # postings that are read at a time
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = factor · x^exponent, fitted to the points from x = first to x = last: least squares of log y on log x.
+
+    The points are up to 200 of the curve's, evenly spaced in log x, so that each decade counts the same. `r2` is the share
+    of the variance of log y that the line explains.
+    """
+
+    factor: float
+    exponent: float
+    first: int
+    last: int
+    r2: float
+
+    def __call__(self, x: Any) -> Any:
+        return self.factor * np.asarray(x, dtype=np.float64) ** self.exponent
+
+
+def zipf(index: Index, first: int = 1, last: int | None = None) -> PowerLaw:
+    """Zipf's law: cf, how often a term occurs in the collection, over its rank by cf.
+
+    Fitted to the ranks from `first` to `last`, by default to the last term that occurs 10 times (or to the last term, where
+    fewer than 10 do). Raises ParameterError for an index of vectors, or fewer than two ranks. (Zipf 1949.)
+    """
+    return _fitted(*_frequencies(index), first, _last_frequent(index) if last is None else last, "ranks")
+
+
+def heaps(index: Index, first: int | None = None) -> PowerLaw:
+    """Heaps' law: how many different terms the first documents have, over how many terms they have in all.
+
+    Documents count in the order in which they were indexed; a fit needs an order that means nothing, since the vocabulary of
+    a sorted collection grows in steps. Fitted from `first` tokens on, by default a hundredth of all. Raises ParameterError
+    for an index of vectors, or fewer than two documents. (Herdan 1960; Heaps 1978.)
+    """
+    return _fitted(*_growth(index), index.tokens // 100 if first is None else first, index.tokens, "tokens")
+
+
+def plot_lengths(index: Index) -> Plot:
+    """How many documents have how many terms: a histogram, with mean and median.
+
+    The axis ends at the 99.5th percentile; what lies beyond is counted in the plot. Raises ParameterError for an index of
+    vectors or without terms, MissingExtraError without matplotlib.
+    """
+    require_terms(index)
+    lengths = np.asarray(index.lengths, dtype=np.int64)
+    mean, median, longest = float(lengths.mean()), float(np.median(lengths)), int(lengths.max())
+    end = int(np.ceil(np.percentile(lengths, 99.5)))
+    width = next(m * size for size in (10**e for e in range(10)) for m in (1, 2, 5) if m * size * 60 >= end)
+    edges = np.arange(0, end + width + 1, width) - 0.5
+    counts, _ = np.histogram(lengths, edges)
+    beyond = int(np.count_nonzero(lengths > edges[-1]))
+
+    def draw(figure: Figure) -> str:
+        from matplotlib.ticker import MaxNLocator
+
+        axes = figure.subplots()
+        axes.bar(edges[:-1], counts, width=width, align="edge", color=COLOURS[0], edgecolor="white", linewidth=0.4)
+        axes.set_xlim(edges[0], edges[-1])
+        top = 1.16 * int(counts.max())
+        axes.set_ylim(0, top)
+        axes.grid(axis="x", visible=False)
+        axes.xaxis.set_major_locator(MaxNLocator(9, integer=True, steps=[1, 2, 5, 10]))
+        axes.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+        bars = "" if width == 1 else f", {width} a bar"
+        axes.set(xlabel=f"document length dl (terms{bars})", ylabel="documents")
+        _mark(axes, sorted([(mean, "mean", "-"), (median, "median", "--")]))
+        if beyond:
+            text = f"{beyond:,} longer,\nto {longest:,} →"
+            axes.annotate(text, (1, 0.12), (-2, 0), xycoords="axes fraction", textcoords="offset points", ha="right")
+        shortest = int(lengths.min())
+        return (
+            f"lengths of {len(index):,} documents: mean {mean:.1f}, median {median:g} terms, "
+            f"from {shortest:,} to {longest:,}; {beyond:,} beyond the axis"
+        )
+
+    return drawn(draw)
+
+
+def plot_zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
+    """How often each term occurs over its rank, both logarithmic, with the line fitted by `zipf`.
+
+    Raises ParameterError as `zipf` does, MissingExtraError without matplotlib.
+    """
+    law = zipf(index, first, last)
+    ranks, cf = _frequencies(index)
+
+    def draw(figure: Figure) -> str:
+        axes = figure.subplots()
+        _draw_law(axes, ranks, cf, law, f"cf = {_short(law.factor)} · rank$^{{{law.exponent:.2f}}}$", "ranks")
+        axes.set(xlabel="rank of the term", ylabel="collection frequency cf (occurrences)")
+        return _caption("Zipf", "cf", "rank", law, "ranks", f"{len(ranks):,} terms")
+
+    return drawn(draw)
+
+
+def plot_heaps(index: Index, first: int | None = None) -> Plot:
+    """How the vocabulary grows with the collection, both logarithmic, with the line fitted by `heaps`.
+
+    Raises ParameterError as `heaps` does, MissingExtraError without matplotlib.
+    """
+    law = heaps(index, first)
+    tokens, terms = _growth(index)
+
+    def draw(figure: Figure) -> str:
+        axes = figure.subplots()
+        _draw_law(axes, tokens, terms, law, f"V = {_short(law.factor)} · n$^{{{law.exponent:.2f}}}$", "tokens", below=True)
+        axes.set(xlabel="tokens n, document after document", ylabel="vocabulary V (different terms)")
+        return _caption("Heaps", "V", "n", law, "tokens", f"{len(index):,} documents")
+
+    return drawn(draw)
+
+
+def _frequencies(index: Index) -> tuple[Floats, Floats]:
+    """Ranks from 1, and the cf of the term of each rank."""
+    require_terms(index)
+    cf = np.sort(np.asarray(index.cf, dtype=np.float64))[::-1]
+    cf = cf[cf > 0]
+    return np.arange(1, len(cf) + 1, dtype=np.float64), cf
+
+
+def _last_frequent(index: Index) -> int:
+    frequent = int(np.count_nonzero(np.asarray(index.cf) >= RARE))
+    return frequent if frequent >= RARE else len(index.terms)
+
+
+def _growth(index: Index) -> tuple[Floats, Floats]:
+    """After each document that has terms: how many tokens there are so far, and how many different terms."""
+    require_terms(index)
+    new = np.zeros(len(index), dtype=np.int64)
+    df = np.asarray(index.df, dtype=np.int64)
+    ends = np.cumsum(df)
+    for terms in np.split(np.arange(len(df)), np.searchsorted(ends, np.arange(CHUNK, int(ends[-1]), CHUNK))):
+        docs, _ = index.postings(terms)
+        # The postings of a term are in the order of the documents; its first is where it is new.
+        new += np.bincount(docs[np.cumsum(df[terms]) - df[terms]], minlength=len(index))
+    lengths = np.asarray(index.lengths, dtype=np.int64)
+    some = lengths > 0
+    return np.cumsum(lengths)[some].astype(np.float64), np.cumsum(new)[some].astype(np.float64)
+
+
+def _fitted(x: Floats, y: Floats, first: int, last: int, unit: str) -> PowerLaw:
+    inside = np.flatnonzero((x >= first) & (x <= last))
+    if first < 0 or len(inside) < 2:
+        raise ParameterError(f"a line needs two points: from {first:,} to {last:,} there are {len(inside)} {unit}")
+    chosen = inside[_spaced(x[inside])]
+    log_x, log_y = np.log(x[chosen]), np.log(y[chosen])
+    exponent, offset = np.polyfit(log_x, log_y, 1)
+    rest, variance = log_y - (exponent * log_x + offset), np.var(log_y)
+    r2 = float(1 - np.var(rest) / variance) if variance > 0 else 1.0
+    return PowerLaw(float(np.exp(offset)), float(exponent), int(x[chosen[0]]), int(x[chosen[-1]]), r2)
+
+
+def _spaced(x: Floats) -> NDArray[np.int64]:
+    """Positions of up to POINTS values, evenly spaced in log x; x ascends."""
+    return np.unique(np.searchsorted(x, np.geomspace(x[0], x[-1], POINTS) * (1 - 1e-12)).clip(0, len(x) - 1))
+
+
+def _draw_law(axes: Axes, x: Floats, y: Floats, law: PowerLaw, formula: str, unit: str, below: bool = False) -> None:
+    """The points of a curve, thinned out evenly, and over them the fitted line with its formula."""
+    shown = _spaced(x)
+    axes.plot(x[shown], y[shown], ".", color=COLOURS[0], markersize=4)
+    ends = np.array([law.first, law.last], dtype=np.float64)
+    axes.plot(ends, law(ends), "--", color=COLOURS[1])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    plain_ticks(axes.xaxis, axes.yaxis)
+    text = f"{formula}\nleast squares, {unit} {law.first:,} to {law.last:,}, R² = {law.r2:.3f}"
+    axes.text(0.98, 0.06 if below else 0.94, text, transform=axes.transAxes, ha="right", va="bottom" if below else "top")
+
+
+def _mark(axes: Axes, values: list[tuple[float, str, Any]]) -> None:
+    """Upright lines at two values in ascending order; their names are left of the lower and right of the upper one."""
+    low, high = axes.get_xlim()
+    for (value, name, line), side in zip(values, ("right", "left"), strict=True):
+        axes.axvline(value, color=INK, linestyle=line, linewidth=1.2)
+        inside = side == "left" or value - low > 0.2 * (high - low)  # else the name would not fit between line and axis
+        offset = (-4 if side == "right" and inside else 4, -1 if inside else -14)
+        text = f"{name} {value:.1f}".removesuffix(".0")
+        axes.annotate(
+            text,
+            (value, axes.get_ylim()[1]),
+            offset,
+            textcoords="offset points",
+            ha=side if inside else "left",
+            va="top",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
+        )
+
+
+def _short(factor: float) -> str:
+    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
+
+
+def _caption(name: str, y: str, x: str, law: PowerLaw, unit: str, of: str) -> str:
+    return (
+        f"{name}: {y} = {law.factor:.4g} · {x}^{law.exponent:.4f} over {of}; least squares of log {y} on log {x} at points "
+        f"evenly spaced in log {x}, {unit} {law.first:,} to {law.last:,} (R² = {law.r2:.4f})"
+    )

@@ -1,0 +1,216 @@
+"""What all plots share: size, colours, labels at the ends of lines, and how they are saved."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.errors import MissingExtraError, ParameterError
+from ..storage.files import write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from ..index import Index
+
+# Okabe and Ito 2008, without the yellow, which is too pale for lines on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#7F7F7F")
+LINES = ("-", "--", "-.", ":", (0, (5, 1.5, 1, 1.5, 1, 1.5)), (0, (1, 1)), (0, (8, 2)), (0, (3, 1)))
+INK = "#222222"
+STYLE = {
+    "font.size": 9.0,
+    "axes.labelsize": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.6,
+    "svg.hashsalt": "fontes",
+    "pdf.fonttype": 42,
+}
+METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
+ROW = 12.0  # points from one label to the next
+PART_OF_AXES = 0.78  # of the height of a figure
+WIDTH, HEIGHT = 6.3, 3.6  # inches: the width of the text on a page of A4
+
+
+class Plot:
+    """A figure and the sentence that says what it shows.
+
+    `figure` is a `matplotlib.figure.Figure`, made without pyplot: no window, no backend, no setting of the caller changes.
+    `caption` names all parameters and, where a curve is fitted, how. In a notebook a plot shows itself.
+    """
+
+    def __init__(self, figure: Figure, caption: str) -> None:
+        self.figure = figure
+        self.caption = caption
+
+    def save(self, path: str | Path, dpi: int = 300) -> None:
+        """Writes the figure: .svg, .png (`dpi` dots an inch) or .pdf. The same figure gives the same bytes.
+
+        Raises ParameterError for another ending, InputError where the file cannot be written.
+        """
+        write(path, [self.to_bytes(format_of(path), dpi)])
+
+    def to_bytes(self, format: str, dpi: int = 300) -> bytes:
+        """The figure as "svg", "png" or "pdf"."""
+        if format not in METADATA:
+            raise ParameterError(f"a plot cannot be written as '{format}'; there are {', '.join(METADATA)}")
+        memory = io.BytesIO()
+        with style():
+            self.figure.savefig(memory, format=format, dpi=dpi, metadata=METADATA[format])
+        return memory.getvalue()
+
+    def _repr_svg_(self) -> str:
+        return self.to_bytes("svg").decode()
+
+    def __repr__(self) -> str:
+        return f"Plot({self.caption!r})"
+
+
+def drawn(draw: Callable[[Figure], str], height: float = HEIGHT) -> Plot:
+    """The plot that `draw` makes on an empty figure; it gives back the caption. Raises MissingExtraError without matplotlib."""
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        caption = draw(figure)
+    return Plot(figure, caption)
+
+
+def style() -> AbstractContextManager[None]:
+    """Matplotlib's defaults with the settings above, whatever the caller has set; as it was before on leaving."""
+    try:
+        from matplotlib import style as styles
+    except ImportError:
+        raise MissingExtraError.of("matplotlib", "plots", "a plot") from None
+    context: AbstractContextManager[None] = styles.context(STYLE, after_reset=True)
+    return context
+
+
+def format_of(path: str | Path) -> str:
+    """The format that the name of a file asks for. Raises ParameterError for one that there is not."""
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in METADATA:
+        raise ParameterError(f"{path}: a plot is written as {', '.join('.' + f for f in METADATA)}; choose a name that ends so")
+    return ending
+
+
+def require_terms(index: Index) -> None:
+    """Raises ParameterError for an index of vectors or without a term."""
+    if index.scale is not None:
+        raise ParameterError(f"{index.path} holds vectors, which have no term frequencies; plots need an index of texts")
+    if not index.tokens:
+        raise ParameterError(f"{index.path} holds no terms; there is nothing to plot")
+
+
+def look(number: int) -> dict[str, Any]:
+    """Colour and line style of the line `number`, from 0; each differs in both, so that it is told apart in grey too."""
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number % len(LINES)]}
+
+
+def label_ends(axes: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
+    """Writes the name of each line beside its right end, moved apart where they would touch.
+
+    A line that leaves the axes before has its name where it does. Limits must be set before.
+    """
+    figure: Any = axes.figure
+    to_axes = axes.transData + axes.transAxes.inverted()
+    named = []
+    for line, label in lines:
+        end = _visible_end(axes, line)
+        across, up = to_axes.transform(end).tolist()
+        if across > 0.99:
+            named.append((line, label, end, up))
+        else:
+            axes.annotate(label, end, (-10, 4), textcoords="offset points", ha="right")
+    gap = ROW / (72 * PART_OF_AXES * figure.get_size_inches()[1])
+    for (line, label, end, _), height in zip(named, spread([up for *_, up in named], gap), strict=True):
+        axes.annotate(
+            label,
+            xy=end,
+            xytext=(1.04, height),
+            textcoords="axes fraction",
+            va="center",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": line.get_color(),
+                "linewidth": 0.8,
+                "shrinkA": 1,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
+            annotation_clip=False,
+        )
+
+
+def plain_ticks(*logarithmic: Axis) -> None:
+    """Ticks of logarithmic axes as plain numbers: 1,000 for 10³; 20 and 50 too where there is room."""
+    for axis in logarithmic:
+        low, high = axis.get_view_interval()
+        between = (2, 5) if high / low < 300 else ()
+
+        def of_between(value: float, _: object, digits: tuple[int, ...] = between) -> str:
+            return f"{value:,.10g}" if _first_digit(value) in digits else ""
+
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axis.set_minor_formatter(of_between)
+
+
+def _first_digit(value: float) -> int:
+    return int(f"{value:e}"[0])
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights up to 1, in the same order, with at least `gap` between any two, as near to the given ones as it gets."""
+    order = np.argsort(np.asarray(heights), kind="stable")
+    # Groups of labels that touch, each (sum of wanted starts, size): merged as long as a group overlaps the one below.
+    groups: list[tuple[float, int]] = []
+    for place in order:
+        groups.append((heights[place], 1))
+        while len(groups) > 1:
+            (below, m), (above, n) = groups[-2:]
+            if _start(above, n, gap) - _start(below, m, gap) >= m * gap:
+                break
+            groups[-2:] = [(below + above, m + n)]
+    placed = [0.0] * len(heights)
+    position = iter(order)
+    for total, size in groups:
+        start = _start(total, size, gap)
+        for i in range(size):
+            placed[next(position)] = start + i * gap
+    limit = 1.0
+    for place in order[::-1]:
+        placed[place] = min(placed[place], limit)
+        limit = placed[place] - gap
+    return placed
+
+
+def _visible_end(axes: Axes, line: Line2D) -> tuple[float, float]:
+    """The last point of a line that lies within the axes."""
+    points = np.asarray(line.get_xydata(), dtype=np.float64)
+    low, high = axes.get_ylim()
+    inside = np.flatnonzero((points[:, 1] >= low) & (points[:, 1] <= high))
+    x, y = points[inside[-1]].tolist()
+    return x, y
+
+
+def _start(total: float, size: int, gap: float) -> float:
+    """Where the lowest of `size` labels goes whose mean wanted height is total / size."""
+    return total / size - gap * (size - 1) / 2

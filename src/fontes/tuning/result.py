@@ -1,0 +1,272 @@
+"""What `tune` gives: the score on held-out topics, the choices, the trials, and the stage with the final parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import ParameterError, Run, Stage, Topics
+from ..measures.measure import Measure
+
+if TYPE_CHECKING:
+    from ..plots.plot import Plot
+    from .space import Axis, Setting
+
+Floats = NDArray[np.float64]
+
+# Ends of a parameter beyond which there is nothing to try.
+LIMITS = {"b": (0.0, 1.0), "k1": (0.0, math.inf), "k3": (0.0, math.inf), "original_weight": (0.0, 1.0)}
+NEAR_EDGE = 0.02  # of a range without steps
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A setting that was scored. `values` are the measure of each topic, float64, in the order of the ids."""
+
+    params: Setting
+    values: Floats = field(repr=False)
+
+    @property
+    def score(self) -> float:
+        """The mean over all topics, among them those that the setting is chosen on."""
+        return float(self.values.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A fold that was held out.
+
+    params   what was chosen on the other folds
+    topics   the places of the fold's topics in `Tuning.topic_ids`, int64
+    values   the measure of each of them under `params`, float64
+    chosen   the mean over the other folds under `params`, which chose them
+    default  the mean over the fold's topics with the parameters as they were given, or None
+    """
+
+    params: Setting
+    topics: NDArray[np.int64] = field(repr=False)
+    values: Floats = field(repr=False)
+    chosen: float
+    default: float | None
+
+    @property
+    def score(self) -> float:
+        """The mean over the fold's topics."""
+        return float(self.values.mean())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuning:
+    """The result of `tune`.
+
+    topic_ids  the judged topics, in the order of their ids; `units` has the number of the group of each
+    space      the values of each parameter, as they were read
+    trials     all settings that were scored
+    folds      what was chosen without each fold, and how it did on it
+    stage      the stage with the final parameters: those with the best mean over all topics
+    default    the parameters as given, and `default_values` the measure of each topic under them; None for a function of
+               which some parameter has no default
+    seconds    all of it
+    """
+
+    measure: Measure
+    method: str
+    space: dict[str, Axis]
+    topic_ids: tuple[str, ...]
+    units: NDArray[np.int64]
+    trials: tuple[Trial, ...]
+    folds: tuple[Fold, ...]
+    stage: Stage[Topics, Run]
+    default: Setting | None
+    default_values: Floats | None
+    seconds: float
+
+    @cached_property
+    def best(self) -> Trial:
+        """The trial with the best mean over all topics. Its score is that of the topics that chose it."""
+        return max(self.trials, key=lambda trial: trial.score)
+
+    @property
+    def params(self) -> Setting:
+        """The final parameters."""
+        return self.best.params
+
+    @cached_property
+    def values(self) -> Floats:
+        """The measure of each topic, float64 in the order of `topic_ids`, under the parameters chosen without its fold."""
+        values = np.zeros(len(self.topic_ids), dtype=np.float64)
+        for fold in self.folds:
+            values[fold.topics] = fold.values
+        values.setflags(write=False)
+        return values
+
+    @property
+    def score(self) -> float:
+        """The mean over all topics of the held-out values."""
+        return float(self.values.mean())
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of `score`: Student's t over topics, or over groups where topics are in groups."""
+        return interval(self.values, self.units)
+
+    @property
+    def difference(self) -> float | None:
+        """The mean over topics of held-out value minus the value under the given parameters."""
+        return None if self.default_values is None else float((self.values - self.default_values).mean())
+
+    @cached_property
+    def difference_interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of `difference`, paired by topic."""
+        return None if self.default_values is None else interval(self.values - self.default_values, self.units)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each parameter whose best values all lie on an edge of the space."""
+        best = [trial for trial in self.trials if trial.score == self.best.score]
+        found = []
+        for name, axis in self.space.items():
+            if axis.ends is None:
+                continue
+            low, high = axis.ends
+            slack = 0.0 if hasattr(axis, "values") else NEAR_EDGE * (high - low)
+            least, most = LIMITS.get(name.rpartition(".")[2], (-math.inf, math.inf))
+            values = [trial.params[name] for trial in best]
+            shown = f"{name}={_short(self.params[name])}"
+            if all(value <= low + slack for value in values) and low > least:
+                found.append(f"{shown} is at the lower end of the space; smaller values may do better")
+            elif all(value >= high - slack for value in values) and high < most:
+                found.append(f"{shown} is at the upper end of the space; larger values may do better")
+            elif all(value <= low or value >= high for value in values):
+                found.append(f"{shown} is the last value that {name} can have")
+        return tuple(found)
+
+    def to_dict(self, trials: bool = True) -> dict[str, Any]:
+        """Plain values, for JSON; `trials=False` leaves the list of trials out."""
+        plain: dict[str, Any] = {
+            "measure": str(self.measure),
+            "method": self.method,
+            "topics": len(self.topic_ids),
+            "groups": len(set(self.units.tolist())),
+            "score": self.score,
+            "interval": list(self.interval),
+            "default": None
+            if self.default is None or self.default_values is None
+            else {"params": _plain(self.default), "score": float(self.default_values.mean())},
+            "difference": self.difference,
+            "difference_interval": None if self.difference_interval is None else list(self.difference_interval),
+            "params": _plain(self.params),
+            "score_where_chosen": self.best.score,
+            "folds": [
+                {
+                    "params": _plain(fold.params),
+                    "topics": len(fold.topics),
+                    "score_where_chosen": fold.chosen,
+                    "score": fold.score,
+                    "default": fold.default,
+                }
+                for fold in self.folds
+            ],
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 3),
+        }
+        if trials:
+            plain["trials"] = [{"params": _plain(trial.params), "score": trial.score} for trial in self.trials]
+        return plain
+
+    def plot(self, parameters: str | Sequence[str] | None = None) -> Plot:
+        """The mean over all topics as a curve over one parameter, or as a map over two, with what the folds chose.
+
+        `parameters` are one or two names; default: the first two of the space. Over all others the best value is shown.
+        Raises ParameterError for other names, MissingExtraError without matplotlib.
+        """
+        from .plot import surface
+
+        return surface(self, parameters)
+
+    def __str__(self) -> str:
+        groups = len(set(self.units.tolist()))
+        grouped = "" if groups == len(self.topic_ids) else f" in {groups:,} groups"
+        lines = [
+            f"{self.measure} of {len(self.topic_ids):,} topics{grouped}, {len(self.folds)} folds; "
+            f"{self.method}, {len(self.trials):,} settings, {self.seconds:.1f} s",
+            "",
+            f"held out    {self.score:.4f}  {_between(self.interval)}",
+        ]
+        if self.default is not None and self.default_values is not None and self.difference_interval is not None:
+            given = interval(self.default_values, self.units)
+            lines += [
+                f"as given    {self.default_values.mean():.4f}  {_between(given)}  {_listed(self.default)}",
+                f"difference {self.difference:+.4f}  {_between(self.difference_interval, '+')}",
+            ]
+        lines += ["", *self._table(), "", f"final: {_listed(self.params)}"]
+        lines.append(f"{self.best.score:.4f} on the topics that chose it, which is no estimate for others")
+        return "\n".join(lines + [f"note: {warning}" for warning in self.warnings])
+
+    def _table(self) -> list[str]:
+        """The folds, a line each."""
+        head = ["fold", "topics", *self.space, "chosen at", "held out", "as given"]
+        rows = [
+            [
+                str(number),
+                str(len(fold.topics)),
+                *(_short(fold.params[name]) for name in self.space),
+                f"{fold.chosen:.4f}",
+                f"{fold.score:.4f}",
+                "" if fold.default is None else f"{fold.default:.4f}",
+            ]
+            for number, fold in enumerate(self.folds, 1)
+        ]
+        if self.default is None:
+            head, rows = head[:-1], [row[:-1] for row in rows]
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
+
+    def __repr__(self) -> str:
+        return f"Tuning({self.measure} {self.score:.4f} held out; {_listed(self.params)})"
+
+
+def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> tuple[float, float]:
+    """The interval of the mean of `values` by Student's t, where values of one unit may depend on each other.
+
+    The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n², of G units and n values, as for the mean of a cluster
+    sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n. Raises ParameterError for fewer than two units.
+    """
+    from scipy.stats import t
+
+    _, unit = np.unique(units, return_inverse=True)
+    count = int(unit.max()) + 1 if len(unit) else 0
+    if count < 2:
+        raise ParameterError("an interval needs two topics, or two groups of topics, or more")
+    mean = float(values.mean())
+    sums = np.bincount(unit, weights=values - mean)
+    error = math.sqrt(count / (count - 1) * float((sums * sums).sum())) / len(values)
+    reach = float(t.ppf((1 + level) / 2, count - 1)) * error
+    return mean - reach, mean + reach
+
+
+def _between(bounds: tuple[float, float], sign: str = "") -> str:
+    return f"[{bounds[0]:{sign}.4f}, {bounds[1]:{sign}.4f}]"
+
+
+def _listed(setting: Setting) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in setting.items())
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _plain(setting: Setting) -> dict[str, Any]:
+    """Values that JSON can hold; others as text."""
+    simple = (bool, int, float, str, type(None))
+    return {
+        name: value if isinstance(value, simple) else list(value) if isinstance(value, (list, tuple)) else repr(value)
+        for name, value in setting.items()
+    }

@@ -1,0 +1,213 @@
+"""`tune`: the parameters that do best on judged topics, and what they are worth on topics that did not choose them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import InputError, MissingExtraError, ParameterError, Qrels, Topics
+from ..measures.evaluation import evaluate
+from ..measures.measure import Measure
+from ..measures.names import parse
+from .folds import Groups, folds_of, units_of
+from .result import Fold, Trial, Tuning
+from .reuse import Memory
+from .space import Axis, Maker, Setting, Space, Tunable, axes_of, default_space, grid_of
+
+METHODS = ("grid", "random", "tpe")
+TRIALS = 100  # of random and TPE, unless told otherwise
+
+Floats = NDArray[np.float64]
+
+
+def tune(
+    stage: Tunable,
+    space: Space | None,
+    topics: object,
+    qrels: object,
+    measure: str | Measure = "nDCG@10",
+    folds: int = 5,
+    *,
+    method: str = "grid",
+    trials: int | None = None,
+    groups: Groups = None,
+    seed: int = 0,
+) -> Tuning:
+    """Searches the space for the parameters that make `measure` best, by nested cross-validation.
+
+    stage     a stage from topics to a run, or a function that makes one from the parameters, as
+              `lambda k1, weight: index.bm25(k1=k1) + weight * dense`
+    space     a mapping from the name of a parameter to a list of values, or to a tuple, which is a range: (low, high, step),
+              or (low, high) for "random" and "tpe"; of whole numbers where all are written so and the parameter's present value
+              is one, or is not known. None: the default space of BM25, k1 from 0.1 to 4.5, b from 0 to 1, and
+              k3 None, 0, 2 and 8. A name stands for that parameter of every stage inside `stage` that has it, "BM25.k" only
+              for stages of that class.
+    topics, qrels   what `Topics.of` and `Qrels.of` accept, or paths; topics without judgments are not searched
+    method    "grid": every combination. "random": `trials` settings, all equally likely. "tpe": Optuna's tree-structured
+              Parzen estimator (Bergstra et al. 2011), `trials` settings a study
+    groups    topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`
+
+    The outer loop holds out one fold of the topics at a time. The inner step chooses the setting with the best mean over the
+    other folds and sees nothing of the fold that is held out, whose topics are then scored with it. A setting is searched once
+    for all topics, and its values are used in every fold, so that a grid costs one search a setting. "random" draws its
+    settings before any is scored. "tpe" lets values guide the search, so it makes one study for each fold, on the other folds,
+    and one on all topics. The final parameters are the best of all settings over all topics. Of equal settings the first is
+    chosen. Only as many documents are searched as the measure looks at.
+
+    Raises ParameterError for a space, a measure or a number that cannot be, InputError for judged topics that are not among
+    the topics, MissingExtraError without Optuna for "tpe".
+    """
+    from ..lexical.impacts import in_memory
+
+    start = time.perf_counter()
+    wanted = _measure(measure)
+    judged_topics, judged = _judged(topics, qrels)
+    chosen_space = default_space(stage) if space is None else space
+    maker = Maker(stage, chosen_space if isinstance(chosen_space, Mapping) else None)
+    axes = axes_of(chosen_space, maker)
+    count = _count(method, trials)
+    units = units_of(judged_topics, judged, groups)
+    fold_of = folds_of(units, folds, seed)
+    unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
+    search = _Search(maker, judged_topics, judged, wanted)
+    numbers = np.array([fold_of[topic_id] for topic_id in judged])
+    with in_memory():  # a setting is searched once: its weights would fill the folder of the index in vain
+        given = None if maker.given is None else search.values(maker.given)
+        pools = _settings(method, axes, count, search, numbers, seed)
+    return Tuning(
+        measure=wanted,
+        method=method,
+        space=axes,
+        topic_ids=tuple(judged),
+        units=np.array([unit_of[topic_id] for topic_id in judged]),
+        trials=tuple(search.trials),
+        folds=tuple(_fold(search, pool, number, numbers, given) for number, pool in enumerate(pools)),
+        stage=maker(search.best(range(len(search.trials)), np.ones(len(numbers), dtype=bool)).params),
+        default=maker.default if given is not None else None,
+        default_values=given,
+        seconds=time.perf_counter() - start,
+    )
+
+
+class _Search:
+    """Settings that are scored once, with the values of all topics."""
+
+    def __init__(self, maker: Maker, topics: Topics, qrels: Qrels, measure: Measure) -> None:
+        self.trials: list[Trial] = []
+        self._numbers: dict[str, int] = {}
+        self._maker, self._memory, self._qrels, self._measure = maker, Memory(topics), qrels, measure
+
+    def number(self, setting: Setting) -> int:
+        """The number of the trial of a setting, which is scored if it is new."""
+        key = repr(sorted(setting.items()))
+        if key not in self._numbers:
+            self._numbers[key] = len(self.trials)
+            self.trials.append(Trial(dict(setting), self.values(self._maker(setting))))
+        return self._numbers[key]
+
+    def values(self, stage: Any) -> Floats:
+        """The measure of each topic under a stage."""
+        # A cutoff that is no whole number is a recall, as in IPrec@0.1, and needs the whole run.
+        depth = self._measure.cutoff
+        needed = stage % depth if isinstance(depth, int) else stage
+        run = self._memory.reusing(needed)(self._memory.topics)
+        return evaluate(run, self._qrels, self._measure).array(self._measure)
+
+    def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
+        """The first trial of the pool with the greatest mean over these topics."""
+        return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
+
+
+def _settings(
+    method: str, axes: dict[str, Axis], count: int, search: _Search, fold_of: NDArray[np.int64], seed: int
+) -> list[list[int]]:
+    """Scores the settings; for each fold the numbers of the trials among which it may choose."""
+    folds = int(fold_of.max()) + 1
+    if method == "tpe":
+        pools = [_study(axes, count, search, fold_of != fold, (seed, fold)) for fold in range(folds)]
+        _study(axes, count, search, np.ones(len(fold_of), dtype=bool), (seed, folds))
+        return pools
+    if method == "random":
+        rng = np.random.default_rng(seed)
+        settings: Iterable[Setting] = [{name: axis.draw(rng) for name, axis in axes.items()} for _ in range(count)]
+    else:
+        settings = grid_of(axes)
+    numbers = [search.number(setting) for setting in settings]
+    return [numbers] * folds
+
+
+def _study(axes: dict[str, Axis], count: int, search: _Search, topics: NDArray[np.bool_], seed: tuple[int, int]) -> list[int]:
+    """The trials of one study, which sees the values of the given topics only."""
+    try:
+        import optuna
+    except ImportError:
+        raise MissingExtraError.of("optuna", "tune", "method='tpe'") from None
+    numbers = []
+
+    def score(trial: Any) -> float:
+        number = search.number({name: axis.suggest(trial, name) for name, axis in axes.items()})
+        numbers.append(number)
+        return float(search.trials[number].values[topics].mean())
+
+    shown = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        sampler = optuna.samplers.TPESampler(seed=int(np.random.default_rng(seed).integers(1 << 31)))
+        optuna.create_study(direction="maximize", sampler=sampler).optimize(score, n_trials=count)
+    finally:
+        optuna.logging.set_verbosity(shown)
+    return numbers
+
+
+def _fold(search: _Search, pool: list[int], number: int, fold_of: NDArray[np.int64], given: Floats | None) -> Fold:
+    held_out = fold_of == number
+    best = search.best(pool, ~held_out)
+    return Fold(
+        params=best.params,
+        topics=np.flatnonzero(held_out),
+        values=best.values[held_out],
+        chosen=float(best.values[~held_out].mean()),
+        default=None if given is None else float(given[held_out].mean()),
+    )
+
+
+def _measure(given: str | Measure) -> Measure:
+    measure = parse(given)
+    if measure.summed:
+        raise ParameterError(f"{measure} is a count, not an average; tune on a measure such as nDCG@10")
+    return measure
+
+
+def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
+    """The topics that have judgments, and the judgments, both in the order of the ids, whatever order they came in."""
+    from ..formats import read_qrels, read_topics
+
+    given = read_topics(os.fspath(topics)) if isinstance(topics, (str, os.PathLike)) else Topics.of(topics)
+    judged = read_qrels(os.fspath(qrels)) if isinstance(qrels, (str, os.PathLike)) else Qrels.of(qrels)
+    if not judged:
+        raise InputError("the qrels hold no judgments")
+    missing = [topic_id for topic_id in judged if topic_id not in given]
+    if missing:
+        raise InputError(
+            f"{len(missing)} of the {len(judged)} judged topics are not among the topics, the first is '{missing[0]}'; "
+            f"give the topics that belong to the qrels"
+        )
+    ordered = Qrels(sorted(judged.rows()))
+    return Topics(given[topic_id] for topic_id in ordered), ordered
+
+
+def _count(method: str, trials: int | None) -> int:
+    if method not in METHODS:
+        raise ParameterError(f"unknown method '{method}'; there are {', '.join(METHODS)}")
+    if trials is None:
+        return TRIALS
+    if method == "grid":
+        raise ParameterError("a grid tries every combination and takes no trials; give a larger step, or method='random'")
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        raise ParameterError(f"trials must be a whole number from 1 up, not {trials!r}")
+    return trials

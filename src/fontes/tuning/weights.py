@@ -1,0 +1,287 @@
+"""`fit_weights`: the weights of a fusion, learned from judgments by cross-validation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import InputError, ParameterError, Qrels, Run
+from ..core.pairs import Floats, Ints, Pairs
+from ..core.run import order_keys
+from ..fusion.methods import WEIGHTED, Method, weighted
+from ..measures.evaluation import _qrels, _run
+from ..measures.measure import Measure
+from ..measures.names import parse
+from ..measures.ranks import FAR, Ranks
+
+Steps = tuple[int, ...]  # the weights as multiples of the step
+FEW = 8  # sorting takes about as long as comparing each pair with this many judged documents
+MOST = 1001  # the largest grid that is looked at whole: 5 systems in steps of 0.1
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold: `weights` were learned on all other judged topics, where they reach `trained`, and reach `score` here."""
+
+    weights: tuple[float, ...]
+    trained: float
+    score: float
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedWeights:
+    """What `fit_weights` gives.
+
+    `weights` were learned on all judged topics, for use on other topics. `run` is the honest one: each judged topic is fused
+    with the weights of its fold, which were learned without it; topics without judgments with `weights`. `score` is the mean of
+    the measure over all judged topics of that run, and `folds` says how it comes about. `trained` is what `weights` reach on
+    the topics they were learned on, which is too good to report.
+    """
+
+    weights: tuple[float, ...]
+    measure: Measure
+    score: float
+    trained: float
+    folds: tuple[Fold, ...]
+    run: Run
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: measure, score, trained, weights, and of each fold its weights, trained, score and topics."""
+        folds = [
+            {"weights": list(f.weights), "trained": f.trained, "score": f.score, "topics": list(f.topics)} for f in self.folds
+        ]
+        return {
+            "measure": str(self.measure),
+            "score": self.score,
+            "trained": self.trained,
+            "weights": list(self.weights),
+            "folds": folds,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.measure} {self.score:.4f} on held-out topics"]
+        for i, fold in enumerate(self.folds, 1):
+            lines.append(f"fold {i}: weights {_shown(fold.weights)}  {fold.score:.4f} on {len(fold.topics)} topics")
+        return "\n".join([*lines, f"all topics: weights {_shown(self.weights)}"])
+
+
+def fit_weights(
+    runs: Iterable[object],
+    qrels: object,
+    measure: str | Measure = "nDCG@10",
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    step: float = 0.1,
+    **fusion: Any,
+) -> LearnedWeights:
+    """The weights with which a fusion of `runs` does best by `measure`, learned by cross-validation.
+
+    `runs` and `qrels` are what `Run.of` and `Qrels.of` accept, or paths of files. `fusion` are parameters of `fuse`: `method`
+    (here "wsum" unless given), `normalize`, `k`, `missing`. Weights are multiples of `step` that add up to 1. All such weights
+    are tried where there are at most 1,001 (five runs in steps of 0.1); with more runs or smaller steps the search climbs,
+    from equal weights and from each run alone, by moving one step of weight at a time. Of weights that are equally good those
+    nearest to equal ones are taken.
+
+    The judged topics are dealt into `folds` at random by `seed`; the order of the files does not matter. Judged topics that no
+    run has count 0, as in `evaluate`.
+
+    Raises ParameterError for a method without weights, a `step` that does not divide 1, fewer than two runs, and fewer than two
+    folds or more folds than judged topics; InputError for qrels without judgments.
+    """
+    given = [_run(run) for run in runs]
+    if len(given) < 2:
+        raise ParameterError(f"weights are learned for two runs or more, not {len(given)}")
+    judged = _qrels(qrels)
+    if not judged:
+        raise InputError("the qrels hold no judgments")
+    held_out = _deal(judged, folds, seed)
+    steps = _steps(step)
+    space = _Space(given, judged, parse(measure), _method(fusion), steps)
+    everything = np.ones(len(judged), dtype=bool)
+    best = space.search(everything)
+    names = np.array(list(judged), dtype=object)
+    values = np.zeros(len(judged))
+    parts: list[Fold] = []
+    chosen: list[tuple[Steps, Iterable[str]]] = []
+    for out in held_out:
+        point = space.search(~out)
+        values[out] = space.values(point)[out]
+        chosen.append((point, names[out]))
+        parts.append(Fold(space.weights(point), space.mean(point, ~out), space.mean(point, out), tuple(names[out])))
+    score = float(values.sum() if space.measure.summed else values.mean())
+    run = space.run(best, chosen)
+    return LearnedWeights(space.weights(best), space.measure, score, space.mean(best, everything), tuple(parts), run)
+
+
+class _Space:
+    """All weights, and how good each is for each topic; what was looked at is remembered."""
+
+    def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: Method, steps: int) -> None:
+        self.pairs = Pairs.of(runs)
+        self.columns = method.columns(self.pairs, method.given(self.pairs))
+        self.times = method.times(self.pairs)
+        self.method, self.measure, self.steps = method, measure, steps
+        self.qrels = qrels
+        self.judgments = _Judgments.of(self.pairs, qrels)
+        self._known: dict[Steps, Floats] = {}
+        systems = len(runs)
+        self.whole = math.comb(systems - 1 + steps, systems - 1) <= MOST
+        self._grid = list(_grid(systems, steps)) if self.whole else []
+
+    def weights(self, point: Steps) -> tuple[float, ...]:
+        return tuple(part / self.steps for part in point)
+
+    def values(self, point: Steps) -> Floats:
+        """The measure of each judged topic with these weights."""
+        if point not in self._known:
+            scores = weighted(self.columns, self.weights(point), self.times)
+            ranks = self.judgments.ranks(self.pairs, scores)
+            self._known[point] = np.asarray(self.measure.values(ranks), dtype=np.float64)
+        return self._known[point]
+
+    def mean(self, point: Steps, topics: NDArray[np.bool_]) -> float:
+        """The mean (or, of counts, the sum) over some of the judged topics."""
+        values = self.values(point)[topics]
+        return float(values.sum() if self.measure.summed else values.mean())
+
+    def search(self, topics: NDArray[np.bool_]) -> Steps:
+        """The best weights for some of the topics."""
+        if self.whole:
+            return self._best(self._grid, topics)
+        systems = len(self.columns)
+        alone = [tuple(self.steps * (i == j) for j in range(systems)) for i in range(systems)]
+        even = tuple((self.steps * (i + 1)) // systems - (self.steps * i) // systems for i in range(systems))
+        return self._best([self._climb(start, topics) for start in (even, *alone)], topics)
+
+    def _climb(self, point: Steps, topics: NDArray[np.bool_]) -> Steps:
+        while True:
+            better = self._best([point, *_moves(point)], topics)
+            if self.mean(better, topics) <= self.mean(point, topics):
+                return point
+            point = better
+
+    def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
+        # Means of the same values in another order differ in their last bits; they count as equal.
+        return max(points, key=lambda p: (round(self.mean(p, topics), 12), -sum(x * x for x in p), p))
+
+    def run(self, best: Steps, folds: Sequence[tuple[Steps, Iterable[str]]]) -> Run:
+        """The run whose topics are fused each with the weights of its fold, or with the best for all."""
+        position = {topic_id: i for i, topic_id in enumerate(self.pairs.topics)}
+        scores = weighted(self.columns, self.weights(best), self.times)
+        for point, names in folds:
+            inside = np.zeros(len(position), dtype=bool)
+            inside[[position[name] for name in names if name in position]] = True
+            rows = self.pairs.of_topics(inside)
+            times = None if self.times is None else self.times[rows]
+            scores[rows] = weighted(self.columns[:, rows], self.weights(point), times)
+        return self.pairs.run(scores, {"parts": [run.provenance for run in self.pairs.runs], "weights": self.weights(best)})
+
+
+@dataclass(frozen=True, eq=False)
+class _Judgments:
+    """The judged documents among the pairs, and what `Ranks` needs besides.
+
+    For each its `row` in the qrels and its `pair`; the `first` pair of its topic and their number, `size`; and, where these are
+    few, all pairs of the topic, `rivals`: counting those that are better is then quicker than sorting.
+    """
+
+    qrels: Qrels
+    row: Ints
+    pair: Ints
+    first: Ints
+    size: Ints
+    rivals: Ints | None
+    topic: Ints
+    grade: Ints
+    starts: Ints
+    retrieved: Ints
+
+    @classmethod
+    def of(cls, pairs: Pairs, qrels: Qrels) -> _Judgments:
+        # The first table of ranks, of the pairs in any order, says which judged documents there are; their order is ours.
+        sizes = np.array([len(grades) for grades in qrels.values()], dtype=np.int64)
+        topic = np.repeat(np.arange(len(qrels)), sizes)
+        ordered = Ranks.of(pairs.run(np.zeros(len(pairs)), {}), qrels)
+        position = {topic_id: i for i, topic_id in enumerate(pairs.topics)}
+        last = np.array([pairs.bounds[position[t] + 1] - 1 if t in position else 0 for t in qrels], dtype=np.int64)
+        row = np.flatnonzero(ordered.by_qrels < FAR)
+        grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
+        # With equal scores the one order is by descending id, and the pairs of a topic ascend by id.
+        pair = last[topic[row]] - ordered.by_qrels[row]
+        end = np.searchsorted(pairs.bounds, pair, side="right")
+        first, size = pairs.bounds[end - 1], pairs.bounds[end] - pairs.bounds[end - 1]
+        rivals = None
+        if 0 < size.sum() <= FEW * len(pairs):
+            rivals = np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
+        return cls(qrels, row, pair, first, size, rivals, topic, grade, np.cumsum(sizes) - sizes, ordered.retrieved)
+
+    def ranks(self, pairs: Pairs, scores: Floats) -> Ranks:
+        """Where the judged documents are when the pairs have these scores."""
+        rounded = scores.astype(np.float32)
+        rank = np.full(len(self.topic), FAR, dtype=np.int64)
+        if self.rivals is None:
+            place = np.empty(len(pairs), dtype=np.int64)
+            place[pairs.order(rounded)] = np.arange(len(pairs))
+            rank[self.row] = place[self.pair] - self.first
+        else:
+            keys = order_keys(rounded, np.arange(len(pairs), dtype=np.uint32))
+            better = keys[self.rivals] > np.repeat(keys[self.pair], self.size)
+            rank[self.row] = np.add.reduceat(better, np.cumsum(self.size) - self.size, dtype=np.int64)
+        order = np.lexsort((rank, self.topic))
+        return Ranks(self.qrels, self.topic, self.grade[order], rank[order], self.starts, self.retrieved, rank)
+
+
+def _deal(qrels: Mapping[str, Any], folds: int, seed: int) -> list[NDArray[np.bool_]]:
+    """For each fold which topics, in the order of the qrels, are in it."""
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(qrels):
+        raise ParameterError(f"folds must be a whole number from 2 to the {len(qrels)} judged topics, not {folds!r}")
+    by_id = np.array(sorted(range(len(qrels)), key=list(qrels).__getitem__))
+    dealt = np.empty(len(qrels), dtype=np.int64)
+    dealt[by_id[np.random.default_rng(seed).permutation(len(qrels))]] = np.arange(len(qrels)) % folds
+    return [dealt == fold for fold in range(folds)]
+
+
+def _steps(step: float) -> int:
+    """How many steps make 1."""
+    steps = round(1 / step) if isinstance(step, (int, float)) and 0 < step <= 1 else 0
+    if steps < 1 or abs(steps * step - 1) > 1e-9:
+        raise ParameterError(f"step must divide 1, as 0.1, 0.05 and 0.25 do, and {step!r} does not")
+    return steps
+
+
+def _method(fusion: dict[str, Any]) -> Method:
+    given = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
+    unknown = set(given) - {"method", "normalize", "k", "missing"}
+    if unknown:
+        raise ParameterError(
+            f"fit_weights has no parameter '{min(unknown)}'; of fuse it takes method, normalize, k and missing"
+        )
+    if given["method"] not in WEIGHTED:
+        raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {given['method']!r}")
+    return Method.checked(given["method"], given["normalize"], None, given["k"], given["missing"])
+
+
+def _grid(systems: int, steps: int) -> Iterator[Steps]:
+    """All ways to deal `steps` steps out to the systems."""
+    for cuts in itertools.combinations(range(systems - 1 + steps), systems - 1):
+        bars = (-1, *cuts, systems - 1 + steps)
+        yield tuple(b - a - 1 for a, b in itertools.pairwise(bars))
+
+
+def _moves(point: Steps) -> Iterator[Steps]:
+    """The weights with one step moved from one system to another."""
+    for i, j in itertools.permutations(range(len(point)), 2):
+        if point[i]:
+            yield tuple(part - (n == i) + (n == j) for n, part in enumerate(point))
+
+
+def _shown(weights: Sequence[float]) -> str:
+    return ",".join(f"{weight:g}" for weight in weights)

@@ -1,0 +1,269 @@
+"""Chains of causes, and the command that prints them."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from typer.testing import CliRunner
+
+from fontes import Doc, Index, Run, Topics
+from fontes.app.cli import app
+from fontes.causal import causes
+from fontes.core import InputError, ParameterError, PipelineError
+from fontes.core.stage import Stage
+from fontes.datasets.samples import harbour
+
+DOCS = [
+    Doc(
+        "pump",
+        "The old harbour flooded because the pump house failed. Nobody was hurt.",
+        "Water in the streets",
+        {"date": "2001-05-02"},
+    ),
+    Doc("again", "The flooded harbour was blamed on the failed pump house.", "Letters", {"date": "2001-05-09"}),
+    Doc("rust", "The pump house failed due to rusty bolts.", "Report on the pumps", {"date": "2001-06-01"}),
+    Doc("paint", "Rusty bolts stem from a cheap paint.", "A painter writes", {"date": "2000-03-03"}),
+    Doc("circle", "A cheap paint was bought because the old harbour flooded.", "Accounts", {"date": "2002-01-01"}),
+    Doc("denied", "The old harbour did not flood because of the moon. The old harbour flooded, not because of sin.", "Sermon"),
+    Doc("storm", "The old harbour flooded after heavy storms came.", "Weather", {"date": "2001-05-01"}),
+    Doc("vote", "Councillors cut money for pumps of the old harbour.", "Money cut", {"date": "1999-01-01"}),
+]
+EVENT = "the old harbour flooded"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return Index.build(DOCS, tmp_path_factory.mktemp("why") / "index")
+
+
+def texts(chain):
+    return [cause.text for cause in chain.causes]
+
+
+def test_a_cause_becomes_the_next_question(index):
+    chain = causes(index, EVENT)
+    [pump] = chain.causes
+    assert pump.text == "the pump house failed"
+    [rust] = pump.causes
+    assert rust.text == "rusty bolts"
+    [paint] = rust.causes
+    assert paint.text == "a cheap paint"
+    assert paint.causes == ()
+    assert len(chain) == 3
+    assert [cause.text for cause in chain.all()] == ["the pump house failed", "rusty bolts", "a cheap paint"]
+
+
+def test_a_cause_that_repeats_what_is_above_it_is_not_followed(index):
+    chain = causes(index, EVENT, depth=9)
+    assert "the old harbour flooded" not in [cause.text for cause in chain.all()]
+    assert len(chain) == 3
+
+
+def test_the_same_cause_said_by_several_documents_is_one_with_several_sources(index):
+    [pump] = causes(index, EVENT).causes
+    first, second = pump.sources
+    assert (first.doc_id, second.doc_id) == ("pump", "again")
+    assert first.sentence == "The old harbour flooded because the pump house failed."
+    assert (first.title, first.date, first.cue) == ("Water in the streets", "2001-05-02", "because")
+    assert first.score == 1
+    assert 0 < second.score <= 1
+    assert pump.score == pytest.approx(1 - (1 - first.score) * (1 - second.score))
+
+
+def test_denied_causes_are_left_out(index):
+    assert not any("moon" in cause.text or "sin" in cause.text for cause in causes(index, EVENT, weak=True).all())
+
+
+def test_weak_cues_are_read_where_wanted_and_count_half(index):
+    found = {cause.text: cause.score for cause in causes(index, EVENT, weak=True).causes}
+    assert found["heavy storms came"] == 0.5
+    assert next(iter(found)) == "the pump house failed"
+
+
+def test_depth_and_breadth_bound_the_tree(index):
+    assert len(causes(index, EVENT, depth=1)) == 1
+    assert len(causes(index, EVENT, depth=1, breadth=1, weak=True)) == 1
+    assert len(causes(index, EVENT, depth=1, breadth=2, weak=True)) == 2
+
+
+def test_leads_are_documents_that_nobody_calls_a_cause(index):
+    chain = causes(index, EVENT, depth=1, breadth=9, leads=9, before="2001-05-01")
+    stated, lead = [cause for cause in chain.causes if not cause.lead], [cause for cause in chain.causes if cause.lead]
+    assert [cause.text for cause in stated] == ["the pump house failed"]
+    assert [cause.text for cause in lead] == ["Money cut"]
+    [source] = lead[0].sources
+    assert (source.doc_id, source.cue, source.sentence) == ("vote", "", "Councillors cut money for pumps of the old harbour.")
+
+
+def test_leads_below_a_document_are_earlier_than_it(tmp_path):
+    docs = [
+        Doc("why", "The mill closed because the wheel of the mill broke.", "", {"date": "2001-01-01"}),
+        Doc("later", "The wheel broke the bank, they say.", "A wheel", {"date": "2002-01-01"}),
+        Doc("earlier", "Nobody greased the wheel, and one day it broke.", "Grease", {"date": "2000-01-01"}),
+        Doc("undated", "A wheel that broke is no wheel.", "Proverbs"),
+        *(Doc(f"other{i}", "Nothing happened at the mill.") for i in range(20)),
+    ]
+    index = Index.build(docs, tmp_path / "index")
+    [broke] = causes(index, "the mill closed", leads=3, before="2003-01-01", breadth=1).causes
+    assert [(cause.text, cause.lead) for cause in broke.causes] == [("Grease", True)]
+    broke = causes(index, "the mill closed", leads=3, breadth=3).causes[0]
+    assert sorted(cause.text for cause in broke.causes) == ["A wheel", "Grease", "Proverbs"]
+
+
+def test_below_a_lead_only_stated_causes_follow(index):
+    chain = causes(index, EVENT, depth=4, breadth=9, leads=9, weak=True)
+    leads = [cause for cause in chain.all() if cause.lead]
+    assert leads
+    assert not any(below.lead for cause in leads for below in cause.causes)
+
+
+def test_without_a_date_before_leads_are_of_any_date(index):
+    chain = causes(index, EVENT, depth=1, breadth=9, leads=9)
+    assert "Sermon" in texts(chain)
+
+
+def test_an_event_that_no_document_explains_has_an_empty_chain(index):
+    chain = causes(index, "a whale in the library")
+    assert not chain
+    assert chain.to_dict() == {"event": "a whale in the library", "causes": []}
+
+
+def test_a_retriever_may_stand_for_the_index(index):
+    assert causes(index.bm25(k1=1.2) % 5, EVENT) == causes(index.bm25(k1=1.2), EVENT, k=5)
+    assert texts(causes(index.tfidf(), EVENT)) == ["the pump house failed"]
+
+
+class Fixed(Stage[Topics, Run]):
+    """Gives the same documents for every topic, from a shelf that is no index."""
+
+    takes = Topics
+    gives = Run
+
+    def __init__(self, documents):
+        self.documents = documents
+
+    def apply(self, given):
+        run = Run.of({topic_id: {doc.id: 1.0 for doc in DOCS} for topic_id in given}, topics=given)
+        return run.with_(documents=self.documents)
+
+
+class Shelf:
+    def docs(self, ids):
+        by_id = {doc.id: doc for doc in DOCS}
+        return [by_id[doc_id] for doc_id in ids]
+
+
+def test_documents_outside_of_an_index_are_read_with_words_of_equal_weight():
+    assert [cause.text for cause in causes(Fixed(Shelf()), EVENT).all()][:2] == ["the pump house failed", "rusty bolts"]
+
+
+def test_a_stage_without_documents_is_refused():
+    with pytest.raises(InputError, match="does not know its documents"):
+        causes(Fixed(None), EVENT)
+
+
+def test_a_stage_that_is_no_retriever_is_refused(index):
+    with pytest.raises(PipelineError, match="from Topics to Run"):
+        causes(index.rm3(), EVENT)
+
+
+@pytest.mark.parametrize("event", ["", "of the", "?!"])
+def test_an_event_without_words_is_refused(index, event):
+    with pytest.raises(InputError, match="no words to search for"):
+        causes(index, event)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"depth": 0},
+        {"breadth": 0},
+        {"k": 0},
+        {"leads": -1},
+        {"overlap": 0},
+        {"overlap": 1.5},
+        {"depth": True},
+        {"depth": 10**6},
+    ],
+)
+def test_a_number_that_cannot_be_is_refused(index, changes):
+    with pytest.raises(ParameterError, match=next(iter(changes))):
+        causes(index, EVENT, **changes)
+
+
+def test_every_cause_is_in_the_sentence_of_its_source_or_the_one_before(tmp_path):
+    index = Index.build(harbour.corpus, tmp_path / "harbour")
+    for topic in harbour.causal.topics().values():
+        chain = causes(index, topic.text, weak=True)
+        for cause in chain.all():
+            text = index.doc(cause.sources[0].doc_id).text
+            assert cause.text in text
+            assert cause.sources[0].sentence in " ".join(text.split()) + index.doc(cause.sources[0].doc_id).title
+            assert 0 < cause.score <= 1
+
+
+def test_a_document_of_many_causes_in_one_sentence_is_read(tmp_path):
+    text = " ".join(f"the mill number{i} closed because of reason{i}, and" for i in range(300))
+    index = Index.build([Doc("long", text)], tmp_path / "index")
+    chain = causes(index, "the mill number77 closed", depth=1)
+    assert chain.causes[0].text == "reason77"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["why", *map(str, arguments)])
+
+
+def test_the_command_prints_a_tree_with_sources(index):
+    shown = run(index.path, EVENT)
+    assert shown.exit_code == 0
+    lines = shown.stdout.splitlines()
+    assert lines[0] == EVENT
+    assert lines[1].endswith("the pump house failed")
+    assert "1.00  pump  2001-05-02  Water in the streets" in shown.stdout
+    assert "The pump house failed due to rusty bolts." in shown.stdout
+
+
+def test_the_command_prints_json(index):
+    shown = run(index.path, EVENT, "--json", "--depth", 1)
+    assert json.loads(shown.stdout) == causes(index, EVENT, depth=1).to_dict()
+
+
+def test_the_command_says_in_a_sentence_that_nothing_was_found(index):
+    shown = run(index.path, "a whale in the library")
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("No document states a cause of 'a whale in the library'")
+    assert json.loads(run(index.path, "a whale in the library", "--json").stdout)["causes"] == []
+
+
+def test_the_command_marks_leads(index):
+    shown = run(index.path, EVENT, "--leads", 3, "--before", "2001-05-01", "--depth", 1)
+    assert "Money cut  (found, not stated)" in shown.stdout
+
+
+def test_the_command_refuses_an_unknown_model(index):
+    assert isinstance(run(index.path, EVENT, "--model", "guess").exception, ParameterError)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(("--encoder", "m"), "--encoder is of dense and hybrid"), (("--before", "2001-05-01"), "--before is of leads")],
+)
+def test_the_command_refuses_options_that_would_do_nothing(index, options, message):
+    error = run(index.path, EVENT, *options).exception
+    assert isinstance(error, ParameterError)
+    assert message in str(error)
+
+
+def test_a_chain_as_deep_as_it_may_be_is_printed(tmp_path):
+    ends = ("arun", "elop", "idas", "osek", "umit", "ynor", "ager", "etil", "ibod", "ofup")
+    names = [f"{a}{end} {end}{a}o" for a in "bcdfghjklm" for end in ends]
+    texts = (f"The {effect} broke because the {cause} failed." for effect, cause in pairwise([*names, "last end"]))
+    index = Index.build([Doc(str(n), text) for n, text in enumerate(texts)], tmp_path / "deep")
+    chain = causes(index, f"{names[0]} broke", depth=100, breadth=1)
+    assert len(chain) == 100
+    shown = CliRunner().invoke(app, ["why", str(index.path), f"{names[0]} broke", "--depth", "100", "--breadth", "1"])
+    assert shown.exit_code == 0
+    given = CliRunner().invoke(app, ["why", str(index.path), f"{names[0]} broke", "--depth", "100", "--breadth", "1", "--json"])
+    assert json.loads(given.stdout) == chain.to_dict()
+    with pytest.raises(ParameterError, match="depth must be a whole number from 1 to 100, not 101"):
+        causes(index, "arun broke", depth=101)

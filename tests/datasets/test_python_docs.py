@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from fontes.core import Doc
+from fontes.datasets import known_item, python_docs
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Doc]:
+    return python_docs()
+
+
+def test_modules_classes_functions_and_methods_are_documents(documents: list[Doc]) -> None:
+    by_id = {doc.id: doc for doc in documents}
+    assert by_id["zipfile.ZipFile.read"].title.startswith("ZipFile.read(self, name, pwd=None")
+    assert by_id["zipfile.ZipFile.read"].text == "Return file bytes for name."
+    assert by_id["zipfile.ZipFile"].title.startswith("ZipFile(file, mode='r'")
+    assert by_id["zipfile"].title == "zipfile"
+    assert by_id["math.sin"].title.startswith("sin(x")
+    assert by_id["builtins.str.join"].title.startswith("str.join(self, iterable")
+    assert by_id["builtins.range"].title == "range(stop) -> range object"
+    assert by_id["builtins.range"].text.startswith("Return an object that produces")
+
+
+def test_ids_are_unique_and_in_order_and_no_document_is_empty(documents: list[Doc]) -> None:
+    ids = [doc.id for doc in documents]
+    assert ids == sorted(set(ids))
+    assert len(ids) > 3000
+    assert all(doc.text.strip() and doc.title for doc in documents)
+    assert not any(" at 0x" in doc.title for doc in documents)
+
+
+def test_tests_private_and_foreign_modules_are_left_out(documents: list[Doc]) -> None:
+    assert not any(part.startswith("_") for doc in documents for part in doc.id.split("."))
+    assert not {"test", "idlelib", "numpy", "readline", "site-packages"} & {doc.id.split(".")[0] for doc in documents}
+    assert not any(".tests." in doc.id for doc in documents)
+
+
+def test_modules_with_side_effects_are_not_imported() -> None:
+    code = "import sys; from fontes.data import python_docs; python_docs(); print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    assert not {"this", "antigravity", "turtle", "tkinter", "idlelib"} & set(ran.stdout.split())
+    assert ran.stdout.count("\n") == 1
+
+
+def test_two_processes_make_the_same_documents() -> None:
+    code = "import hashlib; from fontes.data import python_docs; print(hashlib.sha1(repr(python_docs()).encode()).hexdigest())"
+    runs = {subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(runs) == 1
+
+
+def test_known_item_takes_the_first_sentence_as_the_topic() -> None:
+    given = [
+        Doc("a", "Return e.g. the\nfirst item.  Then more.", "a()"),
+        Doc("b", "No full stop\n\nSecond paragraph."),
+        Doc("c", "All of it"),
+    ]
+    docs, topics, qrels = known_item(given)
+    assert [(d.id, d.title, d.text) for d in docs] == [
+        ("a", "a()", "Then more."),
+        ("b", "", "Second paragraph."),
+        ("c", "", ""),
+    ]
+    assert {t.id: t.text for t in topics.values()} == {
+        "a": "Return e.g. the first item.",
+        "b": "No full stop",
+        "c": "All of it",
+    }
+    assert qrels.to_dict() == {"a": {"a": 1}, "b": {"b": 1}, "c": {"c": 1}}
+
+
+def test_the_known_item_collection_asks_for_every_document(documents: list[Doc]) -> None:
+    docs, topics, qrels = known_item(documents)
+    assert list(topics) == list(qrels) == [doc.id for doc in docs] == [doc.id for doc in documents]
+    assert all(topic.text for topic in topics.values())

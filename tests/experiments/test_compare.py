@@ -1,0 +1,408 @@
+"""`compare`: what it runs, measures and tests, and what its report says."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fontes as ft
+
+QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
+GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}
+BAD = {"q1": {"d9": 3.0, "d1": 2.0}, "q2": {"d8": 1.0, "d3": 0.5}, "q3": {"d1": 1.0}, "q9": {"d1": 1.0}}
+
+DOCS = [(f"d{i}", text) for i, text in enumerate(("cold water", "warm water", "warm stone", "old stone wall", "water wall"))]
+TOPICS = ft.Topics.of({"1": "cold water", "2": "stone wall", "3": "warm"})
+JUDGED = {"1": {"d0": 1}, "2": {"d3": 2, "d2": 1}, "3": {"d1": 1, "d2": 1}}
+
+calls: list[tuple[str, int]] = []
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
+    calls.clear()
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> ft.Index:
+    return ft.Index.build(DOCS, tmp_path / "index", analyzer="whitespace")
+
+
+@dataclass(frozen=True)
+class Counting(ft.Stage[ft.Topics, ft.Run]):
+    """A retriever that says when it runs. It has a key, as a stage of Fontes has."""
+
+    takes = ft.Topics
+    gives = ft.Run
+    index: ft.Index = field(repr=False)
+    name: str = "first"
+    kept: bool = True
+
+    def key(self) -> str | None:
+        return f"Counting {self.name} {self.index.fingerprint}" if self.kept else None
+
+    def apply(self, given: ft.Topics) -> ft.Run:
+        calls.append((self.name, len(given)))
+        return self.index.bm25()(given)
+
+
+@dataclass(frozen=True)
+class Reverse(ft.Stage[ft.Run, ft.Run]):
+    """A reranker that turns rankings round, `times` times; it needs the documents' text."""
+
+    takes = ft.Run
+    gives = ft.Run
+    times: int = 1
+
+    def key(self) -> str | None:
+        return f"Reverse {self.times}"
+
+    def apply(self, given: ft.Run) -> ft.Run:
+        calls.append((f"reverse {self.times}", len(given)))
+        sign = (-1) ** self.times
+        scores = {t: {hit.id: sign * hit.score for hit, _ in zip(r, r.docs(), strict=True)} for t, r in given.items()}
+        return ft.Run.of(scores, given.topics).with_(documents=given.documents)
+
+
+@dataclass(frozen=True)
+class Widen(ft.Stage[ft.Topics, ft.Topics]):
+    """A rewriter."""
+
+    takes = ft.Topics
+    gives = ft.Topics
+    word: str
+
+    def key(self) -> str | None:
+        return f"Widen {self.word}"
+
+    def apply(self, given: ft.Topics) -> ft.Topics:
+        calls.append(("widen", len(given)))
+        return ft.Topics(ft.Topic(t.id, f"{t.text} {self.word}", origin=t, weights=t.weights) for t in given.values())
+
+
+def test_the_report_has_means_values_and_counts_of_each_system() -> None:
+    report = ft.compare({"good": GOOD, "bad": BAD}, None, QRELS, [ft.RR, ft.nDCG @ 5])
+    assert list(report.systems) == ["good", "bad"]
+    assert report.mean("good", "RR") == 0.75
+    assert report.mean("bad", ft.RR) == ft.evaluate(BAD, QRELS, [ft.RR])[ft.RR] == 0.25
+    assert report.per_topic("RR")["q2"] == {"good": 1.0, "bad": 0.5}
+    assert report.systems["good"].evaluation.missing == 1
+    assert report.systems["bad"].evaluation.unjudged == 1
+    assert [t.id for t in report.topics.values()] == list(QRELS)
+    assert report.judged == {ft.RR: ft.measures.Judged @ 2, ft.nDCG @ 5: ft.measures.Judged @ 5}
+    assert report.systems["good"].evaluation[ft.measures.Judged @ 2] == 0.75
+
+
+def test_a_comparison_has_difference_wins_ties_losses_and_effect_sizes() -> None:
+    report = ft.compare({"bad": BAD, "good": GOOD}, None, QRELS, [ft.RR], baseline="bad")
+    (one,) = report.comparisons
+    assert (one.system, one.against, one.wins, one.ties, one.losses) == ("good", "bad", 3, 1, 0)
+    differences = np.array([0.5, 0.5, 0.0, 1.0])
+    assert one.difference == 0.5
+    assert one.d_z == pytest.approx(0.5 / differences.std(ddof=1))
+    assert report.comparison("good", "bad", "RR") is one
+    with pytest.raises(KeyError):
+        report.comparison("bad", "good", "RR")
+
+
+def test_with_a_baseline_all_are_tested_against_it_and_without_one_all_pairs() -> None:
+    systems = {"a": GOOD, "b": BAD, "c": {"q1": {"d1": 1.0}}, "d": {}}
+    against = ft.compare(systems, None, QRELS, ["RR", "AP"], baseline="b")
+    assert [(str(c.measure), c.system, c.against) for c in against.comparisons] == [
+        (m, s, "b") for m in ("RR", "AP") for s in "acd"
+    ]
+    pairs = ft.compare(systems, None, QRELS, "RR")
+    assert [(c.system, c.against) for c in pairs.comparisons] == [
+        ("b", "a"), ("c", "a"), ("c", "b"), ("d", "a"), ("d", "b"), ("d", "c")
+    ]  # fmt: skip
+
+
+def test_the_correction_goes_over_the_comparisons_of_one_measure() -> None:
+    systems = {"a": GOOD, "b": BAD, "c": {"q1": {"d1": 1.0}}}
+    report = ft.compare(systems, None, QRELS, ["RR", "AP"], correction="bonferroni")
+    for one in report.comparisons:
+        assert one.corrected == pytest.approx(min(1, 3 * one.p))
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "fisher", "tukey"])
+def test_equal_systems_and_single_topics_are_never_significant(test: str, recwarn: pytest.WarningsRecorder) -> None:
+    equal = ft.compare({"a": GOOD, "b": GOOD}, None, QRELS, ["AP", "NumRel", "NumRet"], test=test)
+    assert all(c.corrected == 1 and not c.significant and c.d_z == 0 for c in equal.comparisons)
+    single = ft.compare({"a": GOOD, "b": BAD}, None, {"q1": QRELS["q1"]}, ["RR"], test=test, alpha=0.99)
+    (one,) = single.comparisons
+    assert not one.significant or one.corrected <= 0.99
+    assert json.loads(single.to_json())["comparisons"][0]["d_z"] is None
+    assert "nan" not in f"{single}{single.to_markdown()}{single.to_latex()}{single.to_csv()}{single.to_json()}".lower()
+    assert not list(recwarn)
+
+
+def test_one_system_alone_gets_its_means_and_intervals() -> None:
+    report = ft.compare([GOOD], None, QRELS, "RR")
+    assert report.comparisons == ()
+    low, high = report.intervals[ft.RR]["run 1"]
+    assert low <= report.mean("run 1", "RR") <= high
+    assert "0.7500" in str(report)
+    assert "superscripts" not in str(report)
+    assert "0.75" in report.to_csv()
+    assert "toprule" in report.to_latex()
+
+
+def test_systems_in_a_list_are_called_by_their_files_and_what_they_print(tmp_path: Path, index: ft.Index) -> None:
+    ft.write_run(GOOD, tmp_path / "good.run.gz")
+    (tmp_path / "x").mkdir()
+    for folder in (tmp_path, tmp_path / "x"):
+        ft.write_run(BAD, folder / "bad.trec")
+    report = ft.compare([tmp_path / "good.run.gz", str(tmp_path / "bad.trec"), GOOD], None, QRELS, "AP", baseline="bad.trec")
+    assert list(report.systems) == ["good", "bad", "run 3"]
+    assert report.baseline == "bad"
+    both = ft.compare([tmp_path / "bad.trec", tmp_path / "x" / "bad.trec"], None, QRELS, "AP")
+    assert list(both.systems) == [str(tmp_path / "bad.trec"), str(tmp_path / "x" / "bad.trec")]
+    assert list(ft.compare([index.bm25()], TOPICS, JUDGED, "AP").systems) == [repr(index.bm25())]
+
+
+def test_what_cannot_be_compared_is_said_in_a_sentence(index: ft.Index, tmp_path: Path) -> None:
+    def fails(error: type[Exception], message: str, *given: Any, **options: Any) -> None:
+        with pytest.raises(error, match=message):
+            ft.compare(*given, **options)
+
+    bm25 = index.bm25()
+    fails(ft.core.ParameterError, "no system to compare", {}, None, QRELS, "AP")
+    fails(ft.core.ParameterError, "mapping from name to system, or .*list", "bm25.run", None, QRELS, "AP")
+    fails(ft.core.ParameterError, "no measure to compare by", {"a": GOOD}, None, QRELS, [])
+    fails(
+        ft.core.ParameterError, "unknown test 'student'; there are t, wilcoxon", {"a": GOOD}, None, QRELS, "AP", test="student"
+    )
+    fails(ft.core.ParameterError, "unknown correction 'sidak'", {"a": GOOD}, None, QRELS, "AP", correction="sidak")
+    fails(ft.core.ParameterError, "corrects by itself", {"a": GOOD}, None, QRELS, "AP", test="tukey", correction="bh")
+    fails(ft.core.ParameterError, "alpha must lie between 0 and 1", {"a": GOOD}, None, QRELS, "AP", alpha=1)
+    fails(ft.core.ParameterError, "seed must be a whole number", {"a": GOOD}, None, QRELS, "AP", seed=-1)
+    fails(
+        ft.core.ParameterError,
+        "'c' is none of the systems; there are a, b",
+        {"a": GOOD, "b": BAD},
+        None,
+        QRELS,
+        "AP",
+        baseline="c",
+    )
+    fails(ft.core.ParameterError, "two systems are called", [bm25, bm25], TOPICS, JUDGED, "AP")
+    fails(ft.core.InputError, "'a' is a stage and needs topics", {"a": bm25}, None, JUDGED, "AP")
+    fails(ft.core.PipelineError, "'a' takes Run and gives Run", {"a": ft.core.Cut(3)}, TOPICS, JUDGED, "AP")
+    fails(ft.core.InputError, "none of the topics has judgments; .* '1', .* 'q1'", {"a": bm25}, TOPICS, QRELS, "AP")
+    fails(ft.core.InputError, "system 'a': a run cannot be made from int", {"a": 3}, None, QRELS, "AP")
+    fails(ft.core.InputError, "no judgments", {"a": GOOD}, None, {}, "AP")
+    report = ft.compare({"a": GOOD}, None, QRELS, "AP")
+    with pytest.raises(ft.core.ParameterError, match=r"ends in one of \.md"):
+        report.save(tmp_path / "report.pdf")
+
+
+def test_a_shared_prefix_is_run_once_on_the_judged_topics_alone(index: ft.Index) -> None:
+    first = Counting(index)
+    topics = [*TOPICS.items(), ("4", "nobody judged this")]
+    systems = {
+        "first": first,
+        "once": first >> Reverse(),
+        "twice": first >> Reverse() >> Reverse(2),
+        "sum": first * 0.5 + index.bm25(),
+    }
+    report = ft.compare(systems, [(t, getattr(x, "text", x)) for t, x in topics], JUDGED, "AP", cache=False)
+    assert sorted(calls) == [("first", 3), ("reverse 1", 3), ("reverse 2", 3)]
+    for name, stage in systems.items():
+        assert report.systems[name].run == stage(TOPICS), name
+
+
+def test_a_sum_and_weights_over_shared_parts_give_the_same_as_alone(index: ft.Index) -> None:
+    first = Counting(index)
+    stages = [first, 0.5 * first, first + index.tfidf(), (first >> Reverse()) * 2 + first, first >> (Reverse() + Reverse(2))]
+    stages += [ft.fuse(first, first >> Reverse()), ft.fuse(first % 2, index.tfidf(), weights=[1, 2], method="wsum")]
+    report = ft.compare({str(i): stage for i, stage in enumerate(stages)}, TOPICS, JUDGED, "AP")
+    assert sorted(calls) == [("first", 3), ("reverse 1", 3), ("reverse 2", 3)]
+    for i, stage in enumerate(stages):
+        assert report.systems[str(i)].run == stage(TOPICS), stage
+
+
+def test_stages_whose_identity_cannot_be_told_are_shared_only_as_the_same_object(index: ft.Index, tmp_path: Path) -> None:
+    one, other = Counting(index, "one", kept=False), Counting(index, "other", kept=False)
+    systems = {"one": one, "other": other, "one again": one >> Reverse()}
+    for _ in range(2):
+        calls.clear()
+        ft.compare(systems, TOPICS, JUDGED, "AP")
+        assert sorted(calls) == [("one", 3), ("other", 3), ("reverse 1", 3)]
+    assert not list((tmp_path / "cache").rglob("*.npz"))
+
+
+def test_a_second_call_runs_nothing_and_gives_the_same(index: ft.Index) -> None:
+    systems = {"first": Counting(index) % 4, "reversed": Counting(index) >> Reverse(), "wide": Widen("wall") >> Counting(index)}
+    before = ft.compare(systems, TOPICS, JUDGED, ["AP", "nDCG@2"])
+    assert calls
+    calls.clear()
+    after = ft.compare(systems, TOPICS, JUDGED, ["AP", "nDCG@2"])
+    assert not calls
+    for name, system in after.systems.items():
+        assert (system.cached, before.systems[name].cached) == (True, False)
+        assert system.run == before.systems[name].run
+        assert system.seconds == before.systems[name].seconds
+        assert system.run.documents is index
+    assert after.systems["wide"].run.topics["2"].origin == TOPICS["2"]
+    assert after.comparisons == before.comparisons
+    assert after.systems["reversed"].candidates == before.systems["reversed"].candidates
+    ft.compare({"new": Counting(index) >> Reverse(2)}, TOPICS, JUDGED, "AP")
+    assert calls == [("reverse 2", 3)]
+
+
+def test_other_topics_parameters_or_documents_are_other_runs(index: ft.Index, tmp_path: Path) -> None:
+    first = Counting(index)
+    ft.compare({"a": first}, TOPICS, JUDGED, "AP")
+    changed = {
+        "another name": (Counting(index, "second"), TOPICS),
+        "another text": (first, {**TOPICS, "1": "warm wall"}),
+        "weights": (first, {**TOPICS, "1": ft.Topic("1", "cold water", weights={"water": 1.0})}),
+        "another index": (Counting(ft.Index.build(DOCS[:4], tmp_path / "other", analyzer="whitespace")), TOPICS),
+    }
+    for what, (stage, topics) in changed.items():
+        calls.clear()
+        ft.compare({"a": stage}, topics, JUDGED, "AP")
+        assert len(calls) == 1, what
+    calls.clear()
+    ft.compare({"a": first}, TOPICS, JUDGED, "AP", cache=False)
+    assert len(calls) == 1
+
+
+def test_the_cache_may_be_a_folder_of_its_own(index: ft.Index, tmp_path: Path) -> None:
+    ft.compare({"a": Counting(index)}, TOPICS, JUDGED, "AP", cache=tmp_path / "mine")
+    assert len(list((tmp_path / "mine").rglob("*.npz"))) == 1
+    assert not (tmp_path / "cache").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ft.core.InputError, match=r"the cache cannot be written .*; give another folder, or cache=False"):
+        ft.compare({"a": Counting(index)}, TOPICS, JUDGED, "AP", cache=tmp_path / "file")
+
+
+def damaged(whole: bytes) -> Iterator[bytes]:
+    yield b""
+    yield b"not a file of arrays"
+    yield whole[: len(whole) // 2]
+    for place in range(0, len(whole), max(1, len(whole) // 60)):
+        yield whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]
+
+
+def test_a_damaged_entry_is_run_again_and_written_again(index: ft.Index, tmp_path: Path) -> None:
+    systems = {"a": Widen("wall") >> Counting(index)}
+    run = ft.compare(systems, TOPICS, JUDGED, "AP").systems["a"].run
+    (path,) = (tmp_path / "cache").rglob("*.npz")
+    whole = path.read_bytes()
+    rerun = 0
+    for content in damaged(whole):
+        calls.clear()
+        path.write_bytes(content)
+        assert ft.compare(systems, TOPICS, JUDGED, "AP").systems["a"].run == run
+        rerun += len(calls)
+        calls.clear()
+        assert ft.compare(systems, TOPICS, JUDGED, "AP").systems["a"].run == run
+        assert not calls
+    assert rerun > 60
+
+
+def test_the_cache_drops_what_was_used_longest_ago(index: ft.Index, tmp_path: Path) -> None:
+    import os
+
+    from fontes.experiments.cache import Cache
+
+    cache = Cache(tmp_path / "small")
+    run = Counting(index)(TOPICS)
+    for number in range(5):
+        cache.store(f"{number}" * 64, run, run.topics)
+        os.utime(cache._path(f"{number}" * 64), (number, number))
+    size = cache._path("0" * 64).stat().st_size
+    assert cache.load("0" * 64, run.topics, {index.fingerprint: index}) == run  # used now
+    cache.limit = 3 * size
+    cache.trim()
+    assert sorted(p.stem[0] for p in cache.folder.rglob("*.npz")) == ["0", "3", "4"]
+
+
+def test_a_cache_deletes_no_file_but_its_own(index: ft.Index, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    (mine / "ab").mkdir(parents=True)
+    (mine / "ab" / "data.npz").write_bytes(b"x" * 100)
+    (mine / "ab" / "notes.txt").write_bytes(b"x" * 100)
+    left = mine / "ab" / f".{'a' * 64}.npz.1-1.tmp"
+    left.write_bytes(b"x")
+    from fontes.experiments.cache import Cache
+
+    cache = Cache(mine, limit=0)
+    run = Counting(index)(TOPICS)
+    cache.store("c" * 64, run, run.topics)
+    cache.trim()
+    assert sorted(path.name for path in mine.rglob("*.*")) == ["data.npz", "notes.txt"]
+
+
+def test_a_user_folder_that_cannot_be_written_is_done_without(
+    index: ft.Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="runs are not kept: .*; FONTES_CACHE names another folder"):
+        report = ft.compare({"a": Counting(index)}, TOPICS, JUDGED, "AP")
+    assert report.mean("a", "AP") > 0
+
+
+def test_a_rerankers_report_has_the_recall_of_its_candidates(index: ft.Index) -> None:
+    first = index.bm25()
+    report = ft.compare(
+        {"first": first, "reversed": first % 1 >> Reverse(), "cut": first % 2 >> Reverse() % 1, "twice": first >> ft.core.Cut(2)},
+        TOPICS, JUDGED, [ft.R @ 1],
+    )  # fmt: skip
+    assert report.systems["first"].candidates is None
+    assert report.systems["twice"].candidates is None
+    one = report.systems["reversed"].candidates
+    assert one is not None
+    assert (one.depth, one.recall) == (1, ft.evaluate((first % 1)(TOPICS), JUDGED, [ft.R])[ft.R])
+    assert report.systems["cut"].candidates.depth == 2  # type: ignore[union-attr]
+    assert "@1" in str(report)
+
+
+def test_seconds_a_topic_are_those_of_all_steps_and_unknown_for_files(index: ft.Index, tmp_path: Path) -> None:
+    ft.write_run(index.bm25()(TOPICS), tmp_path / "bm25.run")
+    report = ft.compare(
+        {"file": tmp_path / "bm25.run", "stage": index.bm25() >> Reverse(), "first": index.bm25()}, TOPICS, JUDGED, "AP"
+    )
+    seconds = {name: system.seconds for name, system in report.systems.items()}
+    assert seconds["file"] is None
+    assert 0 < seconds["first"] < seconds["stage"]  # type: ignore[operator]
+
+
+def test_the_key_of_a_stage_says_what_it_does_or_nothing(index: ft.Index, tmp_path: Path) -> None:
+    key = index.bm25(k1=1.2).key()
+    assert key == ft.Index.open(index.path).bm25(k1=1.2).key()
+    assert key != index.bm25(k1=1.3).key()
+    assert key != index.tfidf().key()
+    assert (index.bm25() >> index.rm3() >> index.bm25()).key() is not None
+    assert (0.5 * index.bm25() + index.tfidf()).key() is not None
+    own = ft.Index.build(DOCS, tmp_path / "own", analyzer=str.split)
+    assert own.bm25().key() is None
+    assert (own.bm25() >> ft.core.Cut(3)).key() is None
+
+    @dataclass(frozen=True)
+    class Mine(ft.Stage[ft.Run, ft.Run]):
+        def apply(self, given: ft.Run) -> ft.Run:
+            return given
+
+    assert Mine().key() is None
+
+
+def test_the_interval_of_a_difference_is_that_of_the_bootstrap() -> None:
+    from fontes.comparison import statistics
+
+    report = ft.compare({"a": GOOD, "b": BAD}, None, QRELS, ["AP", "RR"], seed=2)
+    for one in report.comparisons:
+        values = report.values[one.measure]
+        low, high = statistics.bootstrap(values[:, [1]] - values[:, [0]], 0.95, seed=2)
+        assert (one.low, one.high) == pytest.approx((low[0], high[0]))
+        assert not math.isnan(one.low)

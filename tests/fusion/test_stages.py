@@ -1,0 +1,162 @@
+"""Fusion of stages: a stage like any other, that can be cut, copied, printed, joined and explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from fontes import Index, Run, Stage, Topics, fuse
+from fontes.core import ParameterError, PipelineError
+from fontes.fusion import Fusion
+
+DOCS = [
+    {"_id": "d1", "title": "Springs", "text": "Water comes up from springs in the hills."},
+    {"_id": "d2", "title": "Wells", "text": "A well gives water, and a deep well gives cold water."},
+    {"_id": "d3", "title": "Hot water", "text": "Hot springs are heated by the rock below."},
+    {"_id": "d4", "title": "Rivers", "text": "Rivers carry the rain to the sea."},
+]
+QUERY = "hot water springs"
+SUMS = ("rrf", "isr", "borda", "wsum", "combsum", "combmnz")
+
+
+@dataclass(frozen=True)
+class Fixed(Stage[Topics, Run]):
+    """Gives each topic the same documents, as a dense retriever that knows nothing of the index."""
+
+    takes = Topics
+    gives = Run
+    scores: tuple[tuple[str, float], ...]
+
+    def apply(self, given: Topics) -> Run:
+        return Run.of({topic: dict(self.scores) for topic in given}, given)
+
+
+@dataclass(frozen=True)
+class Reversed(Stage[Run, Run]):
+    """A reranker that turns rankings over."""
+
+    takes = Run
+    gives = Run
+    times: float = -1.0
+
+    def apply(self, given: Run) -> Run:
+        turned = {t: {hit.id: hit.score * self.times for hit in ranking} for t, ranking in given.items()}
+        return Run.of(turned, given.topics)
+
+
+@dataclass(frozen=True)
+class Rewritten(Stage[Topics, Topics]):
+    """Leaves topics as they are."""
+
+    takes: ClassVar[type[Topics]] = Topics
+    gives: ClassVar[type[Topics]] = Topics
+
+    def apply(self, given: Topics) -> Topics:
+        return given
+
+
+DENSE = Fixed((("d3", 0.9), ("d4", 0.8), ("d2", 0.1)))
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return Index.build(DOCS, tmp_path_factory.mktemp("fusion") / "springs.index")
+
+
+def test_a_hybrid_of_stages_gives_what_fusing_their_runs_gives(index: Index) -> None:
+    hybrid = fuse(index.bm25() % 1000, DENSE % 1000)
+    assert isinstance(hybrid, Fusion)
+    run = hybrid({"1": QUERY, "2": "rain"})
+    assert run == fuse((index.bm25() % 1000)({"1": QUERY, "2": "rain"}), DENSE({"1": QUERY, "2": "rain"}))
+    assert run["1"].docs()[0].id == "d3"
+    assert run.provenance["system"] == repr(hybrid)
+
+
+def test_a_fusion_is_cut_searched_and_joined_like_any_stage(index: Index) -> None:
+    hybrid = fuse(index.bm25(), DENSE)
+    assert [len(ranking) for ranking in (hybrid % 2)(QUERY).values()] == [2]
+    assert hybrid.search(QUERY, k=1).ids == ["d3"]
+    assert hybrid.search(QUERY).ids == (hybrid >> Reversed(1.0)).search(QUERY).ids
+    assert (0.5 * hybrid + index.bm25()).search(QUERY).ids[0] == "d3"
+    assert fuse(hybrid, index.tfidf()).search(QUERY).ids[0] == "d3"
+
+
+def test_stages_that_take_runs_are_fused_too(index: Index) -> None:
+    rerank = fuse(Reversed(), Reversed(2.0), method="combsum", normalize=None)
+    run = (index.bm25() >> rerank)(QUERY)
+    assert run.to_dict()["1"] == pytest.approx({h.id: h.score for h in index.bm25().search(QUERY)}, rel=1e-6)
+    with pytest.raises(PipelineError, match="takes Run"):
+        rerank.explain(QUERY, "d1")
+
+
+def test_parameters_change_by_with(index: Index) -> None:
+    hybrid = fuse(index.bm25(), DENSE, method="wsum")
+    tilted = hybrid.with_(weights=[0.0, 1.0])
+    assert tilted.search(QUERY).ids[:2] == ["d3", "d4"]
+    assert hybrid.weights is None
+    assert hybrid.with_(method="rrf", k=10).search(QUERY)[0].score == pytest.approx(1 / 11 + 1 / 11)
+    assert set(hybrid.params()) == {"stages", "method", "normalize", "weights", "k", "missing"}
+
+
+def test_a_fusion_prints_the_parameters_that_matter_to_its_method() -> None:
+    a = Fixed(())
+    assert repr(fuse(a, a)) == "fuse(Fixed(scores=()), Fixed(scores=()), method='rrf', k=60)"
+    assert repr(fuse(a, a, method="wsum", weights=[0.3, 0.7], missing="min")) == (
+        "fuse(Fixed(scores=()), Fixed(scores=()), method='wsum', normalize='min-max', weights=(0.3, 0.7), missing='min')"
+    )
+
+
+def test_stages_that_do_not_fit_are_refused_when_they_are_fused() -> None:
+    with pytest.raises(PipelineError, match="Fixed goes from Topics to Run, Reversed from Run to Run"):
+        fuse(DENSE, Reversed())
+    with pytest.raises(PipelineError, match="Rewritten from Topics to Topics"):
+        fuse(DENSE, Rewritten())
+    with pytest.raises(PipelineError, match="stages or runs, not both"):
+        fuse(DENSE, {"q": {"a": 1.0}})
+
+
+def test_a_wrong_parameter_is_reported_when_the_stage_is_applied() -> None:
+    wrong = fuse(DENSE, DENSE, method="best")
+    with pytest.raises(ParameterError, match="no fusion method 'best'"):
+        wrong("water")
+    with pytest.raises(ParameterError, match="3 weights for 2 systems"):
+        fuse(DENSE, DENSE).with_(weights=(1, 2, 3)).search("water")
+
+
+@pytest.mark.parametrize("method", [*SUMS, "combmax", "combmin"])
+@pytest.mark.parametrize("missing", [None, "min", 0.5])
+def test_an_explanation_comes_to_the_score_in_the_run(index: Index, method: str, missing: float | str | None) -> None:
+    weights = (0.25, 2.0) if method in ("rrf", "isr", "borda", "wsum") else None
+    hybrid = fuse(index.bm25(), DENSE, method=method, weights=weights, missing=missing)
+    run = hybrid(QUERY)["1"]
+    assert {hit.id for hit in run} == {"d1", "d2", "d3", "d4"}
+    for hit in run:
+        explanation = hybrid.explain(QUERY, hit.id)
+        assert explanation.value == hit.score
+        parts = [part.value for part in explanation.parts]
+        if method in ("combmax", "combmin"):
+            assert (max if method == "combmax" else min)(parts) == pytest.approx(hit.score)
+        else:
+            held = sum("not among" not in str(part).split("\n")[-1] for part in explanation.parts)
+            assert sum(parts) * (held if method in ("isr", "combmnz") else 1) == pytest.approx(hit.score, rel=1e-6)
+
+
+def test_an_explanation_says_where_the_parts_come_from(index: Index) -> None:
+    text = str(fuse(index.bm25(), DENSE).explain(QUERY, "d3"))
+    assert "rrf: sum of the parts" in text
+    assert "1 / (60 + 1): rank 1 in BM25(lucene, k1=0.9, b=0.4, k=1000)" in text
+    assert "'hot'" in text  # what BM25 itself says
+    assert "rank 1 in Fixed" in text
+
+
+def test_a_document_that_no_stage_returns_is_explained_as_such(index: Index) -> None:
+    assert fuse(DENSE, index.bm25()).explain("hills", "d9").label == "no stage returns 'd9'"
+
+
+def test_a_fusion_is_kept_by_content_like_its_stages(index: Index, tmp_path: Path) -> None:
+    one, two = (fuse(index.bm25(), index.tfidf(), weights=[w, 1]).key() for w in (1, 2))
+    assert one is not None
+    assert one != two

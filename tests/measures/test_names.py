@@ -1,0 +1,187 @@
+"""Measures as objects, and their names."""
+
+from __future__ import annotations
+
+import pytest
+
+from fontes.core import FontesError, ParameterError
+from fontes.measures import (
+    AP,
+    MEASURES,
+    RBP,
+    RR,
+    Bpref,
+    Complete,
+    IPrec,
+    Judged,
+    NumRel,
+    NumRelRet,
+    NumRet,
+    P,
+    R,
+    Rprec,
+    SetF,
+    SetP,
+    SetR,
+    Success,
+    nDCG,
+    parse,
+)
+
+WRITTEN = {
+    "nDCG@10": nDCG @ 10,
+    "nDCG(gain='exp')@10": nDCG(gain="exp") @ 10,
+    "AP": AP,
+    "AP(rel=2)@100": AP(rel=2) @ 100,
+    "P(rel=2)@5": P(rel=2) @ 5,
+    "R": R,
+    "RR@5": RR @ 5,
+    "Success@1": Success @ 1,
+    "RBP(rel=2, p=0.9)": RBP(rel=2, p=0.9),
+    "IPrec@0.1": IPrec @ 0.1,
+    "SetF(beta=2.0)@3": SetF(beta=2) @ 3,
+    "Judged@10": Judged @ 10,
+    "Complete@5": Complete @ 5,
+}
+
+TREC_EVAL = {
+    "map": AP,
+    "map_cut_10": AP @ 10,
+    "map_cut.10": AP @ 10,
+    "ndcg": nDCG,
+    "ndcg_cut_10": nDCG @ 10,
+    "P_5": P @ 5,
+    "recall_100": R @ 100,
+    "recip_rank": RR,
+    "Rprec": Rprec,
+    "bpref": Bpref,
+    "success_5": Success @ 5,
+    "iprec_at_recall_0.10": IPrec @ 0.1,
+    "num_ret": NumRet,
+    "num_rel": NumRel,
+    "num_rel_ret": NumRelRet,
+    "set_P": SetP,
+    "set_recall": SetR,
+    "set_F": SetF,
+}
+
+OTHERS = {
+    "MRR@5": RR @ 5,
+    "MRR": RR,
+    "MAP": AP,
+    "MAP@10": AP @ 10,
+    "Recall@100": R @ 100,
+    "Precision@5": P @ 5,
+    "NDCG@10": nDCG @ 10,
+    "ndcg@10": nDCG @ 10,
+    "p@5": P @ 5,
+    "P.5": P @ 5,
+    " nDCG ( gain = exp ) @ 10 ": nDCG(gain="exp") @ 10,
+    "AP()": AP,
+    "P(rel=1)@5": P @ 5,
+    "iprec@0.10": IPrec @ 0.1,
+}
+
+
+@pytest.mark.parametrize(("name", "measure"), WRITTEN.items())
+def test_a_measure_prints_its_canonical_name(name, measure):
+    assert str(measure) == repr(measure) == name
+
+
+@pytest.mark.parametrize(("name", "measure"), (WRITTEN | TREC_EVAL | OTHERS).items())
+def test_a_name_is_parsed_to_the_measure(name, measure):
+    assert parse(name) == measure
+    assert hash(parse(name)) == hash(measure)
+    assert parse(str(measure)) == measure
+
+
+def test_a_measure_is_parsed_to_itself():
+    assert parse(nDCG @ 10) == nDCG @ 10
+
+
+@pytest.mark.parametrize("measure", [m for m in MEASURES if m.cut != "required"])
+def test_every_measure_that_needs_no_cutoff_is_found_by_its_name_in_any_case(measure):
+    assert parse(measure.name) == parse(measure.name.lower()) == parse(measure.name.upper()) == measure
+
+
+@pytest.mark.parametrize("measure", [m for m in MEASURES if m.cut == "required"])
+def test_a_measure_that_needs_a_cutoff_and_has_none_is_refused_with_an_example(measure):
+    with pytest.raises(ParameterError, match=f"{measure.name} needs a cutoff, as in {measure.name}@"):
+        parse(measure.name)
+    with pytest.raises(ParameterError, match="needs a cutoff"):
+        parse(measure)
+
+
+@pytest.mark.parametrize("measure", [m for m in MEASURES if m.cut == "none"])
+def test_a_measure_that_takes_no_cutoff_refuses_one(measure):
+    with pytest.raises(ParameterError, match=f"{measure.name} takes no cutoff"):
+        measure @ 5
+
+
+@pytest.mark.parametrize("cutoff", [0, -1, 2.5, "5", True])
+def test_a_cutoff_that_is_not_a_whole_number_from_1_up_is_refused(cutoff):
+    with pytest.raises(ParameterError, match="cutoff of P must be a whole number from 1 up"):
+        P @ cutoff
+
+
+@pytest.mark.parametrize("name", ["P@0", "P@-3", "P@2.5", "P@five", "P@", "P_0"])
+def test_a_name_with_a_wrong_cutoff_is_refused(name):
+    with pytest.raises(ParameterError, match="cutoff"):
+        parse(name)
+
+
+@pytest.mark.parametrize("recall", [-0.1, 1.1, 10, float("nan"), "0.1"])
+def test_interpolated_precision_takes_a_recall_between_0_and_1(recall):
+    with pytest.raises(ParameterError, match="recall of IPrec"):
+        IPrec @ recall
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: P(rel=0), "rel"),
+        (lambda: P(rel=1.5), "rel"),
+        (lambda: RBP(p=1), "p of RBP"),
+        (lambda: RBP(p="high"), "p must be a number"),
+        (lambda: SetF(beta=0), "beta"),
+        (lambda: nDCG(gain="log"), "gain"),
+        (lambda: nDCG(rel=2), "nDCG has no parameter 'rel'; it has gain"),
+        (lambda: P(cutoff=5), "P has no parameter 'cutoff'; it has rel"),
+        (lambda: NumRet(rel=2), "NumRet has no parameter 'rel'; it has none"),
+        (lambda: parse("P(2)@5"), "'2' in .* is no parameter"),
+    ],
+)
+def test_a_wrong_parameter_is_refused(make, said):
+    with pytest.raises(ParameterError, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nDGC@10", "there is no measure 'nDGC'; did you mean nDCG"),
+        ("Sucess@5", "Success"),
+        ("ndcg_cut", "did you mean ndcg_cut_10"),
+        ("P5", "there is no measure 'P5'"),
+        ("xyzzyx", "there are AP, nDCG"),
+        ("nDCG@10 AP", "cutoff"),
+        ("", "is not the name of a measure"),
+        ("nDCG)10", "is not the name of a measure"),
+    ],
+)
+def test_an_unknown_name_is_an_error_that_helps(name, said):
+    with pytest.raises(ParameterError, match=said) as caught:
+        parse(name)
+    assert isinstance(caught.value, FontesError)
+
+
+def test_cutoff_and_parameters_make_new_measures():
+    assert P(rel=2) @ 5 == (P @ 5)(rel=2)
+    assert P.cutoff is None
+    assert P.rel == 1
+    assert P @ 5 != P @ 10
+    assert len({P @ 5, P @ 5, P @ 10}) == 2
+
+
+def test_every_measure_says_its_formula():
+    assert all(type(measure).__doc__ for measure in MEASURES)

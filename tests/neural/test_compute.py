@@ -1,0 +1,378 @@
+"""Finding models, choosing a precision, and batches by tokens."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fontes.neural.models.compute import Precision, in_batches, prepared
+
+from fontes.core import InputError, MissingExtraError, ParameterError
+from fontes.core.errors import FontesError
+from fontes.neural.models import compute, hub as models
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "fontes" / "precision.json"
+
+
+def folder_of(path: Path, **files: str) -> Path:
+    path.mkdir(parents=True)
+    for name, text in {"config.json": "{}", "model.safetensors": "weights", **files}.items():
+        (path / name).write_text(text)
+    return path
+
+
+# Finding models
+
+
+def test_a_folder_with_a_model_is_found_and_one_without_is_named(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "model")
+    assert models.located(folder) == models.located(str(folder)) == folder
+    (folder / "config.json").unlink()
+    with pytest.raises(InputError, match=r"folder .*model holds no encoder: it has no config.json"):
+        models.located(folder, "encoder")
+
+
+@pytest.mark.parametrize("name", ["./absent", "/absent/model", "~/absent-model", "a/b/c", ""])
+def test_a_path_that_is_not_there_is_an_error_without_a_look_at_the_hub(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "reachable", lambda url: pytest.fail("looked at the hub"))
+    with pytest.raises(InputError, match="there is no encoder at"):
+        models.located(name, "encoder")
+
+
+def test_a_name_in_no_cache_says_how_to_get_it_when_the_hub_is_switched_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError) as caught:
+        models.located("someone/some-model", "cross-encoder")
+    text = str(caught.value)
+    assert "the cross-encoder someone/some-model is not on this machine and HF_HUB_OFFLINE is set" in text
+    assert "`hf download someone/some-model`" in text
+    assert "give the folder of a model" in text
+    assert "unset HF_HUB_OFFLINE" in text
+
+
+def test_a_hub_whose_address_is_never_found_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    for variable in ("HF_HUB_OFFLINE", "HF_HUB_ETAG_TIMEOUT"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(models, "PATIENCE", 0.05)
+    over = threading.Event()  # a resolver without a network may not come back
+    monkeypatch.setattr(socket, "create_connection", lambda *a, **b: over.wait() and socket.socket())
+    try:
+        with pytest.raises(InputError, match=r"someone/some-model is not on this machine and .* cannot be reached"):
+            models.located("someone/some-model")
+    finally:
+        over.set()
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening.getsockname()[1]
+
+
+def test_a_host_is_reachable_when_its_port_or_that_of_its_proxy_opens(
+    monkeypatch: pytest.MonkeyPatch, silent_port: int
+) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        refused = closed.getsockname()[1]
+    assert models.reachable(f"http://127.0.0.1:{silent_port}", 5)
+    assert not models.reachable(f"http://127.0.0.1:{refused}", 5)
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{silent_port}")
+    assert models.reachable("https://hub.invalid", 5)
+    monkeypatch.setenv("https_proxy", f"127.0.0.1:{refused}")
+    assert not models.reachable("https://hub.invalid", 5)
+
+
+def test_a_model_in_the_hubs_cache_is_used_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(models, "reachable", lambda url: pytest.fail("looked at the hub"))
+    repository = tmp_path / "models--owner--small"
+    folder_of(repository / "snapshots" / "0123456789abcdef0123456789abcdef01234567")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0123456789abcdef0123456789abcdef01234567")
+    found = models.located("small", "encoder", owner="owner")
+    assert found.name.startswith("0123")
+    assert models.located("owner/small") == found
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("RepositoryNotFoundError", "there is no encoder owner/small: neither a folder nor a name on https://"),
+        ("GatedRepoError", "the encoder owner/small is given out on request only: ask at https://.*/owner/small"),
+        (
+            "HfHubHTTPError",
+            r"owner/small is not on this machine and its download failed \(503 from the hub\): run `hf download",
+        ),
+    ],
+)
+def test_what_the_hub_refuses_is_said_in_one_sentence(
+    error: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub as hub
+
+    class Refusal(getattr(hub.errors, error)):  # type: ignore[misc]
+        def __init__(self) -> None:
+            Exception.__init__(self, "503 from the hub\nand much more")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Refusal
+
+    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(models, "reachable", lambda url: True)
+    monkeypatch.setattr(hub.HfApi, "list_repo_files", refuse)
+    with pytest.raises(InputError, match=message) as caught:
+        models.located("owner/small", "encoder")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_download_leaves_out_what_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub as hub
+
+    asked: list[Any] = []
+
+    def download(name: str, local_files_only: bool = False, ignore_patterns: Any = None) -> str:
+        if local_files_only:
+            raise hub.errors.LocalEntryNotFoundError("not there")
+        asked.append((name, ignore_patterns))
+        return str(tmp_path)
+
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(models, "reachable", lambda url: True)
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    monkeypatch.setattr(hub.HfApi, "list_repo_files", lambda self, name: ["model.safetensors", "pytorch_model.bin"])
+    assert models.located("small", owner="owner") == tmp_path
+    monkeypatch.setattr(hub.HfApi, "list_repo_files", lambda self, name: ["pytorch_model.bin"])
+    models.located("owner/old")
+    assert [(name, "*.bin" in patterns, "*.onnx" in patterns) for name, patterns in asked] == [
+        ("owner/small", True, True),
+        ("owner/old", False, True),
+    ]
+
+
+def test_a_missing_library_names_the_extra() -> None:
+    with pytest.raises(MissingExtraError, match=r"encoding needs no_such_library, .*pip install 'fontes\[neural\]'"):
+        models.library("no_such_library", "encoding")
+
+
+def test_the_fingerprint_is_of_weights_and_settings_alone(tmp_path: Path) -> None:
+    first = models.fingerprint(folder_of(tmp_path / "a"))
+    folder = folder_of(tmp_path / "b", **{"README.md": "words", "pytorch_model.bin": "the same weights once more"})
+    (folder / "onnx").mkdir()
+    (folder / "onnx" / "config.json").write_text("[]")
+    assert models.fingerprint(folder) == first
+    (folder / "tokenizer.json").write_text("{}")
+    second = models.fingerprint(folder)
+    (folder / "model.safetensors").write_text("Weights")
+    assert len({first, second, models.fingerprint(folder)}) == 3
+
+
+def test_weights_that_change_without_changing_size_change_the_fingerprint(tmp_path: Path) -> None:
+    import os
+
+    folder = folder_of(tmp_path / "a")
+    before = models.fingerprint(folder)
+    (folder / "model.safetensors").write_text("Weights")
+    os.utime(folder / "model.safetensors", ns=(1, 1))
+    assert models.fingerprint(folder) != before
+
+
+def test_a_device_that_is_not_there_is_an_error() -> None:
+    assert models.device("cpu") == "cpu"
+    with pytest.raises(ParameterError, match="'gpu'"):
+        models.device("gpu")
+    with pytest.raises(ParameterError, match="no device 'cuda:99'"):
+        models.device("cuda:99")
+
+
+def test_two_threads_that_ask_for_a_model_load_it_once() -> None:
+    calls: list[int] = []
+
+    def load() -> list[int]:
+        time.sleep(0.05)
+        calls.append(1)
+        return calls
+
+    threads = [threading.Thread(target=models.loaded, args=(("a key of this test",), load)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert calls == [1]
+
+
+# Precision
+
+
+class Slow(torch.nn.Linear):
+    """A linear layer that takes its time in the precisions in `slow`."""
+
+    def __init__(self, *slow: Any, noise: float = 0.0) -> None:
+        super().__init__(16, 8)
+        self.slow, self.noise = slow, noise
+
+    def forward(self, x: Any) -> Any:
+        if self.weight.dtype in self.slow:
+            time.sleep(0.05)
+        result = super().forward(x.to(self.weight.dtype))
+        return result + self.noise * torch.randn_like(result) if self.weight.dtype != torch.float32 else result
+
+
+def on_sample(module: Any) -> Any:
+    return module(torch.linspace(-1, 1, 64).view(4, 16))
+
+
+def test_the_quicker_precision_that_agrees_is_chosen_and_the_choice_is_kept(
+    monkeypatch: pytest.MonkeyPatch, own_cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+    with caplog.at_level(logging.INFO, "fontes.neural"):
+        quick = prepared(Slow(torch.float32), on_sample)
+    assert quick.precision.name == "bfloat16"
+    assert quick.module.weight.dtype == torch.bfloat16
+    assert quick.precision.agreement >= 0.999
+    assert "Slow runs on cpu in bfloat16 (calibration: float32" in caplog.text
+    assert [kept["name"] for kept in json.loads(own_cache.read_text()).values()] == ["bfloat16"]
+    again = prepared(Slow(torch.bfloat16), on_sample)  # of the same shape: the machine has made up its mind
+    assert again.precision == quick.precision
+
+
+def test_a_slower_precision_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+    assert prepared(Slow(torch.bfloat16), on_sample, cache=False).precision.name == "float32"
+
+
+def test_a_precision_that_changes_the_results_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+    assert prepared(Slow(torch.float32, noise=10.0), on_sample, cache=False).precision.name == "float32"
+
+
+def test_a_damaged_cache_of_choices_is_no_error(own_cache: Path) -> None:
+    own_cache.parent.mkdir(parents=True)
+    own_cache.write_text("not JSON")
+    assert prepared(Slow(), on_sample).precision.name in compute.PRECISIONS
+
+
+def test_a_given_precision_is_taken_without_calibration() -> None:
+    found = prepared(Slow(), lambda module: pytest.fail("calibrated"), precision="bfloat16")
+    assert (found.precision, found.module.weight.dtype) == (Precision("bfloat16", {}), torch.bfloat16)
+    with pytest.raises(ParameterError, match="precision is one of auto, float32, bfloat16, float16, not 'half'"):
+        prepared(Slow(), on_sample, precision="half")
+
+
+def test_agreement_is_the_least_cosine_of_rows_and_the_correlation_of_scores() -> None:
+    a = np.array([[1.0, 0.0], [0.0, 2.0]])
+    assert compute.agreement(a, 3 * a) == pytest.approx(1)
+    assert compute.agreement(a, np.array([[1.0, 0.0], [2.0, 2.0]])) == pytest.approx(2**-0.5)
+    assert compute.agreement(np.array([1.0, 2.0, 3.0]), np.array([11.0, 12.0, 13.0])) == pytest.approx(1)
+    assert compute.agreement(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])) == pytest.approx(-1)
+    assert compute.agreement(a, np.full((2, 2), np.nan)) == -1
+
+
+# Batches
+
+
+def test_batches_keep_to_their_tokens_and_results_are_in_the_order_of_the_items() -> None:
+    lengths = [3, 10, 1, 4, 4, 9, 2, 30]
+    batches: list[list[int]] = []
+
+    def work(batch: Any) -> Any:
+        batches.append([lengths[i] for i in batch])
+        return np.array([[lengths[i], i] for i in batch])
+
+    done = in_batches(lengths, 20, work)
+    assert done.tolist() == [[length, i] for i, length in enumerate(lengths)]
+    assert batches == [[30], [10, 9], [4, 4, 3, 2, 1]]
+    assert all(len(batch) == 1 or len(batch) * batch[0] <= 20 for batch in batches)
+
+
+def test_results_may_be_values_or_of_differing_shape() -> None:
+    assert in_batches([1, 2, 3], 2, lambda batch: batch * 1.5).tolist() == [0.0, 1.5, 3.0]
+
+    def ragged(batch: Any) -> Any:
+        found = np.empty(len(batch), object)
+        for place, i in enumerate(batch):
+            found[place] = np.zeros(i)
+        return found
+
+    assert [len(one) for one in in_batches([5, 6, 7], 100, ragged)] == [0, 1, 2]
+    assert in_batches([], 8, lambda batch: np.empty((len(batch), 4))).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("CUDA out of memory"), torch.cuda.OutOfMemoryError("x out of memory")]
+)
+def test_out_of_memory_halves_the_batches_and_says_so(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    sizes: list[int] = []
+
+    def work(batch: Any) -> Any:
+        sizes.append(len(batch))
+        if len(batch) > 3:
+            raise error
+        return batch
+
+    assert in_batches([5] * 12, 60, work).tolist() == list(range(12))
+    assert sizes == [12, 6, 3, 3, 3, 3]
+    assert "out of memory with 12 texts of up to 5 tokens; going on with 6 at a time" in caplog.text
+
+
+def test_memory_that_does_not_do_for_one_text_is_an_error_with_its_length() -> None:
+    def work(batch: Any) -> Any:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+
+    with pytest.raises(FontesError, match="one text of 700 tokens: set a smaller max_length"):
+        in_batches([700, 2], 1000, work)
+
+
+def test_other_errors_of_the_work_are_not_hidden() -> None:
+    def work(batch: Any) -> Any:
+        raise RuntimeError("shapes do not fit")
+
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        in_batches([1, 2], 8, work)
+
+
+def test_progress_counts_items_and_the_part_of_all_tokens() -> None:
+    seen: list[Any] = []
+    in_batches([1, 3, 6], 6, lambda batch: batch, seen.append)
+    assert [(one.documents, one.fraction) for one in seen] == [(1, 0.6), (3, 1.0)]
+    assert seen[0].seconds_left == pytest.approx(seen[0].seconds * (1 / 0.6 - 1))
+
+
+def test_batches_of_no_tokens_are_refused() -> None:
+    with pytest.raises(ParameterError, match="one token at least, not 0"):
+        in_batches([1], 0, lambda batch: batch)
+    with pytest.raises(ParameterError, match="batch_tokens must be 1 or more, not -3"):
+        compute.batch_tokens(-3, "cpu")

@@ -1,0 +1,436 @@
+"""Dense retrieval: exact whatever the shapes, approximate with its recall, and errors that name what is at fault."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from fontes.neural.encoders.base import text_of
+
+from fontes.core import InputError, ParameterError, Topic, Topics
+from fontes.core.values import Doc
+from fontes.index import Index, encoding
+from fontes.neural.dense import vectors
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """An encoder of words by hashing, for tests: the sum of a random vector for each word."""
+
+    dim: int = 32
+    salt: str = ""
+    length: float | None = 1.0
+    parts: int = 1
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:32]
+
+    @property
+    def similarity(self) -> str:
+        return "cosine" if self.length == 1 else "dot"
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        made = np.zeros((len(texts), self.dim), np.float32)
+        for row, text in zip(made, texts, strict=True):
+            for word in text.lower().split():
+                seed = int.from_bytes(hashlib.sha256((self.salt + word).encode()).digest()[:8], "little")
+                row += np.random.default_rng(seed).standard_normal(self.dim).astype(np.float32)
+            if self.length and row.any():
+                row *= self.length / np.linalg.norm(row)
+        return made
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Callable[[Any], None] | None = None) -> np.ndarray:
+        return self.encode_queries([text_of(doc) for doc in docs])
+
+
+@dataclass(frozen=True)
+class Parts(Hashed):
+    """An encoder that gives one vector for each three words of a document."""
+
+    def encode_documents_parts(self, docs: Sequence[Doc], progress: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        cut = [
+            [" ".join(words[i : i + 3]) for i in range(0, len(words), 3)] or [""]
+            for words in (text_of(d).split() for d in docs)
+        ]
+        bounds = np.cumsum([0, *map(len, cut)])
+        return self.encode_queries([part for doc in cut for part in doc]), bounds
+
+
+def made_docs(count: int = 700) -> list[tuple[str, str]]:
+    draw = np.random.default_rng(3)
+    words = np.array([f"w{i}" for i in range(200)])
+    return [(f"d{n * 7919 % count}", " ".join(draw.choice(words, draw.integers(3, 12)))) for n in range(count)]
+
+
+def queries(count: int = 40) -> dict[str, str]:
+    draw = np.random.default_rng(5)
+    return {f"q{n}": " ".join(f"w{i}" for i in draw.integers(0, 200, 4)) for n in range(count)}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory) -> Index:
+    made = Index.build(made_docs(), tmp_path_factory.mktemp("dense") / "x", analyzer="whitespace")
+    made.encode(Hashed())
+    return made
+
+
+def expected(index: Index, encoder: Hashed, query: str, k: int) -> list[tuple[str, np.float32]]:
+    """By definition: the inner products in float64, rounded, in the one order."""
+    docs = index.docs(index.ids.tolist())
+    found = encoder.encode_documents(docs).astype(np.float64) @ encoder.encode_queries([query])[0].astype(np.float64)
+    return sorted(((np.float32(s), doc.id) for s, doc in zip(found, docs, strict=True)), reverse=True)[:k]
+
+
+def test_the_best_documents_are_those_with_the_greatest_inner_products_in_the_one_order(index):
+    for query in list(queries().values())[:10]:
+        ranking = index.dense(Hashed(), k=25).search(query, 25)
+        assert [(score, doc_id) for doc_id, score, _ in ranking] == expected(index, Hashed(), query, 25)
+
+
+@pytest.mark.parametrize("encoder", [Hashed(), Hashed(dim=37), Hashed(length=None), Parts(dim=24)], ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_batch_threads_and_k_do_not_change_a_single_bit_of_a_run(index, encoder, dtype, monkeypatch):
+    index.encode(encoder, dtype=dtype)
+    dense = index.dense(encoder, k=1000, dtype=dtype)
+    run = dense(queries())
+    assert run == dense.with_(threads=1)(queries())
+    assert run == dense.with_(threads=3)(queries())
+    for topic, text in queries().items():
+        alone = dense({topic: text})
+        assert alone[topic].ids == run[topic].ids
+        assert alone[topic].scores.tobytes() == run[topic].scores.tobytes()
+    for k in (1, 10, 100):
+        assert (dense % k)(queries()) == run.top(k)
+    monkeypatch.setattr(vectors, "SCORES", 1 << 10)
+    monkeypatch.setattr(vectors, "QUERIES", 7)
+    assert dense(queries()) == run
+    assert (dense % 10)(queries()) == run.top(10)
+
+
+def test_documents_that_differ_less_than_a_matrix_product_can_tell_are_ordered_by_their_exact_scores(tmp_path):
+    # Thousands of documents within one rounding error of each other, more than the buffer of candidates holds.
+    count, dim, k = 9_000, 64, 10
+    draw = np.random.default_rng(1)
+    base = draw.standard_normal(dim)
+    table = (base + 1e-7 * draw.standard_normal((count, dim))).astype(np.float32)
+
+    @dataclass(frozen=True)
+    class Near(Hashed):
+        def encode_documents(self, docs: Sequence[Doc], progress: Any = None) -> np.ndarray:
+            return table[[int(doc.text) for doc in docs]]
+
+        def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+            return np.tile(base.astype(np.float32), (len(texts), 1))
+
+    near = Index.build([(f"d{n}", str(n)) for n in range(count)], tmp_path / "x")
+    near.encode(Near(dim))
+    scores = (table.astype(np.float64) @ base.astype(np.float32).astype(np.float64)).astype(np.float32)
+    best = sorted(((score, f"d{n}") for n, score in enumerate(scores)), reverse=True)[:k]
+    ranking = near.dense(Near(dim), k=k).search("x", k)
+    assert [(score, doc_id) for doc_id, score, _ in ranking] == best
+    assert len(np.unique(scores)) < count // 100  # ties in abundance
+
+
+def test_equal_documents_are_ordered_by_id_descending(tmp_path):
+    index = Index.build([(f"d{n}", "same words") for n in range(5_000)], tmp_path / "x")
+    index.encode(Hashed())
+    found = index.dense(Hashed(), k=7).search("words", 7)
+    assert found.ids == sorted((f"d{n}" for n in range(5_000)), reverse=True)[:7]
+    assert len(set(found.scores)) == 1
+
+
+def test_the_error_bound_holds_for_the_products_of_this_machine():
+    draw = np.random.default_rng(2)
+    for dim in (3, 64, 384, 1024):
+        a, b = (draw.standard_normal((50, dim)).astype(np.float32) for _ in range(2))
+        true = a.astype(np.float64) @ b.astype(np.float64).T
+        n = dim + 4
+        bound = (
+            n
+            * vectors.UNIT
+            / (1 - n * vectors.UNIT)
+            * np.outer(*(np.linalg.norm(x.astype(np.float64), axis=1) for x in (a, b)))
+        )
+        assert np.all(np.abs((a @ b.T).astype(np.float64) - true) <= bound)
+
+
+def test_a_document_with_several_vectors_has_the_greatest_of_their_scores(index):
+    encoder = Parts(dim=24)
+    index.encode(encoder)
+    docs = index.docs(index.ids.tolist())
+    table, bounds = encoder.encode_documents_parts(docs)
+    for query in list(queries().values())[:5]:
+        products = table.astype(np.float64) @ encoder.encode_queries([query])[0].astype(np.float64)
+        best = [np.float32(products[a:b].max()) for a, b in itertools.pairwise(bounds)]
+        ranked = sorted(((s, doc.id) for s, doc in zip(best, docs, strict=True)), reverse=True)[:30]
+        found = index.dense(encoder, dtype="float32").search(query, 30)
+        assert [(score, doc_id) for doc_id, score, _ in found] == ranked
+
+
+def test_a_document_without_words_and_a_query_without_words_find_nothing(tmp_path):
+    index = Index.build([("a", "red fox"), ("b", ""), ("c", "blue whale")], tmp_path / "x")
+    index.encode(Hashed())
+    dense = index.dense(Hashed())
+    assert sorted(dense.search("red", 10).ids) == ["a", "c"]
+    run = dense({"1": "  ", "2": "fox", "3": ""})
+    assert [len(run[t]) for t in run] == [0, 2, 0]
+    assert dense({}).rows == 0
+    assert len(dense({"1": ""})["1"]) == 0
+
+
+def test_an_index_without_documents_can_be_encoded_and_searched(tmp_path):
+    index = Index.build([], tmp_path / "x")
+    index.encode(Hashed())
+    assert len(index.dense(Hashed()).search("fox", 5)) == 0
+    index.check()
+
+
+def test_a_rewritten_topic_is_searched_by_its_text(index):
+    topic = Topic("1", "w1 w2", weights={"w3": 1.0}, origin=Topic("1", "w9"))
+    assert index.dense(Hashed())(Topics([topic]))["1"].ids == index.dense(Hashed()).search("w1 w2", 1000).ids
+
+
+def test_an_index_without_vectors_says_how_to_make_them(tmp_path):
+    index = Index.build([("a", "red fox")], tmp_path / "x")
+    with pytest.raises(ParameterError, match=r"x holds no vectors; index\.encode\(encoder\), or fontes encode .*x MODEL"):
+        index.dense(Hashed()).search("fox")
+
+
+def test_vectors_of_another_encoder_are_an_error_that_names_both(index):
+    other = Hashed(salt="other")
+    with pytest.raises(ParameterError) as error:
+        index.dense(other).search("w1")
+    message = str(error.value)
+    assert repr(Hashed()) in message
+    assert repr(other) in message
+    assert other.fingerprint[:8] in message
+    assert "\n" not in message
+    with pytest.raises(ParameterError, match="but no float16 vectors of"):
+        index.dense(Hashed(dim=77), dtype="float16").search("w1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"k": 0}, "k must be a whole number from 1 up, not 0"),
+        ({"k": 1.5}, "k must be"),
+        ({"effort": 3}, "effort is"),
+        ({"search": "hnsw", "effort": 0}, "effort is"),
+        ({"search": "nonsense"}, "FAISS cannot make an index 'nonsense'"),
+        ({"search": "annoy"}, "it is 'annoy'"),
+        ({"search": "annoy:0"}, "it is 'annoy:0'"),
+        ({"search": "annoy:1000000000"}, "it is 'annoy:1000000000'"),
+        ({"search": "IVF4096,Flat"}, r"FAISS cannot make an index 'IVF4096,Flat' of 700 vectors \("),
+        ({"search": "Flat", "effort": 4}, "has no effort to set"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_an_error_in_one_sentence(index, changes, message):
+    with pytest.raises(ParameterError, match=message) as error:
+        index.dense(Hashed()).with_(**changes).search("w1")
+    assert "\n" not in str(error.value)
+
+
+def test_a_query_encoder_that_gives_nonsense_is_an_error(index):
+    @dataclass(frozen=True)
+    class Broken(Hashed):
+        fingerprint = Hashed().fingerprint
+
+        def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+            return np.full((len(texts), self.dim), np.nan, np.float32)
+
+    with pytest.raises(ParameterError, match="not finite"):
+        index.dense(Broken()).search("w1")
+
+
+def test_a_query_is_encoded_by_itself_and_once(index):
+    asked: list[list[str]] = []
+
+    @dataclass(frozen=True)
+    class Listed(Hashed):
+        fingerprint = Hashed().fingerprint
+
+        def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+            asked.append(list(texts))
+            return Hashed().encode_queries(texts)
+
+    dense = index.dense(Listed())
+    dense({"1": "w1", "2": "w2", "3": "w1"})
+    dense.with_(k=5)({"1": "w2", "2": "w3"})
+    assert asked == [["w1"], ["w2"], ["w3"]]
+
+
+def test_runs_with_an_encoder_of_ones_own_are_not_kept(index):
+    assert index.dense(Hashed()).key() is None
+
+
+def test_an_explanation_has_the_score_of_the_run(index):
+    for encoder in (Hashed(), Parts(dim=24)):
+        index.encode(encoder)
+        for dtype in ("float32", "int8"):
+            index.encode(encoder, dtype=dtype)
+            dense = index.dense(encoder, dtype=dtype)
+            hit = dense.search("w1 w2 w3", 5)[3]
+            explanation = dense.explain("w1 w2 w3", hit.id)
+            assert explanation.value == hit.score
+            length_of_query, length, cosine = (part.value for part in explanation.parts[:3])
+            assert length_of_query * length * cosine == pytest.approx(hit.score)
+    assert "number of the nearest" in str(explanation)
+    assert dense.explain("", hit.id).value == 0
+    with pytest.raises(InputError, match="nowhere"):
+        dense.explain("w1", "nowhere")
+
+
+def test_hybrids_weight_and_sum_lexical_and_dense_scores(index):
+    bm25, dense = index.bm25(), index.dense(Hashed())
+    hybrid = bm25 % 100 + 0.3 * (dense % 100)
+    run, a, b = hybrid(queries()), (bm25 % 100)(queries()), (dense % 100)(queries())
+    for topic in run:
+        scores: dict[str, float] = {}
+        for hit in a[topic]:
+            scores[hit.id] = hit.score
+        for hit in b[topic]:
+            scores[hit.id] = scores.get(hit.id, 0.0) + 0.3 * hit.score
+        assert {hit.id: hit.score for hit in run[topic]} == {d: float(np.float32(s)) for d, s in scores.items()}
+    first = hybrid.search("w1 w2", 1)[0]
+    assert hybrid.explain("w1 w2", first.id).value == pytest.approx(first.score)
+
+
+def test_k_is_pushed_down_and_tuning_makes_copies(index):
+    dense = index.dense(Hashed())
+    assert (dense % 10) == dense.with_(k=10)
+    assert dense % 5000 == dense
+    assert dense.with_(search="hnsw") == index.dense(Hashed(), search="hnsw")
+    assert dataclasses.replace(dense, k=3).k == 3
+    assert repr(index.dense(Hashed(), search="hnsw", effort=64)).endswith("hnsw, effort=64, k=1000)")
+
+
+@pytest.mark.parametrize("search", ["hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4", "Flat", "annoy:20"])
+def test_an_approximate_search_measures_its_recall_keeps_its_index_and_gives_exact_scores(tmp_path, search, caplog):
+    if search.startswith("annoy"):
+        pytest.importorskip("annoy")
+    index = Index.build(made_docs(), tmp_path / "x")
+    index.encode(Hashed())
+    dense = index.dense(Hashed(), search=search, k=20)
+    with caplog.at_level(logging.WARNING, "fontes.neural"):
+        run = dense(queries())
+    assert f"{search} over 700 vectors" in caplog.text
+    facts = run.provenance["approximate"]
+    assert not run.provenance["exact"]
+    assert 0.5 < facts["recall"]["R@10"] <= 1
+    assert facts["recall"] == dense.recall()
+    whole = index.dense(Hashed(), k=1000)(queries())
+    scores = whole.to_dict()
+    for topic, ranking in run.items():
+        assert all(scores[topic][hit.id] == hit.score for hit in ranking)
+        places = [whole[topic].ids.index(hit.id) for hit in ranking]
+        assert places == sorted(places)
+    caplog.clear()
+    again = Index.open(tmp_path / "x")
+    assert again.dense(Hashed(), search=search, k=20)(queries()) == run
+    assert caplog.text == ""  # it was not built again
+    assert [kept["search"] for kept in again.info()["vectors"][0]["approximate"]] == [search]
+    kept = next((tmp_path / "x" / "cache").rglob("index"))
+    first = kept.read_bytes()
+    kept.write_bytes(first[:100])
+    assert Index.open(tmp_path / "x").dense(Hashed(), search=search, k=20)(queries()) == run  # built anew, and the same
+    assert kept.read_bytes() == first
+    again.check()
+
+
+def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_without_a_warning(tmp_path, capfd):
+    encoder = Hashed(dim=8)
+    runs = []
+    for name in ("a", "b"):
+        index = Index.build(made_docs(300), tmp_path / name)
+        index.encode(encoder)
+        runs.append(index.dense(encoder, search="OPQ2,IVF8,PQ2x4", k=10)(queries(10)))
+    assert runs[0] == runs[1]
+    first, second = ((tmp_path / name / "cache").rglob("index") for name in ("a", "b"))
+    assert next(first).read_bytes() == next(second).read_bytes()
+    assert "WARNING" not in "".join(capfd.readouterr())
+
+
+def test_more_effort_finds_more(index):
+    dense = index.dense(Hashed(), search="IVF64,Flat", k=10)
+    recalls = [dense.with_(effort=effort).recall()["R@10"] for effort in (1, 8, 64)]
+    assert recalls == sorted(recalls)
+    assert recalls[0] < recalls[2] == 1.0
+
+
+def test_annoy_gives_the_cosine_of_its_distance(index):
+    annoy = pytest.importorskip("annoy")
+    forest = annoy.AnnoyIndex(32, "angular")
+    made = index.embeddings(Hashed()).vectors
+    for row, vector in enumerate(made):
+        forest.add_item(row, vector)
+    forest.set_seed(7)
+    forest.build(50)
+    run = index.dense(Hashed(), search="annoy:50", k=10)(queries())
+    for topic, text in queries().items():
+        rows, distances = forest.get_nns_by_vector(Hashed().encode_queries([text])[0], 10, include_distances=True)
+        cosines = {index.ids[row]: 1 - distance**2 / 2 for row, distance in zip(rows, distances, strict=True)}
+        for hit in run[topic]:
+            assert hit.score == pytest.approx(cosines.get(hit.id, hit.score), abs=1e-5)
+        assert len(set(cosines) & set(run[topic].ids)) >= 5
+
+
+def test_annoy_refuses_vectors_that_have_not_length_1(index):
+    pytest.importorskip("annoy")
+    index.encode(Hashed(length=None))
+    with pytest.raises(ParameterError, match="length 1"):
+        index.dense(Hashed(length=None), search="annoy:5").search("w1")
+
+
+def test_an_approximate_search_of_several_vectors_a_document_gives_documents_once(index):
+    encoder = Parts(dim=24)
+    index.encode(encoder)
+    run = index.dense(encoder, search="hnsw", k=15)(queries())
+    exact = index.dense(encoder, k=15)(queries())
+    assert all(len(set(run[t].ids)) == 15 for t in run)
+    assert np.mean([len(set(run[t].ids) & set(exact[t].ids)) / 15 for t in run]) > 0.9
+
+
+def test_an_index_that_cannot_be_written_keeps_its_approximate_index_in_memory(tmp_path, monkeypatch):
+    from fontes.neural.dense import ann
+
+    def refuse(**_: object) -> str:
+        raise OSError(30, "Read-only file system")
+
+    index = Index.build(made_docs(100), tmp_path / "x")
+    index.encode(Hashed())
+    monkeypatch.setattr(ann.tempfile, "mkdtemp", refuse)
+    dense = index.dense(Hashed(), search="hnsw")
+    assert dense(queries()) == dense(queries())
+    assert "hnsw" in index.embeddings(Hashed()).memory
+
+
+def test_the_vectors_of_a_run_are_named_in_its_provenance(index):
+    run = index.dense(Hashed())(queries())
+    assert run.provenance["exact"]
+    assert run.provenance["encoder"] == Hashed().fingerprint
+    assert run.provenance["vectors"] == index.embeddings(Hashed()).meta["digest"]
+
+
+def test_a_block_of_int8_keeps_127_steps_of_the_greatest_magnitude():
+    job = encoding.Job("f", "e", None, 3, "int8", ["a", "b"], lambda *_: (np.zeros((0, 3)), np.zeros(1)))
+    given = np.array([[1.0, -0.5, 0.004], [0, 0, 0]], np.float32)
+    kept, norms, scales, counts = encoding.stored(given, np.arange(3), job, 0, 2)
+    assert kept.tolist() == [[127, -64, 1], [0, 0, 0]]
+    assert scales[0] == np.float32(1 / 127)
+    assert norms[1] == 0
+    assert counts.tolist() == [1, 1]
+
+
+def test_an_ivf_index_visits_enough_lists_for_k(index):
+    dense = index.dense(Hashed(), search="IVF64,Flat", k=200)
+    found, whole = dense(queries()), index.dense(Hashed(), k=200)(queries())
+    assert all(len(found[topic]) == 200 for topic in found)
+    assert np.mean([len(set(found[t].ids) & set(whole[t].ids)) / 200 for t in whole]) > 0.95

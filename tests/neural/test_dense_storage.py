@@ -1,0 +1,441 @@
+"""Vectors beside an index: killed, out of disk, two at once, damaged, replaced; nothing that was encoded is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.processes import in_a_child
+
+from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
+from fontes.core.values import Doc
+from fontes.index import Index, Progress, embeddings, encoding
+
+COUNT = 60
+BLOCK = 8
+# File system operations of an encoding, as Python's audit hooks name them; writing and syncing are counted besides.
+OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """An encoder that writes down which documents it encoded; a vector depends on the document's id alone."""
+
+    log: str = field(default="", repr=False)
+    dim: int = 12
+    fingerprint: str = "counting"
+    several: bool = False
+    wrong: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    similarity: str = "dot"
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Callable[[Progress], None] | None = None) -> np.ndarray:
+        if self.log:
+            with Path(self.log).open("a") as file:
+                file.writelines(f"{doc.id}\n" for doc in docs)
+        if progress:
+            progress(Progress(len(docs) // 2, 0.1, 0.5))
+        made = self.encode_queries([doc.id for doc in docs])
+        return self.wrong(made) if self.wrong else made
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") for text in texts]
+        rows = [np.random.default_rng(seed).standard_normal(self.dim).astype(np.float32) for seed in seeds]
+        return np.stack(rows) if rows else np.zeros((0, self.dim), np.float32)
+
+
+@dataclass(frozen=True)
+class Several(Counting):
+    """Gives document n of a call n % 3 + 1 vectors."""
+
+    def encode_documents_parts(self, docs: Sequence[Doc], progress: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        self.encode_documents(docs)
+        texts = [f"{doc.id}.{part}" for doc in docs for part in range(int(doc.id[1:]) % 3 + 1)]
+        return self.encode_queries(texts), np.cumsum([0, *(int(doc.id[1:]) % 3 + 1 for doc in docs)])
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks_and_no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(encoding, "BLOCK", BLOCK)
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> Path:
+    """An index without vectors."""
+    path = tmp_path_factory.mktemp("plain") / "x"
+    Index.build([(f"d{n}", f"fox {n}") for n in range(COUNT)], path)
+    return path
+
+
+def copied(plain: Path, folder: Path) -> Path:
+    shutil.copytree(plain, folder / "x")
+    return folder / "x"
+
+
+def vector_files(path: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file() and "vectors" in str(f)}
+
+
+def at_operation(number: int, folder: Path, what: Callable[[], object]) -> list[int]:
+    """Does `what` before this operation on a file of the vectors in `folder`, or sync of any; the list then has its number."""
+    count = 0
+    done: list[int] = []
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            done.append(number)
+            what()
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event in OPERATIONS and str(folder) in str(arguments[0]) and "vectors" in str(arguments[0]):
+            step()
+
+    sys.addaudithook(hook)
+    os.fsync = lambda file: step()  # type: ignore[assignment]
+    return done
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def full_disk() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("kind", [Counting, Several])
+@pytest.mark.parametrize(("what", "status"), [(kill, -signal.SIGKILL), (full_disk, 3)])
+def test_an_encoding_stopped_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(
+    tmp_path, plain, kind, dtype, what, status
+):
+    whole = copied(plain, tmp_path)
+    Index.open(whole).encode(kind(), dtype=dtype)
+    expected = vector_files(whole)
+    number, stopped = 0, 0
+    step = 3 if (kind, dtype) == (Counting, "float32") else 13
+    while True:
+        number += step
+        folder = tmp_path / str(number)
+        path = copied(plain, folder)
+        log = folder / "log"
+
+        def work(number=number, path=path, log=log):
+            index = Index.open(path)
+            done = at_operation(number, path, what)
+            index.encode(kind(str(log)), dtype=dtype)
+            if done:
+                os._exit(6)  # it could do without this operation
+
+        found = in_a_child(work)
+        stopped += found == status
+        assert found in (0, 6, status)
+        index = Index.open(path)
+        assert len(index.bm25().search("fox", 100)) == COUNT  # the index itself is as it was
+        index.encode(kind(str(log)), dtype=dtype)
+        assert vector_files(path) == expected
+        encoded = log.read_text().split()
+        assert len(encoded) <= COUNT + BLOCK  # one block at most was encoded twice
+        Index.open(path).check()
+        if found == 0:
+            break
+        shutil.rmtree(folder)
+    assert stopped > 50 // step
+
+
+def test_an_encoding_killed_for_real_in_the_middle_of_a_block_keeps_all_blocks_before_it(tmp_path, plain):
+    path = copied(plain, tmp_path)
+    log = tmp_path / "log"
+
+    @dataclass(frozen=True)
+    class Dying(Counting):
+        def encode_documents(self, docs: Sequence[Doc], progress: Any = None) -> np.ndarray:
+            if any(doc.id == "d30" for doc in docs):
+                kill()
+            return super().encode_documents(docs)
+
+    assert in_a_child(lambda: Index.open(path).encode(Dying(str(log)))) == -signal.SIGKILL
+    assert log.read_text().split() == [f"d{n}" for n in range(24)]
+    reports: list[Progress] = []
+    Index.open(path).encode(Counting(str(log)), progress=reports.append)
+    assert log.read_text().split() == [f"d{n}" for n in range(COUNT)]
+    assert reports[0].before == 24
+    assert [p.documents for p in reports] == sorted(p.documents for p in reports)
+    assert reports[-1].documents == COUNT
+    assert reports[-1].fraction == 1.0
+    assert reports[-1].seconds_left == 0
+    assert reports[-1].rate == pytest.approx((COUNT - 24) / reports[-1].seconds)
+
+
+def test_the_time_left_counts_what_this_run_has_done_alone():
+    progress = Progress(documents=60, seconds=10.0, fraction=0.6, before=40)
+    assert progress.rate == 2
+    assert progress.seconds_left == pytest.approx(20)
+    assert Progress(40, 1.0, 0.4, before=40).seconds_left is None
+
+
+def test_a_journal_with_a_torn_line_or_a_damaged_block_is_used_up_to_it(tmp_path, plain):
+    for damage in ("line", "block", "missing"):
+        path = copied(plain, tmp_path / damage)
+        log = tmp_path / damage / "log"
+
+        def work(path=path):
+            index = Index.open(path)
+            at_operation(35, path, kill)
+            index.encode(Counting())
+
+        assert in_a_child(work) == -signal.SIGKILL
+        draft = next(path.glob("segment-*/.vectors-*"))
+        blocks = len((draft / "journal").read_text().splitlines())
+        assert blocks > 2
+        if damage == "line":
+            with (draft / "journal").open("a") as file:
+                file.write("[8, 8, 12")
+        elif damage == "block":
+            with (draft / "vectors.npy").open("r+b") as file:
+                file.seek(128 + (2 * BLOCK + 3) * 12 * 4)
+                file.write(b"\0\0")
+            blocks = 2
+        else:
+            (draft / "norms").unlink()
+            blocks = 0
+        Index.open(path).encode(Counting(str(log)))
+        assert log.read_text().split() == [f"d{n}" for n in range(blocks * BLOCK, COUNT)]
+        index = Index.open(path)
+        index.check()
+        assert np.array_equal(index.embeddings(Counting()).vectors, Counting().encode_queries(index.ids.tolist()))
+
+
+def test_encoding_again_does_nothing_and_overwriting_encodes_all(tmp_path, plain):
+    path = copied(plain, tmp_path)
+    log = tmp_path / "log"
+    index = Index.open(path)
+    for _ in range(2):
+        index.encode(Counting(str(log)))
+    assert len(log.read_text().split()) == COUNT
+    opened = Index.open(path)
+    before = opened.dense(Counting())("d7")
+    index.encode(Counting(str(log)), overwrite=True)
+    assert len(log.read_text().split()) == 2 * COUNT
+    assert len(list(path.glob("segment-*/*vectors-*"))) == 1
+    assert opened.dense(Counting())("d7") == before  # its files are gone, but it has them open
+    assert index.dense(Counting())("d7") == before
+
+
+def test_smaller_vectors_are_made_of_full_ones_without_the_encoder(tmp_path, plain):
+    log = tmp_path / "log"
+    index = Index.open(copied(plain, tmp_path))
+    for encoder in (Counting(str(log)), Several(str(log), fingerprint="several")):
+        for dtype in ("float32", "float16", "int8"):
+            index.encode(encoder, dtype=dtype)
+        full, half, whole = (index.embeddings(encoder, dtype) for dtype in ("float32", "float16", "int8"))
+        assert np.array_equal(half.vectors, full.vectors.astype(np.float16))
+        steps = np.abs(full.vectors).max(axis=1, keepdims=True) / 127
+        assert np.all(np.abs(whole.decoded(slice(None)) - full.vectors) <= 0.5001 * steps)
+        assert np.array_equal(half.bounds, full.bounds)
+        assert full.vectors.nbytes == 2 * half.vectors.nbytes == 4 * whole.vectors.nbytes
+        assert index.embeddings(encoder).dtype == "float32"
+    assert len(log.read_text().split()) == 2 * COUNT
+    index.check()
+
+
+def test_float16_and_int8_made_at_once_are_those_made_of_full_vectors(tmp_path, plain):
+    made = []
+    for first in ((), ("float32",)):
+        path = copied(plain, tmp_path / str(len(first)))
+        for dtype in (*first, "int8", "float16"):
+            Index.open(path).encode(Counting(), dtype=dtype)
+        made.append({name: raw for name, raw in vector_files(path).items() if "float32" not in name})
+    assert made[0] == made[1]
+
+
+def test_building_the_index_anew_removes_its_vectors_and_does_not_disturb_those_who_have_it_open(tmp_path):
+    docs = [(f"d{n}", f"fox {n}") for n in range(30)]
+    index = Index.build(docs, tmp_path / "x")
+    index.encode(Counting())
+    opened = Index.open(tmp_path / "x")
+    Index.build(docs, tmp_path / "x", overwrite=True)
+    assert opened.dense(Counting()).search("d3", 1).ids == ["d3"]
+    with pytest.raises(ParameterError, match="holds no vectors"):
+        Index.open(tmp_path / "x").dense(Counting()).search("d3")
+    assert vector_files(tmp_path / "x") == {}
+
+
+def test_vectors_that_another_process_has_made_meanwhile_are_found(tmp_path, plain):
+    path = copied(plain, tmp_path)
+    opened = Index.open(path)
+    assert in_a_child(lambda: Index.open(path).encode(Counting())) == 0
+    assert opened.dense(Counting()).search("d3", 1).ids == ["d3"]
+
+
+def test_an_index_replaced_while_it_is_encoded_says_so(tmp_path, plain):
+    path = copied(plain, tmp_path)
+
+    def replace(vectors: np.ndarray) -> np.ndarray:
+        if not (tmp_path / "replaced").exists():
+            (tmp_path / "replaced").touch()
+            Index.build([("n", "new")], path, overwrite=True)
+        return vectors
+
+    with pytest.raises(FontesError, match="was replaced by another index meanwhile"):
+        Index.open(path).encode(Counting(wrong=replace))
+    Index.open(path).check()
+
+
+def test_two_encodings_at_once_do_not_disturb_each_other(tmp_path, plain):
+    path = copied(plain, tmp_path)
+    started, go_on = threading.Event(), threading.Event()
+
+    def wait(vectors: np.ndarray) -> np.ndarray:
+        started.set()
+        assert go_on.wait(30)
+        return vectors
+
+    first = threading.Thread(target=lambda: Index.open(path).encode(Counting(wrong=wait)))
+    first.start()
+    assert started.wait(30)
+    with pytest.raises(FontesError, match="is being encoded by another process"):
+        Index.open(path).encode(Counting())
+    Index.open(path).encode(Counting(fingerprint="another"))
+    go_on.set()
+    first.join()
+    index = Index.open(path)
+    index.check()
+    assert len(index.info()["vectors"]) == 2
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of this size, mounted where the tests may."""
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"a file system can be mounted by root only: {mounted.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding, "BLOCK", 100)
+    count, log = 2_000, tmp_path / "log"
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        index = Index.build([(f"d{n}", "") for n in range(count)], disk / "x")
+        filler = disk / "filler"
+        status = os.statvfs(disk)
+        filler.write_bytes(b"x" * (status.f_bavail * status.f_frsize - 300_000))
+        with pytest.raises(
+            FontesError, match=r"x: vectors cannot be written: No space left on device; [1-9],?\d+ of 2,000 docu"
+        ):
+            index.encode(Counting(str(log), dim=100))
+        index.check()
+        assert not vector_files(disk / "x").keys() & {"vectors.json"}
+        filler.unlink()
+        index.encode(Counting(str(log), dim=100))
+        assert len(log.read_text().split()) <= count + 100
+        index.check()
+        assert np.array_equal(index.embeddings(Counting(dim=100)).vectors, Counting(dim=100).encode_queries(index.ids.tolist()))
+
+
+@pytest.mark.parametrize("file", ["vectors.npy", "norms.npy", "scales.npy", "bounds.npy", "vectors.json"])
+def test_damaged_vectors_are_an_error_that_says_what_to_do_and_the_index_still_works(tmp_path, plain, file):
+    path = copied(plain, tmp_path)
+    encoder = Several()
+    Index.open(path).encode(encoder, dtype="int8")
+    damaged = next(path.glob(f"segment-*/vectors-*/{file}"))
+    raw = bytearray(damaged.read_bytes())
+    raw[-20] ^= 1
+    damaged.write_bytes(raw)
+    with pytest.raises(IndexFormatError, match=r"encode again with overwrite=True \(fontes encode --overwrite\)"):
+        Index.open(path).check()
+    damaged.write_bytes(raw[:-8])
+    index = Index.open(path)
+    assert len(index.bm25().search("fox", 100)) == COUNT
+    for broken in (index.check, lambda: index.dense(encoder).search("d1")):
+        with pytest.raises(IndexFormatError, match=file):
+            broken()
+    index.encode(encoder, dtype="int8")
+    Index.open(path).check()
+    assert len(index.dense(encoder).search("d1", 100)) == COUNT
+
+
+def test_vectors_of_a_newer_format_are_an_error(tmp_path, plain):
+    path = copied(plain, tmp_path)
+    Index.open(path).encode(Counting())
+    file = next(path.glob("segment-*/vectors-*/vectors.json"))
+    meta = json.loads(file.read_text())
+    facts = {key: value for key, value in meta.items() if key not in ("files", "digest")} | {"version": 2}
+    file.write_text(json.dumps({**facts, "files": meta["files"], "digest": embeddings.meta_digest(facts, meta["files"])}))
+    with pytest.raises(IndexFormatError, match="vectors of the format 2; this Fontes reads 1"):
+        Index.open(path).dense(Counting()).search("d1")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "dtype", "error", "message"),
+    [
+        (lambda v: np.where(np.arange(len(v))[:, None] == 3, np.nan, v), "float32", InputError, "document 'd3': .*not finite"),
+        (lambda v: np.where(np.arange(len(v))[:, None] == 3, np.inf, v), "int8", InputError, "document 'd3': .*not finite"),
+        (lambda v: np.where(np.arange(len(v))[:, None] == 5, 7e4, v), "float16", InputError, "'d5': .*float16 cannot hold"),
+        (lambda v: v[:-1], "float32", ParameterError, r"shape \(7, 12\) for 8 documents"),
+        (lambda v: v[:, :5], "float32", ParameterError, r"at least one of 12 dimensions for each"),
+    ],
+)
+def test_vectors_that_cannot_be_are_an_error_and_are_not_kept(tmp_path, plain, wrong, dtype, error, message):
+    path = copied(plain, tmp_path)
+    with pytest.raises(error, match=message):
+        Index.open(path).encode(Counting(wrong=wrong), dtype=dtype)
+    Index.open(path).encode(Counting(), dtype=dtype)
+    Index.open(path).check()
+
+
+def test_an_unknown_dtype_is_an_error(tmp_path, plain):
+    with pytest.raises(ParameterError, match="dtype must be float32, float16 or int8, not 'int4'"):
+        Index.open(copied(plain, tmp_path)).encode(Counting(), dtype="int4")
+
+
+def test_info_says_which_vectors_there_are(tmp_path, plain):
+    path = copied(plain, tmp_path)
+    assert Index.open(path).info()["vectors"] == []
+    index = Index.open(path)
+    index.encode(Several(), dtype="int8")
+    (facts,) = index.info()["vectors"]
+    assert facts["encoder"] == repr(Several())
+    assert (facts["dtype"], facts["dim"], facts["vectors"], facts["approximate"]) == ("int8", 12, 120, [])
+    assert facts["bytes"] == sum(f.stat().st_size for f in path.glob("segment-*/vectors-*/*.npy"))
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_of_fontes(tmp_path, plain, monkeypatch):
+    path = copied(plain, tmp_path)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    index = Index.open(path)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(FontesError, match="vectors cannot be written: Read-only file system; nothing was changed"):
+        index.encode(Counting())
+
+
+def test_a_model_file_that_is_missing_is_not_taken_for_a_disk_that_cannot_be_written(tmp_path, plain):
+    def broken(vectors: np.ndarray) -> np.ndarray:
+        raise FileNotFoundError(2, "No such file or directory", "model.safetensors")
+
+    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
+        Index.open(copied(plain, tmp_path)).encode(Counting(wrong=broken))

@@ -1,0 +1,139 @@
+"""The kernels of late interaction against plain numpy."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
+from fontes.neural.late.residual import Codec, centroids_for, check_nbits, kmeans, nearest
+
+from fontes.core.errors import ParameterError
+
+
+def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
+    vectors = rng.standard_normal((rows, dim)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def case(tokens: int = 11, dim: int = 24, documents: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    bounds = np.concatenate([[0], np.cumsum(rng.integers(1, 14, documents))])
+    return unit(rng, tokens, dim), unit(rng, int(bounds[-1]), dim), bounds
+
+
+@pytest.mark.parametrize("tokens", [1, 15, 16, 17, 32])
+@pytest.mark.parametrize("dim", [1, 24, 128])
+def test_maxsim_is_the_sum_of_the_greatest_products(tokens: int, dim: int) -> None:
+    query, vectors, bounds = case(tokens, dim)
+    expected = [(query @ vectors[a:b].T).max(axis=1).sum() for a, b in itertools.pairwise(bounds)]
+    np.testing.assert_allclose(maxsim(query, vectors, bounds), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_score_of_a_document_does_not_depend_on_the_documents_beside_it() -> None:
+    query, vectors, bounds = case()
+    together = maxsim(query, vectors, bounds)
+    for i, (a, b) in enumerate(itertools.pairwise(bounds)):
+        assert maxsim(query, vectors[a:b], np.array([0, b - a]))[0] == together[i]
+
+
+def test_a_document_without_tokens_scores_minus_infinity() -> None:
+    query, vectors, _ = case()
+    scores = maxsim(query, vectors[:3], np.array([0, 3, 3]))
+    assert np.isfinite(scores[0])
+    assert scores[1] == -np.inf
+
+
+def test_the_best_tokens_add_up_to_the_score_bit_for_bit() -> None:
+    query, vectors, bounds = case()
+    scores = maxsim(query, vectors, bounds)
+    for i, (a, b) in enumerate(itertools.pairwise(bounds)):
+        places, best = best_tokens(query, vectors[a:b])
+        assert np.float32(sum(best.astype(float).tolist())) == scores[i]
+        assert places.tolist() == np.argmax(query @ vectors[a:b].T, axis=1).tolist()
+
+
+def test_of_equal_tokens_the_first_is_the_best() -> None:
+    query = np.eye(4, dtype=np.float32)[:2]
+    vectors = np.eye(4, dtype=np.float32)[[3, 1, 0, 1, 0, 2]]
+    places, best = best_tokens(query, vectors)
+    assert places.tolist() == [2, 1]
+    assert best.tolist() == [1, 1]
+
+
+def test_centroid_interaction_is_maxsim_of_the_centroids() -> None:
+    query, centroids, _ = case()
+    codes = np.random.default_rng(1).integers(0, len(centroids), 50).astype(np.int32)
+    bounds = np.array([0, 20, 21, 50])
+    similarities = centroids @ padded(query)
+    docs = np.array([0, 2])
+    expected = [
+        maxsim(query, centroids[codes[bounds[d] : bounds[d + 1]]], np.array([0, bounds[d + 1] - bounds[d]]))[0] for d in docs
+    ]
+    found = interaction(similarities, len(query), codes, bounds, docs, -np.inf)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_centroids_below_the_threshold_do_not_count() -> None:
+    query, centroids = np.eye(4, dtype=np.float32)[:1], np.array([[0.9, 0, 0, 0], [0.3, 0, 0, 0]], dtype=np.float32)
+    codes, bounds = np.array([0, 1, 1], dtype=np.int32), np.array([0, 2, 3])
+    scores = interaction(centroids @ padded(query), 1, codes, bounds, np.array([0, 1]), 0.5)
+    np.testing.assert_allclose(scores, [0.9, -1.0])
+
+
+@pytest.mark.parametrize("nbits", [1, 2, 4])
+@pytest.mark.parametrize("dim", [16, 30])
+def test_residuals_come_back_as_the_value_of_their_bucket(nbits: int, dim: int) -> None:
+    vectors = unit(np.random.default_rng(5), 600, dim)
+    codec = Codec.fitted(kmeans(vectors, 16), vectors, nbits)
+    assert codec.nbits == nbits
+    codes = nearest(codec.centroids, vectors)
+    packed = codec.compress(vectors, codes)
+    assert packed.shape == (600, -(-dim * nbits // 8))
+    residuals = vectors - codec.centroids[codes]
+    # As ColBERT's codec: torch.bucketize puts a value into the bucket of the cutoffs below it.
+    buckets = (residuals[:, :, None] > codec.cutoffs).sum(axis=2)
+    expected = codec.centroids[codes] + codec.weights[buckets]
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(codec.decompress(codes, packed), expected, atol=1e-6)
+
+
+def test_more_bits_come_nearer_to_the_vectors() -> None:
+    vectors = unit(np.random.default_rng(5), 2000, 32)
+    centroids = kmeans(vectors, 32)
+    codes, errors = nearest(centroids, vectors), []
+    for nbits in (1, 2, 4):
+        codec = Codec.fitted(centroids, vectors, nbits)
+        errors.append(float(np.linalg.norm(codec.decompress(codes, codec.compress(vectors, codes)) - vectors, axis=1).mean()))
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_cutoffs_and_weights_are_quantiles_of_the_residuals() -> None:
+    vectors = unit(np.random.default_rng(5), 4000, 16)
+    codec = Codec.fitted(kmeans(vectors, 8), vectors, 2)
+    residuals = vectors - codec.centroids[nearest(codec.centroids, vectors)]
+    assert np.mean(residuals < codec.cutoffs[0]) == pytest.approx(0.25, abs=0.03)
+    assert np.mean(residuals < codec.cutoffs[1]) == pytest.approx(0.5, abs=0.03)
+    assert np.mean(residuals < codec.weights[0]) == pytest.approx(0.125, abs=0.03)
+    assert np.mean(residuals < codec.weights[3]) == pytest.approx(0.875, abs=0.03)
+
+
+def test_kmeans_finds_groups_that_lie_apart_and_gives_the_same_each_time() -> None:
+    rng = np.random.default_rng(0)
+    middles = np.eye(8, dtype=np.float32)
+    vectors = np.repeat(middles, 50, axis=0) + 0.02 * rng.standard_normal((400, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    centroids = kmeans(vectors, 40)
+    np.testing.assert_array_equal(centroids, kmeans(vectors, 40))
+    np.testing.assert_allclose(np.linalg.norm(centroids, axis=1), 1, atol=1e-5)
+    assert (vectors @ centroids.T).max(axis=1).min() > 0.98
+
+
+def test_the_number_of_centroids_is_a_power_of_two_near_four_roots() -> None:
+    assert [centroids_for(tokens) for tokens in (0, 1, 1000, 1_200_000)] == [4, 4, 128, 4096]
+
+
+def test_other_numbers_of_bits_are_an_error() -> None:
+    with pytest.raises(ParameterError, match="nbits is 1, 2 or 4 for residuals, 16 or 32 for whole vectors, not 3"):
+        check_nbits(3)

@@ -1,0 +1,130 @@
+"""Late interaction as a reranker, and its command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from fontes.neural.late.colbert import ColBERT
+from fontes.neural.late.encode import encode_late
+from test_late import QUERIES, documents, plain_scores
+from test_late_models import colbert_checkpoint
+
+import fontes as ft
+from fontes.app import cli
+from fontes.core.errors import ParameterError
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
+    folder = tmp_path_factory.mktemp("models") / "colbert"
+    colbert_checkpoint(folder, {"query_maxlen": 8, "doc_maxlen": 30})
+    return ColBERT(str(folder), precision="float32", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory, model: ColBERT) -> ft.Index:
+    index = ft.Index.build(documents(), tmp_path_factory.mktemp("indexes") / "index")
+    for nbits in (32, 2):
+        encode_late(index, model, nbits=nbits)
+    return index
+
+
+def plain_rerank(index: ft.Index, model: ColBERT, run: ft.Run) -> dict[str, dict[str, float]]:
+    scores = {topic: plain_scores(index, model, run.topics[topic].text) for topic in run}
+    return {topic: {hit.id: scores[topic][hit.id] for hit in run[topic]} for topic in run}
+
+
+TEXTS = {topic: text for topic, text in QUERIES.items() if text}
+
+
+@pytest.mark.parametrize("nbits", [0, 32])
+def test_a_reranker_gives_each_document_of_the_run_its_maxsim(
+    index: ft.Index, model: ColBERT, nbits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fontes.neural.rerank.late.DOCUMENTS", 7)
+    first = (index.bm25() % 20)(TEXTS)
+    run = ft.neural.LateReranker(model, nbits)(first)
+    expected = plain_rerank(index, model, first)
+    for topic in TEXTS:
+        assert run.to_dict()[topic] == pytest.approx(expected[topic], abs=1e-5)
+        assert run[topic].scores.tolist() == sorted(run[topic].scores.tolist(), reverse=True)
+
+
+def test_a_reranker_uses_stored_vectors_where_there_are_any(
+    index: ft.Index, model: ColBERT, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = (index.bm25() % 20)(TEXTS)
+    texts = ft.neural.LateReranker(model, 0)(first)
+    monkeypatch.setattr(ColBERT, "encode_documents", None)
+    whole = ft.neural.LateReranker(model)(first)
+    assert whole.provenance["reranked"]["nbits"] == 32
+    for topic in TEXTS:
+        assert whole.to_dict()[topic] == pytest.approx(texts.to_dict()[topic], abs=1e-5)
+    exhaustive = index.late(model, nbits=2, search="exhaustive")(TEXTS).to_dict()
+    for topic, scores in ft.neural.LateReranker(model, 2)(first).to_dict().items():
+        assert scores == {doc_id: exhaustive[topic][doc_id] for doc_id in scores}, "bit for bit"
+
+
+def test_a_reranker_scores_a_topic_alone_as_it_does_among_others(index: ft.Index, model: ColBERT) -> None:
+    reranked = index.bm25() % 20 >> ft.neural.LateReranker(model)
+    assert reranked({"q2": TEXTS["q2"]}).to_dict()["q2"] == reranked(TEXTS).to_dict()["q2"]
+
+
+def test_stored_vectors_that_are_asked_for_and_are_not_there_are_an_error(index: ft.Index, model: ColBERT) -> None:
+    first = (index.bm25() % 20)(TEXTS)
+    with pytest.raises(ParameterError, match="no token vectors of 4 bits"):
+        ft.neural.LateReranker(model, 4)(first)
+    with pytest.raises(ParameterError, match="in no index"):
+        ft.neural.LateReranker(model, 2)(first.with_(documents=None))
+
+
+def test_a_run_that_does_not_know_its_documents_cannot_be_reranked(index: ft.Index, model: ColBERT) -> None:
+    run = (index.bm25() % 20)(TEXTS).with_(documents=None)
+    with pytest.raises(ft.core.InputError, match="LateReranker"):
+        ft.neural.LateReranker(model)(run)
+
+
+def test_a_reranker_explains_the_score_of_a_document_that_it_is_given(index: ft.Index, model: ColBERT) -> None:
+    reranker = ft.neural.LateReranker(model, 0)
+    hit = (index.bm25() % 5 >> reranker).search("old well", k=1)[0]
+    explanation = reranker.explain("old well", index.doc(hit.id))
+    assert explanation.value == pytest.approx(hit.score, abs=1e-5)
+    assert sum(part.value for part in explanation.parts) == pytest.approx(explanation.value, abs=1e-6)
+    with pytest.raises(ft.core.PipelineError, match=r"give index.doc\(id\)"):
+        reranker.explain("old well", hit.id)
+
+
+def test_a_reranker_mixes_its_scores_with_those_of_the_run(index: ft.Index, model: ColBERT) -> None:
+    first = (index.bm25() % 20)(TEXTS)
+    assert ft.neural.LateReranker(model).interpolate(0.0)(first)["q1"].ids == first["q1"].ids
+
+
+def test_the_command_stores_token_vectors_once_and_searches_them(
+    index: ft.Index, model: ColBERT, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr("sys.argv", ["fontes", "late", str(path), model.name_or_path, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    path = tmp_path / "fresh"
+    ft.Index.build(documents(), path)
+    monkeypatch.setattr("fontes.neural.models.compute.candidates", lambda device: [])
+    said = run("--nbits", "4")
+    assert "60 documents, 16 dimensions, 4 bits" in said
+    assert "of the best 10" in said
+    assert json.loads(run("--nbits", "4", "--json"))["recall"]["queries"] == 32
+    best = ft.Index.open(path).late(model, k=3).search("old well", k=3)
+    hits = json.loads(run("old well", "--nbits", "4", "-k", "3", "--json"))["hits"]
+    assert [hit["id"] for hit in hits] == best.ids
+    (tmp_path / "topics.tsv").write_text("q1\told well\n")
+    run("--nbits", "4", "--topics", str(tmp_path / "topics.tsv"), "-k", "3", "-o", str(tmp_path / "run"), "--tag", "late")
+    assert ft.read_run(tmp_path / "run")["q1"].ids == best.ids

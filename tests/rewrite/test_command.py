@@ -1,0 +1,147 @@
+"""`fontes rewrite`, and rewriters in files of experiments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import fontes as ft
+from fontes.app.cli import app
+from fontes.experiments.stages import STAGES
+from fontes.rewrite.names import REWRITERS
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rewrite") / "harbour.index"
+    ft.Index.build(ft.datasets.samples.harbour.corpus, path)
+    return path
+
+
+def run(*arguments: object, input: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["rewrite", *map(str, arguments)], input=input)
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+HARBOUR = "sample:harbour/conversations"
+EXPERIMENT = """
+[collection]
+corpus = "corpus.jsonl"
+topics = "topics.jsonl"
+qrels = "qrels.txt"
+
+[systems.by-hand]
+stages = ["manual", "bm25"]
+
+[systems.history]
+stages = [{ last-turns = { k = 1 } }, "bm25"]
+
+[systems.keywords]
+stages = [{ hqe = { eta = 5.0, tagger = "none" } }, "bm25"]
+
+[report]
+measures = ["nDCG@10"]
+forms = ["json"]
+"""
+
+
+def test_rewritten_turns_are_json_lines_with_their_turns() -> None:
+    found = rows(run(HARBOUR, "--with", "manual"))
+    topics = ft.datasets.samples.harbour.conversations.topics()
+    assert [row["_id"] for row in found] == list(topics)
+    assert [row["text"] for row in found] == [topic.turns[-1].manual for topic in topics.values()]
+    assert [len(row["turns"]) for row in found] == [len(topic.turns) for topic in topics.values()]
+
+
+def test_rewritten_turns_pipe_into_search_and_into_another_rewriter(tmp_path: Path, index: Path) -> None:
+    rewritten = run(HARBOUR, "--with", "last-turns", "-k", 1, "--first").stdout
+    result = CliRunner().invoke(app, ["search", str(index), "--topics", "-", "-o", str(tmp_path / "run")], input=rewritten)
+    assert result.exit_code == 0, result.output
+    topics = ft.datasets.samples.harbour.conversations.topics()
+    expected = (ft.rewrite.LastTurns(1, first=True) >> ft.Index.open(index).bm25())(topics)
+    assert ft.read_run(tmp_path / "run") == ft.Run.of({topic_id: dict(_pairs(expected[topic_id])) for topic_id in expected})
+    back = rows(run("-", "--with", "raw", input=rewritten))
+    assert [row["text"] for row in back] == [topic.text for topic in topics.values()]
+
+
+def _pairs(ranking: ft.Ranking) -> list[tuple[str, float]]:
+    return [(hit.id, hit.score) for hit in ranking]
+
+
+def test_each_rewriter_is_the_stage_with_its_options(index: Path, tmp_path: Path) -> None:
+    topics = ft.datasets.samples.harbour.conversations.topics()
+    opened = ft.Index.open(index)
+    for stage, *arguments in (
+        (ft.rewrite.Raw(), "raw"),
+        (ft.rewrite.Automatic("raw"), "automatic", "--missing", "raw"),
+        (ft.rewrite.LastTurns(), "last-turns"),
+        (ft.rewrite.WeightedTurns(opened, k=2), "weighted-turns", "--index", index, "-k", 2),
+        (ft.HQE(opened, tagger="none"), "hqe", "--index", index, "--tagger", "none"),
+    ):
+        output = tmp_path / "topics.jsonl"
+        result = run(HARBOUR, "--with", *arguments, "-o", output)
+        assert result.exit_code == 0, result.output
+        found = {topic.id: topic.text for topic in ft.read_topics(output).values()}
+        assert found == {topic.id: topic.text for topic in stage(topics).values()}
+
+
+def test_canard_is_run_with_the_model_of_a_folder(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from test_rerank_models import save_t5
+
+    folder = save_t5(tmp_path / "t5")
+    lines = '{"_id": "1_1", "text": "water?", "turns": [{"text": "water?"}]}\n'
+    (row,) = rows(run("-", "--with", "canard", "--model", folder, input=lines))
+    assert row["text"] == ft.CanardT5(str(folder))(ft.Topic("1_1", "water?", turns=(ft.Turn("water?"),)))["1_1"].text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--with", "magic"],
+            "there is no rewriter 'magic'; there are raw, manual, automatic, last-turns, weighted-turns, ",
+        ),
+        (["--with", "hqe"], "hqe needs --index"),
+        (["--with", "quretec"], "quretec needs --model"),
+        (["--with", "raw", "-k", "3"], "-k is of last-turns and weighted-turns, not of raw"),
+        (["--with", "hqe", "--model", "m"], "--model is of canard and quretec, not of hqe"),
+        (["--with", "automatic"], "topic '1_1': its last turn has no automatic rewrite"),
+    ],
+)
+def test_what_does_not_go_together_is_an_error(arguments: list[str], message: str) -> None:
+    result = run(HARBOUR, *arguments)
+    assert isinstance(result.exception, ft.FontesError)
+    assert message in str(result.exception)
+
+
+def test_every_rewriter_of_the_command_is_a_stage_of_experiments() -> None:
+    for name, (kind, _) in REWRITERS.items():
+        assert STAGES[name] == f"rewrite:{kind}"
+
+
+def test_rewriters_are_steps_of_an_experiment(tmp_path: Path, index: Path) -> None:
+    harbour = ft.datasets.samples.harbour.conversations
+    ft.write_corpus(harbour.corpus, tmp_path / "corpus.jsonl")
+    ft.write_topics(harbour.topics(), tmp_path / "topics.jsonl")
+    ft.write_qrels(harbour.qrels(), tmp_path / "qrels.txt")
+    (tmp_path / "turns.toml").write_text(EXPERIMENT)
+    report = ft.Experiment(tmp_path / "turns.toml").run()
+    opened, topics = ft.Index.open(index), harbour.topics()
+    stages = {
+        "by-hand": ft.rewrite.Manual(),
+        "history": ft.rewrite.LastTurns(k=1),
+        "keywords": ft.HQE(opened, eta=5.0, tagger="none"),
+    }
+    for name, stage in stages.items():
+        expected = ft.evaluate((stage >> opened.bm25())(topics), harbour.qrels(), "nDCG@10")
+        assert report.mean(name, "nDCG@10") == pytest.approx(expected["nDCG@10"])

@@ -1,0 +1,70 @@
+"""A recipe that is BM25 alone, and three documents for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import fontes as ft
+
+DOCS = [
+    ft.Doc("sun", "Sunlight on skin makes vitamin D, which prevents rickets."),
+    ft.Doc("flu", "A vaccine prevents influenza; washing hands helps.", "Influenza"),
+    ft.Doc("bread", "Bread is made of flour, water and salt."),
+]
+TOPICS = {"q1": "what prevents rickets", "q2": "influenza vaccine", "q3": "bread"}
+QRELS = {"q1": {"sun": 1}, "q2": {"flu": 1}, "q3": {"bread": 1, "flu": 0}}
+CALLS: list[str] = []
+
+
+@dataclass(frozen=True)
+class Noted(ft.Stage[ft.Topics, ft.Topics]):
+    """Leaves topics as they are and notes that it was run; or kills the process."""
+
+    takes = ft.Topics
+    gives = ft.Topics
+    kills: bool = False
+
+    def apply(self, given: ft.Topics) -> ft.Topics:
+        CALLS.append("noted")
+        if self.kills:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return given
+
+
+@dataclass(frozen=True)
+class Tiny(ft.recipes.Recipe):
+    """BM25 twice, and their sum.
+
+    k1     of BM25
+    """
+
+    name = "tiny"
+    source = "Nobody, On Small Things, 1999"
+    measures = ("RR", "P@1")
+    baseline = "first"
+    published: ClassVar[dict[str, dict[str, float]]] = {"first": {"RR": 0.5}, "another team": {"RR": 0.25, "AP": 0.125}}
+    published_on = "other things"
+
+    k1: float = 0.9
+    k: int = 10
+    loud: bool = False
+    analyzer: str | None = "english"
+    prefix: str = ""
+    note: Noted = Noted()
+
+    def systems(self, collection: ft.recipes.Collection) -> dict[str, ft.Stage[ft.Topics, ft.Run]]:
+        if self.k < 1:
+            raise ft.core.ParameterError("k is too small")
+        bm25 = collection.index(self.analyzer or "standard").bm25(k1=self.k1, k=self.k)
+        second = self.note >> bm25.with_(b=0.1)
+        return {"first": bm25, f"{self.prefix}second": second, "sum": bm25 + second}
+
+
+def files(folder: Path) -> list[str]:
+    """The files of results, without what is kept for the next run."""
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(name for name in found if not name.startswith(("indexes/", "cache/")))

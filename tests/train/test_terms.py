@@ -1,0 +1,224 @@
+"""Training a term classifier: what it learns, what it writes, what stops it; and the command."""
+
+# ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Fontes
+from support.term_classifier import NOUNS, SETTINGS, TOPICS, asked, base, model, one_thread, trained
+
+from fontes.core import InputError, ParameterError, Topic, Turn
+from fontes.rewrite import QuReTeC, term_scores
+from fontes.train import TermProgress, TermTraining, train_terms
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+
+def test_training_learns_the_pattern(trained: tuple[Path, TermTraining], model: QuReTeC) -> None:
+    _, made = trained
+    assert made.losses[-1] < made.losses[0] / 5
+    assert made.scores.f1 > 0.9
+    seen = term_scores(model.probabilities(TOPICS), TOPICS, model.used_threshold)
+    assert seen.f1 > 0.95
+    assert seen.topics == 2 * len(NOUNS)
+
+
+def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, TermTraining], base: Path) -> None:
+    folder, made = trained
+    card = json.loads((folder / "term_classifier.json").read_text())
+    assert card == json.loads(json.dumps(made.to_dict()))
+    assert (card["topics"], card["trained"] + card["held"]) == (99, 66)
+    assert card["base"] == str(base)
+    assert card["epochs"] == 15
+    assert {"precision", "recall", "f1"} <= card["scores"].keys()
+    assert not list(folder.parent.glob(".*"))
+
+
+def test_all_topics_of_a_conversation_are_on_one_side(base: Path, tmp_path: Path) -> None:
+    made = train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=1, held_out=0.5))
+    assert (made.held, made.trained) == (32, 34)
+
+
+def test_the_same_seed_gives_the_same_model(base: Path, tmp_path: Path) -> None:
+    settings = replace(SETTINGS, epochs=2, dropout=0.2)
+    one, two, three = (
+        train_terms(TOPICS, tmp_path / name, base, replace(settings, seed=seed))
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    assert one.losses == two.losses
+    assert one.fingerprint == two.fingerprint
+    assert three.losses != one.losses
+
+
+def test_minutes_stop_the_training_and_what_was_learned_is_kept(base: Path, tmp_path: Path) -> None:
+    made = train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=10**6, minutes=0.01))
+    assert 0 < made.steps < 10**4
+    assert QuReTeC(tmp_path / "m").probabilities(TOPICS)["c0_2"]
+
+
+def test_a_limit_takes_fewer_topics_and_progress_is_told(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[TermProgress] = []
+    clock = iter(range(10**6))
+    monkeypatch.setattr("fontes.train.terms.time.perf_counter", lambda: 1.0 * next(clock))
+    made = train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=1, limit=20), progress=told.append)
+    assert made.trained + made.held == 20
+    assert told
+    assert all(0 < one.step <= one.steps == made.steps and 0 <= one.part < 1 and one.loss > 0 for one in told)
+
+
+def test_a_training_that_is_interrupted_leaves_what_was_there(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "m"
+    settings = replace(SETTINGS, epochs=1)
+    first = train_terms(TOPICS, target, base, settings)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("_Trainer._step", "_held_out"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"fontes.train.terms.{name}", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                train_terms(TOPICS, target, base, settings, overwrite=True)
+        assert [path.name for path in tmp_path.iterdir()] == ["m"]
+        assert json.loads((target / "term_classifier.json").read_text())["fingerprint"] == first.fingerprint
+
+
+def test_a_model_that_is_there_is_replaced_only_when_asked(base: Path, tmp_path: Path) -> None:
+    settings = replace(SETTINGS, epochs=1)
+    first = train_terms(TOPICS, tmp_path / "m", base, settings)
+    with pytest.raises(InputError, match="is there already"):
+        train_terms(TOPICS, tmp_path / "m", base, settings)
+    second = train_terms(TOPICS, tmp_path / "m", base, replace(settings, seed=5), overwrite=True)
+    assert second.fingerprint != first.fingerprint
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
+    with pytest.raises(InputError, match="is no term classifier"):
+        train_terms(TOPICS, tmp_path / "letters", base, SETTINGS, overwrite=True)
+    with pytest.raises(InputError, match="cannot be made"):
+        train_terms(TOPICS, tmp_path / "letters" / "letter.txt" / "m", base, SETTINGS)
+    assert (tmp_path / "letters" / "letter.txt").read_text() == "Dear Ada"
+
+
+def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> None:
+    lacking = [asked("Is it old?", "Who built it?", id=f"x{number}_2") for number in range(5)]
+    made = train_terms([*TOPICS.values(), *lacking], tmp_path / "m", base, replace(SETTINGS, epochs=1))
+    assert (made.topics, made.trained + made.held) == (104, 66)
+
+
+@pytest.mark.parametrize(
+    ("topics", "message"),
+    [
+        ([Topic("1_1", "a", turns=(Turn("a", "a"),))], "no topic has earlier turns and a manual rewrite"),
+        ([asked("a", "b", manual="b")], "all topics are of one conversation"),
+        ([asked("a", "b", id="1_1"), asked("a", "b", id="2_1")], "no topic has earlier turns and a manual rewrite"),
+    ],
+)
+def test_topics_that_teach_nothing_are_errors(base: Path, tmp_path: Path, topics: list[Topic], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train_terms(topics, tmp_path / "m", base, SETTINGS)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": 0}, "epochs is above 0"),
+        ({"minutes": -1}, "minutes is above 0"),
+        ({"dropout": 1.0}, "dropout is from 0 up"),
+        ({"held_out": 0}, "held_out above 0"),
+        ({"max_length": 3}, "max_length is 8 or more"),
+        ({"lr": float("inf")}, "lr is finite"),
+        ({"seed": -1}, "seed is a whole number from 0 to 4294967295"),
+        ({"precision": "float8"}, "precision is auto or float32 or bfloat16"),
+        ({"analyzer": "klingon"}, "klingon"),
+    ],
+)
+def test_settings_that_make_no_sense_are_errors(base: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, **changes))
+
+
+@pytest.mark.parametrize("changes", [{"lr": 1e30}, {"weight": 1e39}, {"lr": 1e30, "epochs": 1, "batch": 1000}])
+def test_a_training_that_learns_nothing_writes_no_model(base: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=r"with lr=.* and weight=.* the numbers overflow: take less"):
+        train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, **changes))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("limit", [300, 50_000])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(limit: int, base: Path, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(InputError, match=r"m cannot be written: .*File too large"):
+            train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_a_damaged_base_is_an_error_that_says_so(name: str, base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base, tmp_path / "base")
+    (tmp_path / "base" / name).write_bytes((base / name).read_bytes()[:100])
+    with pytest.raises(InputError, match=r"the base .* cannot be read as an encoder: "):
+        train_terms(TOPICS, tmp_path / "m", tmp_path / "base", SETTINGS)
+
+
+def test_a_base_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no encoder at"):
+        train_terms(TOPICS, tmp_path / "m", tmp_path / "nowhere", SETTINGS)
+
+
+def test_the_command_trains_a_model(base: Path, tmp_path: Path, fontes: Fontes) -> None:
+    rows = [
+        {
+            "QuAC_dialog_id": topic.id.rpartition("_")[0],
+            "Question_no": len(topic.turns),
+            "HistoryQuestions": [turn.text for turn in topic.turns[:-1]],
+            "Question": topic.text,
+            "Rewrite": topic.turns[-1].manual,
+        }
+        for topic in TOPICS.values()
+    ]
+    path = tmp_path / "train.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    given = (
+        "train",
+        "terms",
+        path,
+        "-o",
+        tmp_path / "m",
+        "--base",
+        base,
+        "--epochs",
+        1,
+        "--lr",
+        0.001,
+        "--precision",
+        "float32",
+    )
+    code, out, err = fontes(*given)
+    assert (code, "a term classifier from" in out, "held out: P " in out) == (0, True, True), err
+    code, out, _ = fontes(*given, "--overwrite", "--json", "--seed", 4)
+    assert json.loads(out)["settings"]["seed"] == 4
+    code, _, err = fontes(*given)
+    assert code == 1
+    assert "is there already; give another folder, or overwrite it" in err
+    code, _, err = fontes("train", "terms", tmp_path / "nothing.jsonl", "-o", tmp_path / "n")
+    assert code == 1
+    assert err.count("\n") == 1

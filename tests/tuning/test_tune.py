@@ -1,0 +1,398 @@
+"""Tuning: what is tried, what is chosen, and that nothing is reported on topics that chose it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fontes as ft
+from fontes.app.cli import app
+from fontes.core.stage import Cut
+from fontes.lexical import impacts
+
+WORDS = "spring water stone river well moss rain fern"
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory):
+    """An index of 60 documents, 20 topics of two words, and judgments that prefer short documents."""
+    rng = np.random.default_rng(3)
+    words = WORDS.split()
+    docs = {f"d{i:02}": " ".join(rng.choice(words, size=int(rng.integers(3, 60)))) for i in range(60)}
+    topics = {f"c{i // 4}_{i % 4}": " ".join(rng.choice(words, size=3)) for i in range(20)}
+    qrels = {}
+    for topic_id, text in topics.items():
+        share = {d: sum(w in text.split() for w in t.split()) / len(t.split()) for d, t in docs.items()}
+        qrels[topic_id] = dict.fromkeys(sorted(share, key=lambda d: (-share[d], d))[:5], 1)
+    index = ft.Index.build(docs.items(), tmp_path_factory.mktemp("tune") / "c.index", analyzer="whitespace")
+    return index, ft.Topics.of(topics), ft.Qrels.of(qrels)
+
+
+@dataclass(frozen=True)
+class Memorised(ft.Stage[ft.Topics, ft.Run]):
+    """Is right for the topic `place` only, and counts how often it runs."""
+
+    takes = ft.Topics
+    gives = ft.Run
+    calls: ClassVar[list[int]] = []
+    place: int = 0
+
+    def apply(self, given: ft.Topics) -> ft.Run:
+        self.calls.append(self.place)
+        return ft.Run.of({t: {"good" if t == f"t{self.place}" else "bad": 1.0} for t in given})
+
+
+MEMORISED = ft.Topics.of({f"t{i}": "x" for i in range(12)}), ft.Qrels.of({f"t{i}": {"good": 1} for i in range(12)})
+
+
+@dataclass(frozen=True)
+class Noisy(ft.Stage[ft.Topics, ft.Run]):
+    """Ranks four documents by waves of `x`, so that its measure rises and falls with it, for each topic otherwise."""
+
+    takes = ft.Topics
+    gives = ft.Run
+    x: float = 0.5
+
+    def apply(self, given: ft.Topics) -> ft.Run:
+        waves = {t: {f"d{j}": float(np.sin((j + 3) * self.x * 9 + len(t) * 7 + int(t))) for j in range(4)} for t in given}
+        return ft.Run.of(waves)
+
+
+def test_a_trial_has_the_values_that_evaluate_gives(collection):
+    index, topics, qrels = collection
+    found = ft.tune(index.bm25(), {"k1": [0.5, 2.0], "b": [0.0, 1.0]}, topics, qrels, "AP")
+    assert [trial.params for trial in found.trials] == [{"k1": k1, "b": b} for k1 in (0.5, 2.0) for b in (0.0, 1.0)]
+    for trial in found.trials:
+        assert trial.values.tolist() == ft.evaluate(index.bm25(**trial.params)(topics), qrels, "AP").array("AP").tolist()
+    assert found.params["b"] == 1.0  # the judgments prefer short documents
+    assert found.stage == index.bm25(**found.params)
+
+
+@pytest.mark.parametrize("method", ["grid", "random", "tpe"])
+def test_a_setting_that_knows_single_topics_is_worth_nothing_when_they_are_held_out(method):
+    space = {"place": list(range(12))}
+    trials = None if method == "grid" else 30
+    found = ft.tune(Memorised(), space, *MEMORISED, "RR", 4, method=method, trials=trials)
+    assert found.best.score == pytest.approx(1 / 12)
+    assert found.score == 0
+    assert found.interval == (0, 0)
+
+
+@pytest.mark.parametrize("method", ["grid", "random", "tpe"])
+def test_what_is_chosen_for_a_fold_does_not_depend_on_its_own_judgments(method):
+    topics = ft.Topics.of({str(i): "x" for i in range(20)})
+    rng = np.random.default_rng(1)
+    grades = {str(i): {f"d{rng.integers(4)}": 1} for i in range(20)}
+    how = {"method": method, "trials": None if method == "grid" else 25, "seed": 5}
+    space = {"x": (0.0, 3.0, 0.05) if method == "grid" else (0.0, 3.0)}
+    first = ft.tune(Noisy(), space, topics, grades, "RR", **how)
+    for fold in range(5):
+        ids = [first.topic_ids[i] for i in first.folds[fold].topics]
+        changed = grades | {i: {f"d{(int(next(iter(grades[i]))[1]) + 2) % 4}": 1} for i in ids}
+        again = ft.tune(Noisy(), space, topics, changed, "RR", **how)
+        assert again.folds[fold].params == first.folds[fold].params
+        assert again.folds[fold].chosen == first.folds[fold].chosen
+        assert not np.array_equal(again.folds[fold].values, first.folds[fold].values)
+
+
+def test_each_setting_is_run_once_whatever_the_number_of_folds():
+    Memorised.calls.clear()
+    ft.tune(Memorised(), {"place": [3, 4, 3]}, *MEMORISED, "RR", 6)
+    assert sorted(Memorised.calls) == [0, 3, 4]  # the stage as given, and two settings
+
+
+def test_the_result_does_not_depend_on_the_order_of_topics_and_judgments(collection):
+    index, topics, qrels = collection
+    how = {"space": {"b": (0, 1, 0.25)}, "measure": "nDCG@5"}
+    one = ft.tune(index.bm25(), topics=topics, qrels=qrels, **how)
+    back = dict(reversed(qrels.to_dict().items()))
+    other = ft.tune(index.bm25(), topics=list(topics.values())[::-1], qrels=back, **how)
+    assert [f.params for f in one.folds] == [f.params for f in other.folds]
+    assert one.topic_ids == other.topic_ids
+    assert one.score == other.score
+    assert one.interval == other.interval
+
+
+def test_held_out_values_are_those_of_each_folds_own_choice(collection):
+    index, topics, qrels = collection
+    found = ft.tune(index.bm25(), {"b": (0.0, 1.0, 0.1)}, topics, qrels, "nDCG@5", 4)
+    of = {trial.params["b"]: trial.values for trial in found.trials}
+    assert sorted(i for fold in found.folds for i in fold.topics) == list(range(20))
+    for fold in found.folds:
+        rest = np.setdiff1d(np.arange(20), fold.topics)
+        assert of[fold.params["b"]][rest].mean() == max(values[rest].mean() for values in of.values()) == fold.chosen
+        assert found.values[fold.topics].tolist() == of[fold.params["b"]][fold.topics].tolist()
+    given = ft.evaluate(index.bm25()(topics), qrels, "nDCG@5").array("nDCG@5")
+    assert found.difference == pytest.approx((found.values - given).mean())
+    assert found.default == {"b": 0.4}
+
+
+def test_a_name_stands_for_that_parameter_of_every_stage_that_has_it(collection):
+    index, topics, qrels = collection
+    stage = index.bm25() >> index.rm3(fb_docs=3) >> index.bm25()
+    found = ft.tune(stage, {"BM25.k1": [0.3, 1.7], "b": [1.0], "fb_terms": [2, 4]}, topics, qrels, "nDCG@5")
+    p = found.params
+    bm25 = index.bm25(k1=p["BM25.k1"], b=1.0)
+    assert found.stage == bm25 >> index.rm3(fb_docs=3, fb_terms=p["fb_terms"]) >> bm25
+    assert found.default == {"BM25.k1": 0.9, "b": 0.4, "fb_terms": 10}
+    assert found.best.score == ft.evaluate(found.stage(topics), qrels, "nDCG@5")["nDCG@5"]
+
+
+def test_weights_of_a_fusion_are_chosen_from_a_list_and_its_stages_run_once(collection, monkeypatch):
+    index, topics, qrels = collection
+    seen = []
+    monkeypatch.setattr(
+        ft.lexical.BM25, "apply", lambda self, given, real=ft.lexical.BM25.apply: seen.append(self.b) or real(self, given)
+    )
+    stage = ft.fuse(index.bm25(b=0.0), index.bm25(b=1.0), method="wsum")
+    space = {"weights": [(1.0, 0.0), (0.5, 0.5), (0.0, 1.0)]}
+    found = ft.tune(stage, space, topics, qrels, "nDCG@5")
+    assert sorted(seen) == [0.0, 1.0]
+    for trial in found.trials:
+        run = stage.with_(**trial.params)(topics)
+        assert trial.values.tolist() == ft.evaluate(run, qrels, "nDCG@5").array("nDCG@5").tolist()
+    assert "weights=(" in str(found)
+    assert "weights=" in found.plot("weights").caption or "weights" in found.plot("weights").caption
+
+
+def test_a_function_may_make_the_stage(collection):
+    index, topics, qrels = collection
+    short, long = index.bm25(b=1.0), index.bm25(b=0.0)
+    found = ft.tune(lambda w=0.5: w * short + (1 - w) * long, {"w": (0, 1, 0.25)}, topics, qrels, "nDCG@5")
+    assert [trial.params["w"] for trial in found.trials] == [0, 0.25, 0.5, 0.75, 1]
+    assert found.default == {"w": 0.5}
+    w = found.params["w"]
+    assert found.best.score == ft.evaluate((w * short + (1 - w) * long)(topics), qrels, "nDCG@5")["nDCG@5"]
+    without = ft.tune(lambda b: index.bm25(b=b), {"b": [0.0, 1.0]}, topics, qrels, "nDCG@5")
+    assert without.default is None
+    assert without.difference is None
+    assert "as given" not in str(without)
+
+
+@pytest.mark.parametrize(("measure", "depth"), [("nDCG@3", 3), ("AP", 1000), ("IPrec@0.1", 1000), ("SetF", 1000), ("R@20", 20)])
+def test_only_as_many_documents_are_searched_as_the_measure_looks_at(collection, monkeypatch, measure, depth):
+    index, topics, qrels = collection
+    seen = []
+    monkeypatch.setattr(
+        ft.lexical.BM25, "apply", lambda self, given, real=ft.lexical.BM25.apply: seen.append(self.k) or real(self, given)
+    )
+    ft.tune(index.bm25() >> index.rm3() >> index.bm25(), {"fb_docs": [5]}, topics, qrels, measure)
+    assert seen == [1000, depth, depth]  # the first search feeds the feedback: whole, and once
+
+
+def test_ranges_lists_and_steps(collection):
+    index, topics, qrels = collection
+
+    def tried(space, **how):
+        return [t.params for t in ft.tune(index.bm25() >> index.rm3(), space, topics, qrels, "nDCG@5", **how).trials]
+
+    def values(name, given, **how):
+        stage = index.bm25() >> index.rm3() >> index.bm25()
+        return [t.params[name] for t in ft.tune(stage, {name: given}, topics, qrels, "nDCG@5", **how).trials]
+
+    assert values("k1", (0.1, 0.7, 0.2)) == [0.1, 0.3, 0.5, 0.7]
+    assert values("b", (0, 1, 0.5)) == [0.0, 0.5, 1.0]
+    assert values("k3", [None, 2]) == [None, 2]
+    assert values("fb_terms", np.array([3, 5])) == [3, 5]
+    drawn = values("fb_terms", (3, 6), method="random", trials=30)
+    assert sorted(drawn) == [3, 4, 5, 6]
+    assert all(type(v) is int for v in drawn)
+    drawn = values("b", (0, 1), method="random", trials=8)
+    assert len(set(drawn)) == 8
+    assert all(0 < v < 1 for v in drawn)
+    drawn = values("b", (0, 1), method="tpe", trials=4)
+    assert len(set(drawn)) == 24  # a study a fold, and one on all topics
+
+
+def test_the_same_seed_gives_the_same_trials_and_another_seed_others(collection):
+    index, topics, qrels = collection
+    for method in "random", "tpe":
+        how = {"method": method, "trials": 4, "folds": 2}
+        runs = [ft.tune(index.bm25(), {"b": (0, 1)}, topics, qrels, "nDCG@5", seed=seed, **how) for seed in (1, 1, 2)]
+        tried = [[t.params["b"] for t in run.trials] for run in runs]
+        assert tried[0] == tried[1] != tried[2]
+
+
+@pytest.mark.parametrize(
+    ("space", "how", "message"),
+    [
+        ({"k9": [1]}, {}, "no stage has the parameter 'k9'"),
+        ({"k": [1, 2]}, {}, "'k' is a parameter of BM25 and Cut; write 'BM25.k' or 'Cut.k'"),
+        ({"b": (0, 1)}, {}, r"a grid needs a step: give b=\(0, 1, step\)"),
+        ({"b": (1, 0, 0.1)}, {}, "b: low must not be above high"),
+        ({"b": (0, 1, 0)}, {}, "b: low must not be above high"),
+        ({"b": (0, "x")}, {}, "b: a tuple is a range"),
+        ({"b": "0.5"}, {}, "b: give a list of values"),
+        ({"b": []}, {}, "b: there is no value to try"),
+        ({}, {}, "the space must map"),
+        ({"b": [2.0]}, {}, "b between 0 and 1"),
+        ({"b": [0.5]}, {"method": "best"}, "unknown method 'best'"),
+        ({"b": [0.5]}, {"trials": 5}, "a grid tries every combination"),
+        ({"b": [0.5]}, {"method": "tpe", "trials": 0}, "trials must be"),
+        ({"b": [0.5]}, {"folds": 1}, "folds must be a whole number from 2 up"),
+        ({"b": [0.5]}, {"folds": 21}, "21 folds cannot be made of 20"),
+        ({"b": [0.5]}, {"groups": "author"}, "groups must be"),
+        ({"b": [0.5]}, {"measure": "NumRel"}, "is a count, not an average"),
+    ],
+)
+def test_what_cannot_be_tuned_is_said_in_one_sentence(collection, space, how, message):
+    index, topics, qrels = collection
+    with pytest.raises(ft.core.ParameterError, match=message):
+        ft.tune(index.bm25() + index.bm25() >> Cut(50), space, topics, qrels, **({"measure": "nDCG@5"} | how))
+
+
+def test_functions_and_stages_that_do_not_fit_are_refused(collection):
+    index, topics, qrels = collection
+    with pytest.raises(ft.core.ParameterError, match="the function needs 'k1'"):
+        ft.tune(lambda k1, b: index.bm25(k1=k1, b=b), {"b": [0.1]}, topics, qrels)
+    with pytest.raises(ft.core.ParameterError, match="the function has no parameter 'k1'"):
+        ft.tune(lambda b: index.bm25(b=b), {"k1": [0.1], "b": [0.1]}, topics, qrels)
+    with pytest.raises(ft.core.ParameterError, match="gave a str, not a stage"):
+        ft.tune(lambda b: "bm25", {"b": [0.1]}, topics, qrels)
+    with pytest.raises(ft.core.ParameterError, match="no default space for TFIDF"):
+        ft.tune(index.tfidf(), None, topics, qrels)
+    with pytest.raises(ft.core.ParameterError, match="takes a stage"):
+        ft.tune("bm25", {"b": [0.1]}, topics, qrels)
+    with pytest.raises(ft.core.PipelineError, match="tune needs a stage from Topics to Run"):
+        ft.tune(index.bm25() >> index.rm3(), {"b": [0.1]}, topics, qrels)
+    with pytest.raises(ft.core.InputError, match="1 of the 21 judged topics are not among the topics, the first is 'x'"):
+        ft.tune(index.bm25(), {"b": [0.1]}, topics, qrels.to_dict() | {"x": {"d01": 1}})
+
+
+def test_topics_without_judgments_are_not_searched(collection):
+    index, topics, qrels = collection
+    more = [*topics.values(), ft.Topic("unjudged", "moss")]
+    found = ft.tune(index.bm25(), {"b": [0.1, 0.9]}, more, qrels)
+    assert found.topic_ids == tuple(qrels)
+
+
+def test_an_optimum_on_the_edge_of_the_space_is_noted(collection):
+    index, topics, qrels = collection
+
+    def notes(space, **how):
+        return ft.tune(index.bm25(), space, topics, qrels, "nDCG@5", **how).warnings
+
+    assert notes({"b": (0.0, 0.5, 0.1)}) == ("b=0.5 is at the upper end of the space; larger values may do better",)
+    assert notes({"b": (0.9, 1.0, 0.1), "k1": [1.0]}) == ("b=1 is the last value that b can have",)
+    assert notes({"k1": [1.0]}) == ()
+    found = ft.tune(Noisy(), {"x": [0.1, 0.2]}, *_waves({"d3": 1}), "RR")
+    assert len({t.score for t in found.trials}) == 1 or found.warnings
+    flat = ft.tune(Memorised(), {"place": [20, 21, 22]}, *MEMORISED, "RR")
+    assert flat.warnings == ()  # all are equally good, not the first alone
+
+
+def _waves(grades):
+    return ft.Topics.of({str(i): "x" for i in range(8)}), ft.Qrels.of({str(i): grades for i in range(8)})
+
+
+def test_topics_of_one_conversation_or_document_are_held_out_together(collection):
+    index, topics, qrels = collection
+    found = ft.tune(index.bm25(), {"b": [0.2, 0.8]}, topics, qrels, "nDCG@5", groups="conversation")
+    assert len(set(found.units.tolist())) == 5
+    for fold in found.folds:
+        assert len({found.topic_ids[i].split("_")[0] for i in fold.topics}) == 1
+    assert "20 topics in 5 groups" in str(found)
+
+
+def test_tuning_writes_no_weights_into_the_folder_of_the_index(collection, monkeypatch):
+    index, topics, qrels = collection
+    monkeypatch.setattr(impacts, "LARGE", 1)
+    opened = ft.Index.open(index.path)
+    opened.bm25(k1=0.77)(topics)
+
+    def kept():
+        return sorted(folder.name for folder in (index.path / "cache").glob("*/*"))
+
+    before = kept()
+    assert len(before) == 2  # the lists and one model
+    ft.tune(opened.bm25(), {"k1": (0.1, 2.0, 0.2)}, topics, qrels)
+    assert kept() == before
+    opened.bm25(k1=0.78)(topics)
+    assert len(kept()) == 3  # afterwards as before
+
+
+def test_k3_needs_no_weights_of_its_own(collection, monkeypatch):
+    index, topics, qrels = collection
+    made = []
+    real = impacts._weighted
+    monkeypatch.setattr(impacts, "_weighted", lambda *given: made.append(given[1]) or real(*given))
+    ft.tune(ft.Index.open(index.path).bm25(), {"k1": [0.31, 0.32], "k3": [None, 0, 2, 8]}, topics, qrels)
+    assert len(made) == 3  # the stage as given, and one for each k1
+
+
+def test_the_report_reads_well_and_goes_into_json(collection):
+    index, topics, qrels = collection
+    found = ft.tune(index.bm25(), None, topics, qrels, "nDCG@5", method="random", trials=6)
+    assert set(found.space) == {"k1", "b", "k3"}
+    lines = str(found).splitlines()
+    assert lines[0].startswith("nDCG@5 of 20 topics, 5 folds; random, 6 settings, ")
+    assert any(line.startswith("held out    0.") for line in lines)
+    assert any(line.startswith("final: k1=") for line in lines)
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["score"] == found.score
+    assert len(plain["trials"]) == len(found.trials)
+    assert len(plain["folds"]) == 5
+    assert "trials" not in found.to_dict(trials=False)
+    assert repr(found).startswith("Tuning(nDCG@5 0.")
+
+
+@pytest.mark.parametrize("how", [{}, {"method": "random", "trials": 12}])
+def test_the_surface_is_drawn_over_one_and_two_parameters(collection, tmp_path, how):
+    index, topics, qrels = collection
+    found = ft.tune(index.bm25(), {"k1": (0.5, 2.0, 0.5), "k3": [None, 2], "b": (0, 1, 0.5)}, topics, qrels, **how)
+    for number, names in enumerate((None, "k1", ("b", "k1"), ["k3", "b"])):
+        plot = found.plot(names)
+        plot.save(tmp_path / f"{number}.svg")
+        assert "nDCG@10 of 20 topics" in plot.caption
+        assert (tmp_path / f"{number}.svg").stat().st_size > 5000
+    assert "the best over b" in found.plot().caption
+    with pytest.raises(ft.core.ParameterError, match="'mu' was not tuned"):
+        found.plot("mu")
+    with pytest.raises(ft.core.ParameterError, match="one or two parameters"):
+        found.plot(("b", "b"))
+
+
+def test_without_optuna_tpe_names_the_extra(collection, monkeypatch):
+    import sys
+
+    index, topics, qrels = collection
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ft.core.MissingExtraError, match=r"fontes\[tune\]"):
+        ft.tune(index.bm25(), {"b": (0, 1)}, topics, qrels, method="tpe", trials=2)
+
+
+def test_the_command_tunes_prints_and_draws(collection, tmp_path):
+    index, topics, qrels = collection
+    ft.write_topics(topics, tmp_path / "t.jsonl")
+    ft.write_qrels(qrels, tmp_path / "q.txt")
+    files = ["--topics", str(tmp_path / "t.jsonl"), "--qrels", str(tmp_path / "q.txt"), "-m", "nDCG@5"]
+    space = ["--k1", "0.5:1.5:0.5", "--k3", "none,2", "--group", "conversation"]
+    done = CliRunner().invoke(app, ["tune", str(index.path), *files, *space, "--plot", str(tmp_path / "s.png"), "--json"])
+    assert done.exit_code == 0, done.output
+    plain = json.loads(done.output)
+    given = {"k1": (0.5, 1.5, 0.5), "k3": [None, 2.0]}
+    expected = ft.tune(index.bm25(), given, topics, qrels, "nDCG@5", groups="conversation")
+    assert {**plain, "seconds": 0} == {**json.loads(json.dumps(expected.to_dict())), "seconds": 0}
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+    done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--model", "ql", "--mu", "10,1000"])
+    assert "final: mu=" in done.output
+    for wrong, message in (("1:2:3:4", "is none of LOW:HIGH:STEP"), ("x", "'x' is not a number")):
+        done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--b", wrong])
+        assert message in str(done.exception)
+
+
+def test_on_cranfield_the_held_out_score_lies_below_that_of_the_best_setting(shared, tmp_path):
+    folder = shared / "cranfield"
+    index = ft.Index.build(folder / "corpus.jsonl", tmp_path / "c.index")
+    space = {"k1": [0.6, 0.9, 1.5, 2.4], "b": [0.4, 0.8]}
+    found = ft.tune(index.bm25(), space, folder / "queries.jsonl", folder / "qrels/test.tsv")
+    assert found.default_values is not None
+    assert found.default_values.mean() == pytest.approx(0.3654, abs=0.002)  # Lucene's figure, with its rounded lengths
+    assert found.score <= found.best.score
+    assert found.difference_interval is not None
+    assert found.difference_interval[0] < found.difference < found.difference_interval[1]

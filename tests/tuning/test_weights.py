@@ -1,0 +1,157 @@
+"""Weights learned by cross-validation: honest runs, and the best weights that a plain search finds."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fontes import Qrels, Run, evaluate, fuse, read_qrels, read_run
+from fontes.core import InputError, ParameterError
+from fontes.tuning import fit_weights, weights
+
+
+def made(topics: int = 40, systems: int = 3) -> tuple[list[Run], Qrels]:
+    """Runs of which each later one knows less about what is relevant."""
+    rng = np.random.default_rng(3)
+    qrels = {f"q{t}": {f"d{d}": int(rng.integers(0, 3)) for d in rng.choice(60, 8, replace=False)} for t in range(topics)}
+    runs = []
+    for system in range(systems):
+        run = {}
+        for topic, grades in qrels.items():
+            docs = rng.choice(60, 25, replace=False)
+            run[topic] = {f"d{d}": grades.get(f"d{d}", 0) / (1 + system) + float(rng.normal()) for d in docs}
+        runs.append(Run.of(run))
+    return runs, Qrels.of(qrels)
+
+
+RUNS, QRELS = made()
+
+
+@pytest.mark.parametrize("method", ["wsum", "rrf", "isr", "borda"])
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "RR@5", "Judged@5", "Complete@5", "NumRelRet"])
+def test_the_learned_weights_are_the_best_of_a_plain_search(method: str, measure: str) -> None:
+    learned = fit_weights(RUNS, QRELS, measure, method=method, step=0.25)
+    reached = {}
+    for steps in itertools.product(range(5), repeat=3):
+        if sum(steps) == 4:
+            weights = tuple(s / 4 for s in steps)
+            reached[weights] = evaluate(fuse(*RUNS, method=method, weights=weights), QRELS, measure)[measure]
+    assert learned.trained == pytest.approx(max(reached.values()))
+    assert reached[learned.weights] == pytest.approx(learned.trained)
+
+
+@pytest.mark.parametrize("measure", ["AP", "Judged@5"])
+def test_topics_with_many_judgments_give_the_same(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = fit_weights(RUNS, QRELS, measure)
+    monkeypatch.setattr(weights, "FEW", 0)
+    assert fit_weights(RUNS, QRELS, measure).to_dict() == compared.to_dict()
+
+
+def test_each_fold_is_fused_with_weights_that_were_learned_without_it() -> None:
+    learned = fit_weights(RUNS, QRELS, "AP", folds=4, seed=5, step=0.2)
+    assert sorted(t for fold in learned.folds for t in fold.topics) == sorted(QRELS)
+    for fold in learned.folds:
+        others = Qrels.of({t: grades for t, grades in QRELS.items() if t not in fold.topics})
+        assert fit_weights(RUNS, others, "AP", folds=2, step=0.2).weights == fold.weights
+        alone = fuse(*RUNS, method="wsum", weights=fold.weights)
+        for topic in fold.topics:
+            assert learned.run[topic].ids == alone[topic].ids
+        own = Qrels.of({t: QRELS[t] for t in fold.topics})
+        assert fold.score == pytest.approx(evaluate(alone, own, "AP")["AP"])
+        assert fold.trained == pytest.approx(evaluate(alone, others, "AP")["AP"])
+
+
+def test_the_score_is_that_of_the_run_of_held_out_topics() -> None:
+    learned = fit_weights(RUNS, QRELS)
+    assert learned.score == pytest.approx(evaluate(learned.run, QRELS, "nDCG@10")["nDCG@10"])
+    assert sum(learned.weights) == pytest.approx(1)
+
+
+def test_the_judgments_of_a_topic_do_not_touch_the_weights_it_is_fused_with() -> None:
+    learned = fit_weights(RUNS, QRELS, folds=5)
+    fold = learned.folds[0]
+    turned = Qrels.of({t: {d: 2 - g if t in fold.topics else g for d, g in grades.items()} for t, grades in QRELS.items()})
+    again = fit_weights(RUNS, turned, folds=5)
+    assert again.folds[0].weights == fold.weights
+    assert [again.run[t].ids for t in fold.topics] == [learned.run[t].ids for t in fold.topics]
+
+
+def test_the_order_of_topics_in_the_files_does_not_matter_and_the_seed_does() -> None:
+    turned = Qrels.of({t: QRELS[t] for t in reversed(list(QRELS))})
+    one, two = fit_weights(RUNS, QRELS), fit_weights(RUNS, turned)
+    assert [set(f.topics) for f in one.folds] == [set(f.topics) for f in two.folds]
+    assert [f.weights for f in one.folds] == [f.weights for f in two.folds]
+    other = fit_weights(RUNS, QRELS, seed=1)
+    assert [set(f.topics) for f in one.folds] != [set(f.topics) for f in other.folds]
+
+
+def test_judged_topics_without_results_count_0_and_unjudged_ones_are_fused_as_well() -> None:
+    judged = Qrels.of({**QRELS.to_dict(), "nowhere": {"d1": 1}})
+    runs = [Run.of({**run.to_dict(), "unjudged": {"d1": 1.0, "d2": 0.5}}) for run in RUNS]
+    learned = fit_weights(runs, judged)
+    assert learned.score == pytest.approx(evaluate(learned.run, judged, "nDCG@10")["nDCG@10"])
+    assert learned.run["unjudged"].ids == ["d1", "d2"]
+
+
+def test_of_weights_that_are_equally_good_the_most_even_are_taken() -> None:
+    same = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(4)}
+    learned = fit_weights([same, same], {t: {"a": 1} for t in same}, folds=2)
+    assert learned.weights == (0.5, 0.5)
+
+
+def test_with_many_runs_the_search_climbs_to_no_worse_than_equal_weights_or_any_run_alone() -> None:
+    runs, qrels = made(topics=20, systems=7)
+    learned = fit_weights(runs, qrels, "AP", folds=2)
+    for i in range(7):
+        alone = fuse(*runs, method="wsum", weights=[float(i == j) for j in range(7)])
+        assert learned.trained >= evaluate(alone, qrels, "AP")["AP"] - 1e-9
+    again = fuse(*runs, method="wsum", weights=learned.weights)
+    assert learned.trained == pytest.approx(evaluate(again, qrels, "AP")["AP"])
+
+
+def test_it_prints_the_held_out_score_and_the_weights_of_each_fold() -> None:
+    learned = fit_weights(RUNS, QRELS, folds=2)
+    lines = str(learned).splitlines()
+    assert lines[0] == f"nDCG@10 {learned.score:.4f} on held-out topics"
+    assert lines[1].startswith("fold 1: weights ")
+    assert lines[1].endswith(" on 20 topics")
+    assert lines[3] == "all topics: weights " + ",".join(f"{w:g}" for w in learned.weights)
+    assert learned.to_dict()["folds"][1]["weights"] == list(learned.folds[1].weights)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"folds": 1}, "from 2 to the 40 judged topics"),
+        ({"folds": 41}, "from 2 to the 40 judged topics"),
+        ({"step": 0.3}, "step must divide 1"),
+        ({"step": 0}, "step must divide 1"),
+        ({"method": "combmax"}, "not for 'combmax'"),
+        ({"weights": [1, 2, 3]}, "no parameter 'weights'"),
+        ({"normalize": "softmax"}, "no normalisation"),
+        ({"measure": "nDGC@10"}, "did you mean nDCG"),
+    ],
+)
+def test_a_parameter_that_is_wrong_is_named(how: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        fit_weights(RUNS, QRELS, **how)  # type: ignore[arg-type]
+
+
+def test_one_run_and_no_judgments_are_too_few() -> None:
+    with pytest.raises(ParameterError, match="two runs or more, not 1"):
+        fit_weights(RUNS[:1], QRELS)
+    with pytest.raises(InputError, match="no judgments"):
+        fit_weights(RUNS, Qrels())
+
+
+def test_on_real_runs_held_out_weights_beat_the_best_single_run(shared: Path) -> None:
+    folder = shared / "checkthat25_4b"
+    runs = [read_run(path) for path in sorted((folder / "runs").glob("dev.*"))]
+    qrels = read_qrels(folder / "qrels" / "dev.tsv")
+    learned = fit_weights(runs, qrels, "RR@5", step=0.2)
+    best = max(evaluate(run, qrels, "RR@5")["RR@5"] for run in runs)
+    assert round(best, 3) == 0.708
+    assert learned.score > best + 0.02
