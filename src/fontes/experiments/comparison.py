@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..comparison import statistics
 from ..comparison.report import RESAMPLES, Candidates, Comparison, Method, Report, System
 from ..core import InputError, ParameterError, Qrels, Run, Topic, Topics
-from ..measures.evaluation import Evaluation, _qrels, evaluate
+from ..measures.evaluation import Evaluation, evaluate, judgments_of
 from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse
@@ -63,9 +63,7 @@ def compare(
         raise ParameterError("there is no measure to compare by; give at least one, such as nDCG@10")
     method = Method(test, correction, alpha, seed)
     against = None if baseline is None else _known(baseline, list(given))
-    judged = _qrels(qrels)
-    if not judged:
-        raise InputError("the qrels hold no judgments")
+    judged = judgments_of(qrels)
     asked = None if topics is None else _topics(topics)
     made = run_all(given, None if asked is None else _judged_topics(asked, judged), Cache.of(cache))
     deepest = max(_depth(m.run) for m in made.values())

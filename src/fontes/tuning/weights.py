@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import InputError, ParameterError, Qrels, Run
+from ..core import ParameterError, Qrels, Run
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.run import order_keys
 from ..fusion.methods import WEIGHTED, Method, weighted
-from ..measures.evaluation import _qrels, _run
+from ..measures.evaluation import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from ..measures.ranks import FAR, Ranks
@@ -96,12 +96,10 @@ def fit_weights(
     Raises ParameterError for a method without weights, a `step` that does not divide 1, fewer than two runs, and fewer than two
     folds or more folds than judged topics; InputError for qrels without judgments.
     """
-    given = [_run(run) for run in runs]
+    given = [Run.of(run) for run in runs]
     if len(given) < 2:
         raise ParameterError(f"weights are learned for two runs or more, not {len(given)}")
-    judged = _qrels(qrels)
-    if not judged:
-        raise InputError("the qrels hold no judgments")
+    judged = judgments_of(qrels)
     held_out = _deal(judged, folds, seed)
     steps = _steps(step)
     space = _Space(given, judged, parse(measure), _method(fusion), steps)
