@@ -106,4 +106,4 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def _place(thing: object) -> str:
     kind = thing if isinstance(thing, type) or hasattr(thing, "__qualname__") else type(thing)
-    return f"{kind.__module__}.{kind.__qualname__}"  # type: ignore[attr-defined]
+    return f"{kind.__module__}.{kind.__qualname__}"
