@@ -37,7 +37,7 @@ class Testing:
         correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the comparisons of each measure; "tukey"
             corrects by itself.
         alpha: The corrected p up to which a difference is significant; intervals cover 1 - alpha.
-        seed: The seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples): the same seed, the same numbers.
+        seed: Of randomisation (100,000 permutations) and bootstrap (10,000 resamples): the same seed, the same numbers.
 
     Raises:
         ParameterError: A name is unknown, or a number out of its range.

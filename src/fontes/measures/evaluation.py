@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, ParameterError, Qrels, Run
+from ..core.html import table
 from .measure import Measure
 from .names import parse, parse_all
 from .ranks import Ranks
@@ -157,19 +158,13 @@ class Evaluation(Mapping[Measure, float]):
 
     def _repr_html_(self) -> str:
         """In a notebook: a table of the means, and one of the topics that folds out."""
-        names = "".join(f"<th>{escape(str(measure))}</th>" for measure in self)
-        means = "".join(f"<td>{_shown(measure, value)}</td>" for measure, value in self.items())
+        names = list(map(str, self))
+        means = table(names, [[_shown(measure, value) for measure, value in self.items()]])
         columns = [[_shown(measure, value) for value in self.array(measure)[:ROWS].tolist()] for measure in self]
-        rows = "".join(
-            f"<tr><th>{escape(topic_id)}</th>{''.join(f'<td>{value}</td>' for value in values)}</tr>"
-            for topic_id, *values in zip(self.topic_ids[:ROWS], *columns, strict=True)
-        )
-        shown = f", the first {ROWS:,} of {self.topics:,}" if self.topics > ROWS else ""
-        return (
-            f"<table><thead><tr>{names}</tr></thead><tbody><tr>{means}</tr></tbody></table><p>{escape(self._note())}</p>"
-            f"<details><summary>each topic{shown}</summary>"
-            f"<table><thead><tr><th>topic</th>{names}</tr></thead><tbody>{rows}</tbody></table></details>"
-        )
+        values = table(["topic", *names], zip(self.topic_ids[:ROWS], *columns, strict=True))
+        left_out = f", the first {ROWS:,} of {self.topics:,}" if self.topics > ROWS else ""
+        summary = f"<summary>each topic{left_out}</summary>"
+        return f"{means}<p>{escape(self._note())}</p><details>{summary}{values}</details>"
 
     def _note(self) -> str:
         """How many topics there are, and what is unusual about them."""

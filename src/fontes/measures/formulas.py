@@ -265,20 +265,38 @@ class CompleteEvidence(Binary, name="Complete"):
 
 
 AP = AveragePrecision()
+"""Average precision."""
 nDCG = NDCG()  # noqa: N816
+"""Normalised discounted cumulative gain."""
 P = Precision()
+"""Precision; needs a cutoff."""
 R = Recall()
+"""Recall."""
 RR = ReciprocalRank()
+"""Reciprocal rank."""
 Success = SuccessAtK()
+"""Whether a relevant document is among the first; needs a cutoff."""
 Rprec = RPrecision()
+"""R-precision."""
 Bpref = BinaryPreference()
+"""Binary preference."""
 RBP = RankBiasedPrecision()
+"""Rank-biased precision."""
 Judged = JudgedShare()
+"""The share of judged documents; needs a cutoff."""
 IPrec = InterpolatedPrecision()
+"""Interpolated precision; its cutoff is a recall, as in `IPrec @ 0.1`."""
 NumRet = RetrievedCount()
+"""The number of documents retrieved."""
 NumRel = RelevantCount()
+"""The number of relevant documents."""
 NumRelRet = RelevantRetrievedCount()
+"""The number of relevant documents retrieved."""
 SetP = SetPrecision()
+"""Precision of a set."""
 SetR = SetRecall()
+"""Recall of a set."""
 SetF = SetFMeasure()
+"""F of a set."""
 Complete = CompleteEvidence()
+"""Whether one evidence set is complete; needs a cutoff."""
