@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core import Doc, ParameterError, PipelineError, Run
 from ..core.checks import check_whole
+from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Explanation, Topic
 from ..neural.encoders.base import unit
