@@ -76,7 +76,7 @@ class Index:
                    or of (id, text) pairs
         analyzer   a name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`
         fields     what is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored
-        vectors    index no text but the term weights under this key of the metadata, for `index.impacts()`; they are kept to
+        vectors    index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are kept to
                    two decimals, and everything else of the documents is stored
         memory     how much memory postings may take before they are written to disk and merged at the end
         threads    with 2 or more (default: the machine's), reading, analysis and compression run side by side
@@ -194,11 +194,11 @@ class Index:
 
         return QueryLikelihood(self, smoothing, mu, lambda_, lengths, k, threads)
 
-    def impacts(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
+    def learned_sparse(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
         """A retriever over the vectors that this index was built with; see `fontes.lexical.LearnedSparse`."""
         from ..lexical import LearnedSparse
 
-        return LearnedSparse(self, k, threads)
+        return LearnedSparse(self, k=k, threads=threads)
 
     def rm3(self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
         """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.lexical.RM3`."""

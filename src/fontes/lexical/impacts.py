@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..index.files import CACHE, read_array, write_array
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
-from .weightings import BM25Weighting, Postings, Statistics, Weighting
+from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -95,8 +95,7 @@ def in_memory() -> Iterator[None]:
 
 def impacts_of(index: Index, weighting: Weighting) -> Impacts:
     """The impacts of a model on an index, from memory, from the cache, or worked out now."""
-    if isinstance(weighting, BM25Weighting):
-        weighting = replace(weighting, k3=None)  # which is the topic's side: one set of impacts serves every k3
+    weighting = weighting.for_postings()
     with _LOCK:
         found: Impacts | None = index.memory.pop(weighting, None)
         if found is None:

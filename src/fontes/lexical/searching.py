@@ -12,7 +12,7 @@ from ..core.run import Ranking, Run
 from ..core.values import Topic, Topics
 from .impacts import impacts_of
 from .kernel import DEPTHS, search
-from .weightings import Weighting
+from .weighting import Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
