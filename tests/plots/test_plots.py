@@ -210,7 +210,7 @@ def test_no_label_lies_on_another_or_outside_the_figure(index):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ft.plots.plot_bm25(variant="bm26"), "unknown BM25 variant 'bm26'"),
+        (lambda: ft.plots.plot_bm25(variant="bm26"), "no BM25 variant 'bm26'"),
         (lambda: ft.plots.plot_bm25(b=2), "b between 0 and 1"),
         (lambda: ft.plots.plot_bm25(lengths=[0]), "multiples of the mean length, above 0"),
         (lambda: ft.plots.plot_bm25(tf=1), "tf from 1 to 2 or more"),

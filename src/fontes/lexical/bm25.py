@@ -208,8 +208,8 @@ class BM25(Lexical, name="bm25"):
     between 1.2 and 2, and b = 0.75.
 
     Args:
-        variant: The formulas of idf and tf part, and the defaults of k1, b and delta: lucene (as Anserini), robertson, okapi (as
-            rank_bm25), atire, plus or l.
+        variant: The formulas of idf and tf part, and the defaults of k1, b and delta: lucene (as Anserini), robertson, okapi
+            (as rank_bm25), atire, plus or l.
         k1: How slowly repetitions of a term in a document saturate, from 0 up; None is the variant's default.
         b: How much the length of a document counts, from 0 to 1; None is the variant's default.
         k3: The query part is (k3 + 1) qtf / (k3 + qtf), or qtf where k3 is None. It matters for topics as long as a paragraph.

@@ -66,8 +66,8 @@ class LikelihoodWeighting(Weighting):
 class QueryLikelihood(Lexical, name="ql"):
     """Query likelihood with a smoothed language model of each document, as Lucene and Anserini score it.
 
-    With Dirichlet smoothing a term that the document has gives ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)), or 0 where that is
-    below 0 (Lucene's LMDirichletSimilarity); with Jelinek-Mercer smoothing ln(1 + (1 - lambda) tf / dl / (lambda p(t|C))).
+    With Dirichlet smoothing a term that the document has gives ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)), or 0 where that
+    is below 0 (Lucene's LMDirichletSimilarity); with Jelinek-Mercer smoothing ln(1 + (1 - lambda) tf / dl / (lambda p(t|C))).
     p(t|C) is (cf + 1) / (tokens + 1). (Zhai and Lafferty, SIGIR 2001.)
 
     Args:

@@ -68,9 +68,7 @@ class Lexical(Stage[Topics, Run]):
         self.check()
         topic = query if isinstance(query, Topic) else Topic("1", query)
         weighting = self.weighting
-        return search_topic(
-            self.index, weighting, topic, _bags(weighting, self._counts([topic])), min(check_depth(k), self.k)
-        )
+        return search_topic(self.index, weighting, topic, _bags(weighting, self._counts([topic])), min(check_depth(k), self.k))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
