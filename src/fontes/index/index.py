@@ -19,7 +19,7 @@ from ..formats import docs as as_docs, read_corpus
 from ..text import Analyzer
 from .build import SCALE, Progress, Vectors, build_segment, content, memory_size
 from .embeddings import Embeddings, find
-from .files import FORMAT, VERSION, check_digests, check_sizes, commit, manifest_file, read_manifest, staging
+from .files import FORMAT, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
 from .segment import Segment
 from .shelf import Shelf
 
@@ -91,7 +91,7 @@ class Index:
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
         documents = read_corpus(docs) if isinstance(docs, (str, Path)) else as_docs(docs)
-        with staging(path, overwrite) as stage:
+        with building(path, overwrite) as stage:
             folder = stage / "segment"
             folder.mkdir()
             counts = build_segment(
@@ -339,7 +339,7 @@ class Index:
 
     def check(self) -> None:
         """Reads every file. Raises IndexFormatError where anything is not as it was written or does not fit together."""
-        check_digests(self.path, self._manifest)
+        check_contents(self.path, self._manifest)
         self._segment.check()
         for found in find(self._folder).values():
             if isinstance(found, IndexFormatError):

@@ -7,9 +7,7 @@ deleted at any time; an index that cannot be written to keeps them in memory, an
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..index.files import CACHE, read_array, write_array
+from ..index.files import CACHE
+from ..storage.arrays import write_array
+from ..storage.artifact import Artifact, Kind, commit, seal, staging
+from ..storage.caches import Attached, Cached
+from ..storage.hashes import hash_text
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Postings, Statistics, Weighting
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # postings that are weighted at a time
 KEPT = 4  # models whose impacts an index keeps, in memory and on disk
 LARGE = 2_000_000  # postings from which on impacts are kept on disk
-VERSION = 1  # of the files in the cache
+KIND = Kind("fontes-impacts", 1, "impacts.json", "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True)
@@ -95,27 +97,28 @@ def in_memory() -> Iterator[None]:
 
 def impacts_of(index: Index, weighting: Weighting) -> Impacts:
     """The impacts of a model on an index, from memory, from the cache, or worked out now."""
-    weighting = weighting.for_postings()
-    with _LOCK:
-        found: Impacts | None = index.memory.pop(weighting, None)
-        if found is None:
-            found = _impacts(index, weighting)
-        index.memory[weighting] = found
-        models = [key for key in index.memory if key != "lists"]
-        for key in models[:-KEPT]:
-            del index.memory[key]
-        return found
+    key = weighting.for_postings()
+    return _MODELS.of(index).get(key, lambda: _impacts(index, key))
 
 
 def _impacts(index: Index, weighting: Weighting) -> Impacts:
-    if "lists" not in index.memory:
-        shapes = _list_shapes(index)
-        arrays = _cached(index, "lists", shapes, True, lambda: _decoded(index))
-        index.memory["lists"] = Lists(_bounds(index), **arrays)
-    lists: Lists = index.memory["lists"]
-    name = hashlib.sha256(repr((VERSION, weighting)).encode()).hexdigest()[:16]
+    lists = _LISTS.of(index)
+    name = hash_text(repr((KIND.version, weighting)))[:16]
     shapes = _impact_shapes(index, lists)
     return Impacts(lists, **_cached(index, name, shapes, not _blocks, lambda: _weighted(index, weighting, lists)))
+
+
+def _lists(index: Index) -> Lists:
+    arrays = _cached(index, "lists", _list_shapes(index), True, lambda: _decoded(index))
+    return Lists(_bounds(index), **arrays)
+
+
+def _no_models(index: Index) -> Cached[Weighting, Impacts]:
+    return Cached(KEPT)
+
+
+_LISTS = Attached("lists", _lists)
+_MODELS = Attached("impacts", _no_models)
 
 
 def _bounds(index: Index) -> NDArray[np.int64]:
@@ -214,28 +217,31 @@ def _cached(
     """The arrays of these types and shapes, from the cache or made now and, if they are to be kept, put there."""
     folder = index.path / CACHE / index.fingerprint[:16] / name
     with contextlib.suppress(IndexFormatError):
-        arrays = {key: read_array(folder, key) for key in shapes}
-        if all(arrays[key].dtype == dtype and arrays[key].shape == shape for key, (dtype, shape) in shapes.items()):
-            return arrays
+        return _stored(folder, shapes)
     arrays = make()
     if keep and int(index.df.sum(dtype=np.int64)) >= LARGE:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, IndexFormatError):
             _store(folder, arrays)
-            return {key: read_array(folder, key) for key in shapes}
+            return _stored(folder, shapes)
+    return arrays
+
+
+def _stored(folder: Path, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a folder in the cache. Raises IndexFormatError unless they have these types and shapes."""
+    artifact = Artifact(folder, KIND)
+    arrays = {key: artifact.array(key) for key in shapes}
+    if not all(arrays[key].dtype == dtype and arrays[key].shape == shape for key, (dtype, shape) in shapes.items()):
+        raise IndexFormatError(f"{folder} has arrays of another index; {KIND.remedy}")
     return arrays
 
 
 def _store(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Writes the arrays so that they are there whole or not at all, and removes the models used least recently."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    stage = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
-    try:
+    with staging(folder) as draft:
         for key, array in arrays.items():
-            write_array(stage, key, array)
-        shutil.rmtree(folder, ignore_errors=True)
-        stage.rename(folder)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+            write_array(draft, key, array)
+        seal(draft, KIND, {})
+        commit(draft, folder)
     models = [f for f in folder.parent.iterdir() if f.name != "lists" and not f.name.startswith(".")]
     for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.values import Explanation
+from ..storage.caches import Attached, Cached
 
 if TYPE_CHECKING:
     from ..index import Index
 
 Floats = NDArray[np.float64]
 CHUNK = 1 << 21  # postings that are weighted at a time
+NORMS = 8  # models whose norms are kept
 LENGTHS = ("exact", "lucene")  # how the lengths of documents are counted
 
 
@@ -89,15 +91,12 @@ class Statistics:
         self.tokens = index.tokens
         self.lengths = index.lengths.astype(np.float64)
         self.df = index.df.astype(np.float64)
-        self._norms: dict[Weighting, Floats] = {}
+        self._norms: Cached[Weighting, Floats] = Cached(NORMS)
 
     @classmethod
     def of(cls, index: Index) -> Statistics:
         """The statistics of an index, which keeps them."""
-        if "statistics" not in index.memory:
-            index.memory["statistics"] = cls(index)
-        found: Statistics = index.memory["statistics"]
-        return found
+        return _STATISTICS.of(index)
 
     @cached_property
     def cf(self) -> Floats:
@@ -116,18 +115,22 @@ class Statistics:
 
     def norms(self, weighting: Weighting) -> Floats:
         """For each document the Euclidean length of its row of posting weights; 1 for a row of zeros."""
-        if weighting not in self._norms:
-            squares = np.zeros(self.documents, dtype=np.float64)
-            ends = np.cumsum(self._index.df, dtype=np.int64)
-            total = int(ends[-1]) if len(ends) else 0
-            for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
-                docs, tf = self._index.postings(terms)
-                weights = weighting.postings(self, Postings(terms, self._index.df[terms], docs, tf))
-                squares += np.bincount(docs, weights * weights, self.documents)
-            norms = np.sqrt(squares)
-            norms[norms == 0] = 1.0
-            self._norms[weighting] = norms
-        return self._norms[weighting]
+        return self._norms.get(weighting, lambda: self._norms_of(weighting))
+
+    def _norms_of(self, weighting: Weighting) -> Floats:
+        squares = np.zeros(self.documents, dtype=np.float64)
+        ends = np.cumsum(self._index.df, dtype=np.int64)
+        total = int(ends[-1]) if len(ends) else 0
+        for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
+            docs, tf = self._index.postings(terms)
+            weights = weighting.postings(self, Postings(terms, self._index.df[terms], docs, tf))
+            squares += np.bincount(docs, weights * weights, self.documents)
+        norms = np.sqrt(squares)
+        norms[norms == 0] = 1.0
+        return norms
+
+
+_STATISTICS = Attached("statistics", Statistics)
 
 
 def check_lengths(lengths: str) -> None:
