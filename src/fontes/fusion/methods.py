@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core import ParameterError
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.registry import nearest
-from .normalizations import NORMALIZATIONS, Lists, normalized
+from .normalizations import NORMALIZATIONS, RankedLists, normalized
 
 
 def reciprocal_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
@@ -168,7 +168,7 @@ class FusionMethod:
     def _contributions(self, pairs: Pairs, i: int) -> Floats:
         """What a run gives each of its rows."""
         run = pairs.runs[i]
-        lists = Lists(run, f"system {i + 1}")
+        lists = RankedLists(run, f"system {i + 1}")
         if self.formula.of_ranks is None:
             return normalized(lists, self.normalize)
         candidates = np.repeat(pairs.sizes[pairs.numbers[i]], np.diff(run.bounds))

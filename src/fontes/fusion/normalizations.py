@@ -11,7 +11,7 @@ from ..core import InputError, Run
 from ..core.pairs import Floats, Ints
 
 
-class Lists:
+class RankedLists:
     """The lists of a run end to end, a list for each topic; those without a document are left out.
 
     Attributes:
@@ -49,12 +49,12 @@ class Lists:
         return InputError(f"{self._name}, topic '{topic}', document '{self._run.ids[int(self._run.codes[row])]}': {problem}")
 
 
-def min_max(lists: Lists) -> Floats:
+def min_max(lists: RankedLists) -> Floats:
     """(score - least) / (best - least); 1 in a list with one score throughout."""
     return _ratio(lists.scores - lists.spread(lists.least), lists.spread(lists.best - lists.least), 1.0)
 
 
-def by_max(lists: Lists) -> Floats:
+def by_max(lists: RankedLists) -> Floats:
     """Score / best.
 
     Raises:
@@ -67,26 +67,26 @@ def by_max(lists: Lists) -> Floats:
     return scores
 
 
-def by_sum(lists: Lists) -> Floats:
+def by_sum(lists: RankedLists) -> Floats:
     """Score - least, divided by the sum of these over the list; 1 / length in a list with one score throughout."""
     above = lists.scores - lists.spread(lists.least)
     return _ratio(above, lists.spread(lists.sums(above)), 1 / lists.spread(lists.size))
 
 
-def z_score(lists: Lists) -> Floats:
+def z_score(lists: RankedLists) -> Floats:
     """(score - mean) / standard deviation, which divides by n; 0 in a list with one score throughout."""
     apart = lists.scores - lists.spread(lists.sums(lists.scores) / lists.size)
     deviation = np.sqrt(lists.sums(apart**2) / lists.size)
     return _ratio(apart, lists.spread(np.where(lists.best > lists.least, deviation, 0.0)), 0.0)
 
 
-def by_rank(lists: Lists) -> Floats:
+def by_rank(lists: RankedLists) -> Floats:
     """1 - (rank - 1) / length of the list."""
     scores: Floats = 1 - (lists.ranks - 1) / lists.spread(lists.size).astype(np.float64)
     return scores
 
 
-NORMALIZATIONS: dict[str, Callable[[Lists], Floats]] = {
+NORMALIZATIONS: dict[str, Callable[[RankedLists], Floats]] = {
     "min-max": min_max,
     "max": by_max,
     "sum": by_sum,
@@ -95,7 +95,7 @@ NORMALIZATIONS: dict[str, Callable[[Lists], Floats]] = {
 }
 
 
-def normalized(lists: Lists, normalization: str | None) -> Floats:
+def normalized(lists: RankedLists, normalization: str | None) -> Floats:
     """The scores of each list brought to one scale, float64; as they are where the normalisation is None.
 
     Raises:

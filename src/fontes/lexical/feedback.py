@@ -18,7 +18,7 @@ from .weighting import Statistics
 if TYPE_CHECKING:
     from ..index import Index
 
-LENGTHS = range(2, 21)  # of feedback terms, in characters
+TERM_LENGTHS = range(2, 21)  # of feedback terms, in characters
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class RM3(Stage[Run, Topics], name="rm3"):
         return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[: self.fb_terms])
 
     def _fits(self, term: str) -> bool:
-        if len(term) not in LENGTHS or not term.isalnum():
+        if len(term) not in TERM_LENGTHS or not term.isalnum():
             return False
         place = self.index.place(term)
         return place >= 0 and self.index.df[place] <= self.max_df * Statistics.of(self.index).documents_with_terms
