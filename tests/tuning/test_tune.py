@@ -135,11 +135,11 @@ def test_held_out_values_are_those_of_each_folds_own_choice(collection):
 def test_a_name_stands_for_that_parameter_of_every_stage_that_has_it(collection):
     index, topics, qrels = collection
     stage = index.bm25() >> index.rm3(fb_docs=3) >> index.bm25()
-    found = ft.tune(stage, {"BM25.k1": [0.3, 1.7], "b": [1.0], "fb_terms": [2, 4]}, topics, qrels, "nDCG@5")
+    found = ft.tune(stage, {"bm25__k1": [0.3, 1.7], "b": [1.0], "fb_terms": [2, 4]}, topics, qrels, "nDCG@5")
     p = found.params
-    bm25 = index.bm25(k1=p["BM25.k1"], b=1.0)
+    bm25 = index.bm25(k1=p["bm25__k1"], b=1.0)
     assert found.stage == bm25 >> index.rm3(fb_docs=3, fb_terms=p["fb_terms"]) >> bm25
-    assert found.default == {"BM25.k1": 0.9, "b": 0.4, "fb_terms": 10}
+    assert found.default == {"bm25__k1": 0.9, "b": 0.4, "fb_terms": 10}
     assert found.best.score == ft.evaluate(found.stage(topics), qrels, "nDCG@5")["nDCG@5"]
 
 
