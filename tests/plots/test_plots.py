@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import fontes as ft
-from fontes.lexical.weightings import IDF, Postings, Statistics
+from fontes.lexical import Postings, Statistics
+from fontes.lexical.bm25 import VARIANTS
 from fontes.plots import indexes as plots_index, models as curves, plot as plots
 
 pytest.importorskip("matplotlib")
@@ -31,7 +32,7 @@ def texts_of(plot):
     return [t.get_text() for axes in plot.figure.axes for t in axes.texts]
 
 
-@pytest.mark.parametrize("variant", list(IDF))
+@pytest.mark.parametrize("variant", list(VARIANTS))
 def test_the_curves_of_bm25_are_weights_of_the_index_over_their_idf(variant, index):
     plot = ft.plots.plot_bm25(index, variant=variant, k1=1.2, b=0.75, lengths=[1, 2], tf=5)
     avgdl = index.tokens / len(index)
@@ -85,7 +86,7 @@ def test_the_map_of_tfidf_names_its_formula_and_size(index):
 
 
 def test_weights_of_the_map_are_tf_times_ln_n_over_df():
-    from fontes.lexical.weightings import TFIDFWeighting
+    from fontes.lexical import TFIDFWeighting
 
     statistics = curves._imagined(100, df=np.array([1.0, 10.0]))
     found = curves._weights(TFIDFWeighting(norm=None), statistics, np.array([1.0, 2.5]))
@@ -209,7 +210,7 @@ def test_no_label_lies_on_another_or_outside_the_figure(index):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ft.plots.plot_bm25(variant="bm26"), "unknown BM25 variant 'bm26'"),
+        (lambda: ft.plots.plot_bm25(variant="bm26"), "no BM25 variant 'bm26'"),
         (lambda: ft.plots.plot_bm25(b=2), "b between 0 and 1"),
         (lambda: ft.plots.plot_bm25(lengths=[0]), "multiples of the mean length, above 0"),
         (lambda: ft.plots.plot_bm25(tf=1), "tf from 1 to 2 or more"),

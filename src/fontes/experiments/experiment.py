@@ -14,7 +14,7 @@ from ..comparison.report import Report
 from ..core import InputError, Qrels, Topics
 from ..datasets import dataset
 from ..formats import read_corpus, read_qrels, read_topics, write_run
-from .cache import digest
+from ..storage.hashes import hash_json
 from .comparison import compare
 from .indexes import Tell, built_once
 from .lock import (
@@ -170,7 +170,7 @@ class Experiment:
     @contextlib.contextmanager
     def _kept_runs(self) -> Any:
         """A folder for runs until the experiment is complete; those of other versions of libraries are not taken up."""
-        folder = self.output / f".unfinished-{digest([of_versions(), of_machine()])[:16]}"
+        folder = self.output / f".unfinished-{hash_json([of_versions(), of_machine()])[:16]}"
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..index import Index
-    from ..lexical.weightings import Statistics, Weighting
+    from ..lexical import Statistics, Weighting
 
 Floats = NDArray[np.float64]
 DOCUMENTS = 100_000
@@ -41,7 +41,7 @@ def plot_tfidf(
     those before a document's row is scaled to unit length, which depends on all terms of the document. Raises
     ParameterError for numbers out of range, MissingExtraError without matplotlib.
     """
-    from ..lexical.weightings import TFIDFWeighting
+    from ..lexical import TFIDFWeighting
 
     n = _documents(index, documents)
     if tf < 2:
@@ -86,13 +86,12 @@ def plot_bm25(
     multiples of the mean length, by default ¼, ½, 1, 2 and 4; with an index they are by default those of its 5th, 25th, 50th,
     75th and 95th percentile, in terms. Raises ParameterError for numbers out of range, MissingExtraError without matplotlib.
     """
-    from ..lexical.retrievers import BM25
+    from ..lexical import BM25Weighting
 
     if tf < 2:
         raise ParameterError(f"the curves need tf from 1 to 2 or more, not {tf}")
     names, statistics = _of_lengths(index, lengths)
-    # Without an index the retriever is never searched with; it knows the variant's defaults.
-    weighting = BM25(index, variant, k1, b, None, delta).weighting  # type: ignore[arg-type]
+    weighting = BM25Weighting.of(variant, k1, b, delta=delta)
     tfs = np.arange(1, tf + 1, dtype=np.float64)
     idf = weighting.idf(statistics, statistics.df)
     parts = [_weights(weighting, statistics, tfs, doc)[0] / idf for doc in range(len(names))]
@@ -156,11 +155,12 @@ def plot_idf(index: Index | None = None, *, documents: int = 1_000, epsilon: flo
 
 def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsilon: float) -> dict[str, tuple[Floats, Floats]]:
     """By name the idf over the rare and over the common df; names of variants that are the same are joined."""
-    from ..lexical.weightings import IDF, BM25Weighting, Statistics, TFIDFWeighting
+    from ..lexical import BM25Weighting, Statistics, TFIDFWeighting
+    from ..lexical.bm25 import VARIANTS
 
     # Half of the terms of this vocabulary are in one document, as in many collections.
     statistics = _imagined(n, df=np.ceil(n / np.arange(1, n + 1))) if index is None else Statistics.of(index)
-    weightings: dict[str, Any] = {variant: BM25Weighting(variant, epsilon=epsilon) for variant in IDF}
+    weightings: dict[str, Any] = {variant: BM25Weighting.of(variant, epsilon=epsilon) for variant in VARIANTS}
     weightings |= {"tf-idf": TFIDFWeighting(), "tf-idf, smooth": TFIDFWeighting(smooth_idf=True)}
     curves: dict[str, tuple[Floats, Floats]] = {}
     for name, weighting in weightings.items():
@@ -214,14 +214,14 @@ class _Imagined:
 
 def _imagined(documents: int, df: Floats, lengths: Floats | None = None, avgdl: float = AVGDL) -> Statistics:
     """The statistics of a collection with terms of these df and some documents of these lengths."""
-    from ..lexical.weightings import Statistics
+    from ..lexical import Statistics
 
     return Statistics(_Imagined(documents, df, np.full(1, avgdl) if lengths is None else lengths, avgdl))  # type: ignore[arg-type]
 
 
 def _weights(weighting: Weighting, statistics: Statistics, tf: Floats, doc: int = 0) -> Floats:
     """The weights of all terms, a row for each, at each tf in one document."""
-    from ..lexical.weightings import Postings
+    from ..lexical import Postings
 
     terms = np.arange(len(statistics.df))
     df = np.full(len(terms), len(tf))

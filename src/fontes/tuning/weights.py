@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..core import InputError, ParameterError, Qrels, Run
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.run import order_keys
-from ..fusion.methods import WEIGHTED, Method, weighted
+from ..fusion.methods import WEIGHTED, FusionMethod, weighted
 from ..measures.evaluation import _qrels, _run
 from ..measures.measure import Measure
 from ..measures.names import parse
@@ -124,9 +124,9 @@ def fit_weights(
 class _Space:
     """All weights, and how good each is for each topic; what was looked at is remembered."""
 
-    def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: Method, steps: int) -> None:
+    def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: FusionMethod, steps: int) -> None:
         self.pairs = Pairs.of(runs)
-        self.columns = method.columns(self.pairs, method.given(self.pairs))
+        self.columns = method.columns(self.pairs)
         self.times = method.times(self.pairs)
         self.method, self.measure, self.steps = method, measure, steps
         self.qrels = qrels
@@ -257,7 +257,7 @@ def _steps(step: float) -> int:
     return steps
 
 
-def _method(fusion: dict[str, Any]) -> Method:
+def _method(fusion: dict[str, Any]) -> FusionMethod:
     given = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
     unknown = set(given) - {"method", "normalize", "k", "missing"}
     if unknown:
@@ -266,7 +266,7 @@ def _method(fusion: dict[str, Any]) -> Method:
         )
     if given["method"] not in WEIGHTED:
         raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {given['method']!r}")
-    return Method.checked(given["method"], given["normalize"], None, given["k"], given["missing"])
+    return FusionMethod.checked(given["method"], given["normalize"], None, given["k"], given["missing"])
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:
