@@ -13,11 +13,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from ..core import InputError, Topic, Topics, Turn
-from ..storage.files import Source, reading
+from ..core import InputError, Topic, Turn
+from ..storage.files import Source
+from .format import File, Format
 from .records import json_rows
 
 DIALOG, NUMBER, QUESTION, REWRITE = "QuAC_dialog_id", "Question_no", "Question", "Rewrite"
@@ -25,22 +25,17 @@ HISTORY, QUESTIONS = "History", "HistoryQuestions"
 TITLES = 2  # entries of History before the first question: the title of the page and of the section
 
 
-def read_canard(path: str | Path) -> Topics:
-    """The questions of a file of CANARD as topics; .gz is unpacked, "-" is standard input.
+class Canard(Format, name="canard"):
+    """Questions of CANARD with their conversations: the official JSON, or one item a line."""
 
-    Raises InputError that names file and item for what is not of CANARD's form, and for an item that occurs twice.
-    """
-    with reading(path) as source:
-        topics = Topics(canard_topics(source))
-    if not topics:
-        raise InputError(f"{path}: holds no topics")
-    return topics
+    def sniff(self, kind: str, file: File) -> float:
+        if isinstance(file.first, dict):
+            return 0.95 if DIALOG in file.first else 0.0
+        item = file.value[0] if isinstance(file.value, list) and file.value else file.value
+        return 0.6 if isinstance(item, Mapping) and DIALOG in item else 0.0
 
-
-def is_canard(value: Any) -> bool:
-    """Whether a JSON value is an item of CANARD, or a list of them."""
-    first = value[0] if isinstance(value, list) and value else value
-    return isinstance(first, Mapping) and DIALOG in first
+    def read_topics(self, file: File) -> Iterator[Topic]:
+        return canard_topics(file)
 
 
 def canard_topics(source: Source) -> Iterator[Topic]:
