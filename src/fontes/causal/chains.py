@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.run import Run
-from ..core.stage import Stage, require
+from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
 from .pairs import CausalPair, causal_pairs
 from .pairs_cues import CUES
@@ -130,7 +130,7 @@ def causes(
     if not 0 < overlap <= 1:
         raise ParameterError(f"overlap must be above 0, at most 1, not {overlap}")
     retriever = stage if isinstance(stage, Stage) else stage.bm25()
-    require(retriever, Topics, Run, "a chain of causes")
+    retriever.require(Topics, Run, "a chain of causes")
     asker = _Asker(retriever % k, depth, breadth, overlap, weak, leads)
     return Chain(event, asker.causes(_Question(event, event, before)))
 

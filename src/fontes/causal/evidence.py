@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from ..core import Doc, ParameterError, PipelineError, Run
 from ..core.checks import check_whole
+from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Explanation, Topic
 from ..neural.encoders.base import unit
-from ..neural.rerank.base import Report, Reranker
+from ..neural.rerank.base import Reranker
 from ..text.external import version_of
 from .evidence_head import CausalHead, shipped_head
 from .evidence_sentences import Sentences, evidence_of
@@ -32,7 +33,7 @@ TOGETHER = 256  # documents whose sentences are encoded together
 
 
 @dataclass(frozen=True)
-class CausalEvidence(Reranker):
+class CausalEvidence(Reranker, name="causal_evidence"):
     """Reranks by how likely a document reports a cause: `bm25 % 100 >> CausalEvidence(encoder, weight=0.5)`.
 
     Each sentence of a document, its title among them, gets the probability that it reports a cause; the document's likelihood

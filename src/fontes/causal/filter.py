@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
+from ..core.progress import Report
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topics
@@ -25,7 +26,7 @@ ROLES = ("published", "swapped", "either")
 
 
 @dataclass(frozen=True)
-class CausalFilter(Stage[Run, Run]):
+class CausalFilter(Stage[Run, Run], name="causal_filter"):
     """Keeps the documents with a pair of a cause and an effect that the topic speaks of: the filter that Dalal, Gupta and
     Binaei ("A Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval", CAIR 2021) tried and dropped.
 
@@ -49,8 +50,6 @@ class CausalFilter(Stage[Run, Run]):
     Raises InputError for a run that does not know its documents.
     """
 
-    takes = Run
-    gives = Run
     roles: str = "published"
     overlap: int = 1
     failing: str = "drop"
@@ -59,7 +58,7 @@ class CausalFilter(Stage[Run, Run]):
     topicrank: TopicRank = field(default=TopicRank())
     analyzer: str = "english"
 
-    def apply(self, given: Run) -> Run:
+    def apply(self, given: Run, progress: Report, /) -> Run:
         self._check()
         if given.documents is None:
             raise InputError("CausalFilter reads documents, which this run does not know; run.with_(documents=index) tells it")

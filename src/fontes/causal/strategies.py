@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..core.progress import Report
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..rewrite.turns import rewritten
@@ -23,7 +24,7 @@ META = (
 
 
 @dataclass(frozen=True)
-class CausalKeywords(Stage[Topics, Topics]):
+class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
     """Topics whose text is the keyphrases of the relevant part of their narratives: the queries for the lexical index of "A
     Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval" (CAIR 2021).
 
@@ -37,14 +38,12 @@ class CausalKeywords(Stage[Topics, Topics]):
     given is the `origin` of the new one.
     """
 
-    takes = Topics
-    gives = Topics
     topicrank: TopicRank = field(default=TopicRank())
     n: int | None = None
     sentences: str = "rules"
     without: tuple[str, ...] = ()
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         parts = [relevant_part(topic.narrative, self.sentences) for topic in given.values()]
         phrases = self.topicrank.batch(parts, None if self.without else self.n)
         return _rewritten(given, map(self._query, phrases))
@@ -60,32 +59,28 @@ class CausalKeywords(Stage[Topics, Topics]):
 
 
 @dataclass(frozen=True)
-class Narrative(Stage[Topics, Topics]):
+class Narrative(Stage[Topics, Topics], name="narrative"):
     """Topics whose text is their narrative; one without keeps its text.
 
     relevant    leave out what the narrative says about irrelevant documents, as `relevant_part` does
     """
 
-    takes = Topics
-    gives = Topics
     relevant: bool = False
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         return _rewritten(given, (_narrative(topic, self.relevant) for topic in given.values()))
 
 
 @dataclass(frozen=True)
-class TitleAndNarrative(Stage[Topics, Topics]):
+class TitleAndNarrative(Stage[Topics, Topics], name="title_and_narrative"):
     """Topics whose text is their text, which is their title, and then their narrative.
 
     relevant    leave out what the narrative says about irrelevant documents, as `relevant_part` does
     """
 
-    takes = Topics
-    gives = Topics
     relevant: bool = False
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         texts = (f"{topic.text} {_narrative(topic, self.relevant)}".strip() for topic in given.values())
         return _rewritten(given, texts)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
+from ..core.part import Part
 from ..text.external import version_of
 from .tagging import FUNCTION_WORDS, Tagger, Token, spacy_tagger, tagged
 
@@ -33,7 +34,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class TopicRank:
+class TopicRank(Part, name="topicrank"):
     """Keyphrase extraction by topics (Bougouin, Boudin and Daille, "TopicRank: Graph-Based Topic Ranking for Keyphrase
     Extraction", IJCNLP 2013).
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from .edge import read
 from .errors import InputError
 from .values import column
 
@@ -47,6 +49,9 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         """
         if isinstance(given, Qrels):
             return given
+        if isinstance(given, (str, os.PathLike)):
+            qrels: Qrels = read("qrels", given)
+            return qrels
         rows: Iterable[tuple[Any, Any, Any]]
         if isinstance(given, Mapping):
             rows = ((t, d, g) for t, grades in given.items() for d, g in grades.items())
@@ -57,7 +62,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
                 column(given, ("relevance", "label")),
                 strict=True,
             )
-        elif isinstance(given, Iterable) and not isinstance(given, str):
+        elif isinstance(given, Iterable):
             rows = given
         else:
             raise InputError(f"qrels cannot be made from {type(given).__name__}; give a mapping, a DataFrame or triples")

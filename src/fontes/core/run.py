@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, overload
@@ -9,7 +10,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from .edge import read
 from .errors import InputError, ParameterError
+from .html import of_ranking, of_run
 from .strings import Strings
 from .values import Doc, Documents, Hit, Topic, Topics, column
 
@@ -78,6 +81,9 @@ class Run(Mapping[str, "Ranking"]):
         """
         if isinstance(given, Run):
             return given
+        if isinstance(given, (str, os.PathLike)):
+            run: Run = read("run", given)
+            return run
         if isinstance(given, Mapping):
             rows: Iterable[tuple[Any, Any, Any]] = (
                 (str(t), d, s)
@@ -92,7 +98,7 @@ class Run(Mapping[str, "Ranking"]):
                 column(given, ("score",)),
                 strict=True,
             )
-        elif isinstance(given, Iterable) and not isinstance(given, str):
+        elif isinstance(given, Iterable):
             rows = given
         else:
             raise InputError(f"a run cannot be made from {type(given).__name__}; give a mapping, a DataFrame or triples")
@@ -204,6 +210,37 @@ class Run(Mapping[str, "Ranking"]):
             provenance=changes.get("provenance", self.provenance),
         )
 
+    @property
+    def topic_numbers(self) -> NDArray[np.int64]:
+        """For each row the number of its topic, int64, counted from 0 in the order of `topics`."""
+        return np.repeat(np.arange(len(self.topics)), np.diff(self._bounds))
+
+    def keep(self, mask: NDArray[np.bool_]) -> Run:
+        """The run without the rows where `mask`, one truth value a row, is false."""
+        bounds = np.zeros(len(self._bounds), dtype=np.int64)
+        np.cumsum(np.bincount(self.topic_numbers[mask], minlength=len(self.topics)), out=bounds[1:])
+        return self._with_rows(bounds, self._codes[mask], self._scores[mask])
+
+    def with_scores(self, scores: NDArray[np.float32], provenance: Mapping[str, Any] | None = None) -> Run:
+        """The run with other scores, one a row, in the order that they make.
+
+        Args:
+            scores: float32, (rows,).
+            provenance: In place of the run's own.
+
+        Raises:
+            InputError: A score is NaN; the message names topic and document.
+        """
+        return Run.from_columns(
+            self.topics,
+            self._ids,
+            self.topic_numbers,
+            self._codes,
+            scores,
+            documents=self.documents,
+            provenance=self.provenance if provenance is None else provenance,
+        )
+
     def top(self, k: int) -> Run:
         """The best `k` documents of each topic. Raises ParameterError for a k below 0."""
         if k < 0:
@@ -211,16 +248,11 @@ class Run(Mapping[str, "Ranking"]):
         sizes = np.minimum(np.diff(self._bounds), min(k, self.rows))
         bounds = np.zeros(len(self._bounds), dtype=np.int64)
         np.cumsum(sizes, out=bounds[1:])
-        keep = np.arange(bounds[-1]) + np.repeat(self._bounds[:-1] - bounds[:-1], sizes)
-        return Run(
-            self.topics,
-            self._ids,
-            bounds,
-            self._codes[keep],
-            self._scores[keep],
-            documents=self.documents,
-            provenance=self.provenance,
-        )
+        rows = np.arange(bounds[-1]) + np.repeat(self._bounds[:-1] - bounds[:-1], sizes)
+        return self._with_rows(bounds, self._codes[rows], self._scores[rows])
+
+    def _with_rows(self, bounds: NDArray[np.int64], codes: NDArray[np.int32], scores: NDArray[np.float32]) -> Run:
+        return Run(self.topics, self._ids, bounds, codes, scores, documents=self.documents, provenance=self.provenance)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Topic id to document id to score, each ranking in its order."""
@@ -269,6 +301,10 @@ class Run(Mapping[str, "Ranking"]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _repr_html_(self) -> str:
+        """The first topics with their first hits, for notebooks."""
+        return of_run(self)
+
     def __repr__(self) -> str:
         return f"Run({len(self)} topics, {self.rows} documents)"
 
@@ -310,6 +346,11 @@ class Ranking(Sequence[Hit]):
         return self._ids.take(self._codes)
 
     @property
+    def documents(self) -> Documents | None:
+        """The way to the documents' text, where there is one."""
+        return self._documents
+
+    @property
     def scores(self) -> NDArray[np.float32]:
         """The scores, best first."""
         return self._scores
@@ -340,6 +381,10 @@ class Ranking(Sequence[Hit]):
 
     def __str__(self) -> str:
         return "\n".join(f"{hit.rank:>4}  {hit.score:>10.4f}  {hit.id}" for hit in self)
+
+    def _repr_html_(self) -> str:
+        """The first hits, with marked snippets where the documents are known, for notebooks."""
+        return of_ranking(self)
 
     def __repr__(self) -> str:
         return f"Ranking({len(self)} documents for topic '{self.topic.id}')"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Number
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin, overload
 
 import numpy as np
 
 from .checks import check_whole
-from .errors import ParameterError, PipelineError
+from .errors import PipelineError
+from .html import boxes
 from .pairs import Pairs
+from .part import Names, Part, indexes_of
+from .progress import Report, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
 
@@ -22,96 +24,144 @@ B = TypeVar("B")
 C = TypeVar("C")
 
 
-class Stage(ABC, Generic[A, B]):
+class Stage(Part, ABC, Generic[A, B]):
     """A step from `Topics` or `Run` to `Topics` or `Run`.
 
-    A subclass is a frozen dataclass: its fields are its parameters, and its constructor does nothing but store them. It
-    names what it takes and gives in `takes` and `gives` and does its work in `apply`.
+    A subclass is a frozen dataclass: its fields are its parameters, and its constructor does nothing but store them. What it
+    takes and gives is said once, in its base: `class Reverse(Stage[Run, Run])`. It does its work in `apply`.
     """
 
-    takes: ClassVar[type[Any]]
-    gives: ClassVar[type[Any]]
+    depth_field: ClassVar[str] = ""
+    """The field that `% k` lowers, of a stage that can give the best k documents by itself; empty for others."""
+    _types: ClassVar[tuple[Any, Any]] = (Any, Any)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for base in cls.__dict__.get("__orig_bases__", ()):
+            if get_origin(base) is Stage:
+                cls._types = get_args(base)
+
+    @property
+    def takes(self) -> type[Any]:
+        """What the stage takes: Topics or Run."""
+        taken: type[Any] = self._types[0]
+        return taken
+
+    @property
+    def gives(self) -> type[Any]:
+        """What the stage gives: Topics or Run."""
+        given: type[Any] = self._types[1]
+        return given
 
     @abstractmethod
-    def apply(self, given: A) -> B:
-        """The work of the stage; callers use the stage itself as a function."""
+    def apply(self, value: A, progress: Report, /) -> B:
+        """The work of the stage; callers use the stage itself as a function.
 
-    def __call__(self, given: object) -> B:
-        """Run the stage. `given` is what the stage takes, or anything that `Topics.of` or `Run.of` accepts."""
-        taken: Any = (Topics if takes(self) is Topics else Run).of(given)
+        Args:
+            value: What the stage takes.
+            progress: To be called, as often as seems fit, with how far a long piece of work is.
+        """
+
+    def __call__(self, value: object, *, progress: Report = silent) -> B:
+        """Runs the stage.
+
+        Args:
+            value: What the stage takes, or anything that `Topics.of` or `Run.of` accepts.
+            progress: Is called with how far a long piece of work is.
+
+        Returns:
+            What the stage gives. A run's `provenance` has, under "system", the text of the stage; under "indexes" the
+            fingerprints of its indexes by the names that the text uses; and under "seconds" how long it took.
+        """
+        taken: Any = (Topics if self.takes is Topics else Run).of(value)
         start = time.perf_counter()
-        result: Any = self.apply(taken)
+        result: Any = self.apply(taken, progress)
         if isinstance(result, Run):
-            seconds = time.perf_counter() - start
-            result = result.with_(provenance={**result.provenance, "system": repr(self), "seconds": seconds})
+            result = result.with_(
+                provenance={
+                    **result.provenance,
+                    "system": repr(self),
+                    "indexes": {name: index.fingerprint for name, index in indexes_of(self).items()},
+                    "seconds": time.perf_counter() - start,
+                }
+            )
         return result  # type: ignore[no-any-return]
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
-        """The best `k` documents for one query."""
-        require(self, Topics, Run, "search")
+        """The best `k` documents for one query.
+
+        Raises:
+            PipelineError: The stage does not go from topics to a run.
+        """
+        self.require(Topics, Run, "search")
         topic = query if isinstance(query, Topic) else Topic("1", query)
         run: Any = (self % k)(topic)
         ranking: Ranking = run[topic.id]
         return ranking
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """How the score of the document comes about. Raises PipelineError where the stage cannot tell."""
-        raise PipelineError(f"{name(self)} cannot explain its scores")
+        """How the score of the document comes about.
 
-    def params(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
-
-    def with_(self, **changes: Any) -> Self:
-        """A copy with other parameters. Raises ParameterError for a name that is none."""
-        known = self.params()
-        for key in changes:
-            if key not in known:
-                raise ParameterError(f"{name(self)} has no parameter '{key}'; it has {', '.join(known) or 'none'}")
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
-
-    def key(self) -> str | None:
-        """What this stage does, in a string that is the same in every process: its class and its parameters.
-
-        By it `compare` keeps runs on disk. None, which means that they are not kept, for a class outside of Fontes, whose code
-        may change, and where a parameter is anything but a number, a string, None, a tuple of such, a stage with a key, or an
-        object with a `fingerprint`, such as an index. A stage of your own may return a string that changes whenever its
-        results could.
+        Raises:
+            PipelineError: The stage cannot tell.
         """
-        cls = type(self)
-        if cls.__module__.partition(".")[0] != __name__.partition(".")[0] or not dataclasses.is_dataclass(cls):
-            return None
-        parts = [_key(value) for value in self.params().values()]
-        known = [part for part in parts if part is not None]
-        return f"{cls.__module__}.{cls.__qualname__}({', '.join(known)})" if len(known) == len(parts) else None
+        raise PipelineError(f"{self._label} cannot explain its scores")
 
     def cut(self, k: int) -> Stage[A, B] | None:
         """This stage, giving `k` documents a topic by itself, or None if it cannot; `stage % k` asks for it."""
-        return None
+        if not self.depth_field:
+            return None
+        return self if k >= getattr(self, self.depth_field) else self.with_(**{self.depth_field: k})
+
+    def require(self, taken: type[Any], given: type[Any], doing: str) -> None:
+        """Raises PipelineError, which says that `doing` needs it, unless the stage goes from `taken` to `given`."""
+        if self.takes is not taken or self.gives is not given:
+            raise PipelineError(
+                f"{self._label} takes {self.takes.__name__} and gives {self.gives.__name__}; "
+                f"{doing} needs a stage from {taken.__name__} to {given.__name__}"
+            )
+
+    def shown(self) -> dict[str, Any]:
+        shown = super().shown()
+        if self._is_cut:
+            shown.pop(self.depth_field)
+        return shown
+
+    def written(self, names: Names, *, strict: bool) -> str:
+        text = super().written(names, strict=strict)
+        return f"{text} % {getattr(self, self.depth_field)}" if self._is_cut else text
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether the text shows the depth as `% k`, which can lower it and not raise it."""
+        return (
+            bool(self.depth_field)
+            and getattr(self, self.depth_field) < type(self).__dataclass_fields__[self.depth_field].default
+        )  # type: ignore[attr-defined]
 
     def __rshift__(self, after: Stage[B, C]) -> Stage[A, C]:
         if not isinstance(after, Stage):
             return NotImplemented
-        if gives(self) is not takes(after):
+        if self.gives is not after.takes:
             raise PipelineError(
-                f"{name(self)} gives {gives(self).__name__}, but {name(after)} takes {takes(after).__name__}; "
-                f"{name(self)} >> {name(after)} does not fit"
+                f"{self._label} gives {self.gives.__name__}, but {after._label} takes {after.takes.__name__}; "
+                f"{self._label} >> {after._label} does not fit"
             )
         if isinstance(after, Cut):
             return self % after.k  # type: ignore[return-value]
-        return Pipeline(_steps(self) + _steps(after))
+        return Pipeline(steps(self) + steps(after))
 
     def __mod__(self, k: int) -> Stage[A, B]:
         k = check_depth(k)
-        if gives(self) is not Run:
-            raise PipelineError(f"{name(self)} gives Topics; % k cuts a Run")
-        return self.cut(k) or Pipeline((*_steps(self), Cut(k)))
+        if self.gives is not Run:
+            raise PipelineError(f"{self._label} gives Topics; % k cuts a Run")
+        return self.cut(k) or Pipeline((*steps(self), Cut(k)))
 
     def __mul__(self: Stage[A, Run], weight: float) -> Stage[A, Run]:
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
             return NotImplemented
-        if gives(self) is not Run:
-            raise PipelineError(f"{name(self)} gives Topics; * weights the scores of a Run")
+        if self.gives is not Run:
+            raise PipelineError(f"{self._label} gives Topics; * weights the scores of a Run")
         return Scaled(self, float(weight))
 
     __rmul__ = __mul__
@@ -119,25 +169,31 @@ class Stage(ABC, Generic[A, B]):
     def __add__(self: Stage[A, Run], other: Stage[A, Run]) -> Stage[A, Run]:
         if not isinstance(other, Stage):
             return NotImplemented
-        if gives(self) is not Run or gives(other) is not Run or takes(self) is not takes(other):
+        if self.gives is not Run or other.gives is not Run or self.takes is not other.takes:
             raise PipelineError(
-                f"+ sums the scores of two stages that take the same and give Run; {name(self)} goes from "
-                f"{takes(self).__name__} to {gives(self).__name__}, "
-                f"{name(other)} from {takes(other).__name__} to {gives(other).__name__}"
+                f"+ sums the scores of two stages that take the same and give Run; {self._label} goes from "
+                f"{self.takes.__name__} to {self.gives.__name__}, "
+                f"{other._label} from {other.takes.__name__} to {other.gives.__name__}"
             )
         return Sum((*_terms(self), *_terms(other)))
 
+    def _repr_html_(self) -> str:
+        """The pipeline as boxes, for notebooks."""
+        return boxes(self)
+
 
 @dataclass(frozen=True)
-class Cut(Stage[Run, Run]):
-    """Keeps the best `k` documents of each topic."""
+class Cut(Stage[Run, Run], name="cut"):
+    """Keeps the best documents of each topic: what `% k` does where no stage before it can do so by itself.
 
-    takes = Run
-    gives = Run
+    Args:
+        k: How many documents of each topic stay.
+    """
+
     k: int
 
-    def apply(self, given: Run) -> Run:
-        return given.top(self.k)
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        return run.top(self.k)
 
     def cut(self, k: int) -> Cut:
         return Cut(min(k, self.k))
@@ -149,18 +205,26 @@ class Pipeline(Stage[Any, Any]):
 
     stages: tuple[Stage[Any, Any], ...]
 
-    def apply(self, given: Any) -> Any:
+    @property
+    def takes(self) -> type[Any]:
+        return self.stages[0].takes
+
+    @property
+    def gives(self) -> type[Any]:
+        return self.stages[-1].gives
+
+    def apply(self, value: Any, progress: Report, /) -> Any:
         for stage in self.stages:
-            given = stage(given)
-        return given
+            value = stage(value, progress=progress)
+        return value
 
     def cut(self, k: int) -> Stage[Any, Any] | None:
         last = self.stages[-1].cut(k)
-        return None if last is None else Pipeline((*self.stages[:-1], *_steps(last)))
+        return None if last is None else Pipeline((*self.stages[:-1], *steps(last)))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """How the last stage scores the document, for the topic that the stages before it make of the query."""
-        require(self, Topics, Run, "explain")
+        self.require(Topics, Run, "explain")
         topic = query if isinstance(query, Topic) else Topic("1", query)
         *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if before:
@@ -168,8 +232,20 @@ class Pipeline(Stage[Any, Any]):
             topic = (made if isinstance(made, Topics) else made.topics)[topic.id]
         return last.explain(topic, doc_id)
 
-    def __repr__(self) -> str:
-        return " >> ".join(map(repr, self.stages))
+    def written(self, names: Names, *, strict: bool) -> str:
+        texts: list[str] = []
+        for stage, after in zip(self.stages, (*self.stages[1:], None), strict=True):
+            if texts and isinstance(stage, Cut):
+                texts[-1] += f" % {stage.k}"
+                continue
+            text = stage.written(names, strict=strict)
+            inside = isinstance(stage, Pipeline) or (isinstance(stage, Sum) and isinstance(after, Cut))
+            texts.append(f"({text})" if inside else text)
+        return " >> ".join(texts)
+
+    @property
+    def _label(self) -> str:
+        return repr(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,19 +255,27 @@ class Scaled(Stage[Any, Run]):
     It does not hand `% k` on: two scores that differ may be equal in float32 once they are multiplied.
     """
 
-    gives = Run
     stage: Stage[Any, Run]
     weight: float
 
-    def apply(self, given: Any) -> Run:
-        return _summed([self.stage(given)], [self.weight])
+    @property
+    def takes(self) -> type[Any]:
+        return self.stage.takes
+
+    def apply(self, value: Any, progress: Report, /) -> Run:
+        return _summed([self.stage(value, progress=progress)], [self.weight])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         part = self.stage.explain(query, doc_id)
         return Explanation(self.weight * part.value, f"{self.weight:g} times", (part,))
 
-    def __repr__(self) -> str:
-        return f"{self.weight:g} * {_inside(self.stage)}"
+    def written(self, names: Names, *, strict: bool) -> str:
+        text = self.stage.written(names, strict=strict)
+        return f"{_number(self.weight)} * {f'({text})' if _binds_loosely(self.stage) else text}"
+
+    @property
+    def _label(self) -> str:
+        return repr(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,45 +285,100 @@ class Sum(Stage[Any, Run]):
     A document that a stage does not return gets 0 from it.
     """
 
-    gives = Run
     stages: tuple[Stage[Any, Run], ...]
 
-    def apply(self, given: Any) -> Run:
+    @property
+    def takes(self) -> type[Any]:
+        return self.stages[0].takes
+
+    def apply(self, value: Any, progress: Report, /) -> Run:
         runs, weights = [], []
         for stage in self.stages:
-            scaled = isinstance(stage, Scaled)
-            runs.append(stage.stage(given) if isinstance(stage, Scaled) else stage(given))
-            weights.append(stage.weight if scaled else 1.0)  # type: ignore[attr-defined]
+            stage, weight = (stage.stage, stage.weight) if isinstance(stage, Scaled) else (stage, 1.0)
+            runs.append(stage(value, progress=progress))
+            weights.append(weight)
         return _summed(runs, weights)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         parts = tuple(stage.explain(query, doc_id) for stage in self.stages)
         return Explanation(sum(p.value for p in parts), "sum of the stages", parts)
 
-    def __repr__(self) -> str:
-        return " + ".join(map(_inside, self.stages))
+    def written(self, names: Names, *, strict: bool) -> str:
+        texts = [stage.written(names, strict=strict) for stage in self.stages]
+        loose = [isinstance(stage, (Sum, Pipeline)) for stage in self.stages]
+        return " + ".join(f"({text})" if inside else text for text, inside in zip(texts, loose, strict=True))
+
+    @property
+    def _label(self) -> str:
+        return repr(self)
 
 
-def takes(stage: Stage[Any, Any]) -> type[Any]:
-    """What a stage takes: Topics or Run."""
-    match stage:
-        case Pipeline():
-            return takes(stage.stages[0])
-        case Sum():
-            return takes(stage.stages[0])
-        case Scaled():
-            return takes(stage.stage)
-    return stage.takes
+@dataclass(frozen=True, repr=False, eq=False)
+class FunctionStage(Stage[Any, Any]):
+    """A function as a stage: what `stage` makes. It has no text, and its runs are not kept on disk.
+
+    Args:
+        function: From topics or a run to topics or a run, or to anything that `Topics.of` or `Run.of` accepts.
+        taken: What it takes: Topics or Run.
+        given: What it gives.
+    """
+
+    function: Callable[[Any], Any]
+    taken: type[Any] = Topics
+    given: type[Any] = Run
+
+    @property
+    def takes(self) -> type[Any]:
+        return self.taken
+
+    @property
+    def gives(self) -> type[Any]:
+        return self.given
+
+    def apply(self, value: Any, progress: Report, /) -> Any:
+        return self.given.of(self.function(value))
+
+    def key(self) -> str | None:
+        return None
+
+    def written(self, names: Names, *, strict: bool) -> str:
+        if strict:
+            raise PipelineError(f"{self._label} has no text: it is made from a Python function")
+        return f"stage({self._label})"
+
+    @property
+    def _label(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
 
 
-def gives(stage: Stage[Any, Any]) -> type[Any]:
-    """What a stage gives: Topics or Run."""
-    return gives(stage.stages[-1]) if isinstance(stage, Pipeline) else stage.gives
+@overload
+def stage(function: Callable[[Any], Any], *, takes: type[Any] = ..., gives: type[Any] = ...) -> FunctionStage: ...
+@overload
+def stage(
+    function: None = None, *, takes: type[Any] = ..., gives: type[Any] = ...
+) -> Callable[[Callable[[Any], Any]], FunctionStage]: ...
+def stage(function: Callable[[Any], Any] | None = None, *, takes: type[Any] = Topics, gives: type[Any] = Run) -> Any:
+    """A stage made from a function, directly or as a decorator.
 
+    Args:
+        function: From what the stage takes to what it gives, or to anything that `Topics.of` or `Run.of` accepts.
+        takes: Topics or Run.
+        gives: Topics or Run.
 
-def name(stage: Stage[Any, Any]) -> str:
-    """The name of a stage in messages."""
-    return repr(stage) if isinstance(stage, (Pipeline, Scaled, Sum)) else type(stage).__name__
+    Returns:
+        The stage; without `function` a decorator that makes it: `@ft.stage(takes=ft.Run, gives=ft.Run)`.
+
+    Raises:
+        PipelineError: The stage would take or give something else.
+    """
+    for kind in (takes, gives):
+        if kind is not Topics and kind is not Run:
+            raise PipelineError(f"a stage takes and gives Topics or Run, not {getattr(kind, '__name__', kind)}")
+    if function is None:
+        return lambda function: FunctionStage(function, takes, gives)
+    if not callable(function):
+        raise PipelineError(f"a stage is made from a function, not from {function!r}")
+    return FunctionStage(function, takes, gives)
 
 
 def check_depth(k: Any) -> int:
@@ -247,32 +386,8 @@ def check_depth(k: Any) -> int:
     return check_whole("% keeps the best k documents: k", k)
 
 
-def require(stage: Stage[Any, Any], taken: type[Any], given: type[Any], doing: str) -> None:
-    """Raises PipelineError unless `stage` goes from `taken` to `given`."""
-    if takes(stage) is not taken or gives(stage) is not given:
-        raise PipelineError(
-            f"{name(stage)} takes {takes(stage).__name__} and gives {gives(stage).__name__}; "
-            f"{doing} needs a stage from {taken.__name__} to {given.__name__}"
-        )
-
-
-def _key(value: Any) -> str | None:
-    """A parameter in a string that is the same in every process, or None."""
-    if isinstance(value, Stage):
-        return value.key()
-    if value is None or isinstance(value, (str, Number)):
-        return repr(value)
-    if isinstance(value, tuple):
-        parts = [_key(part) for part in value]
-        known = [part for part in parts if part is not None]
-        return f"({', '.join(known)})" if len(known) == len(parts) else None
-    if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):
-        return None  # the index knows the name of its analyzer's function, not what it does
-    fingerprint = getattr(value, "fingerprint", None)
-    return f"{type(value).__qualname__} {fingerprint}" if isinstance(fingerprint, str) else None
-
-
-def _steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:
+def steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:
+    """The steps of a pipeline one by one; another stage is the only one of its own."""
     return stage.stages if isinstance(stage, Pipeline) else (stage,)
 
 
@@ -280,8 +395,13 @@ def _terms(stage: Stage[Any, Run]) -> tuple[Stage[Any, Run], ...]:
     return stage.stages if isinstance(stage, Sum) else (stage,)
 
 
-def _inside(stage: Stage[Any, Any]) -> str:
-    return f"({stage!r})" if isinstance(stage, (Pipeline, Sum)) else repr(stage)
+def _binds_loosely(stage: Stage[Any, Any]) -> bool:
+    """Whether a weight before the text of a stage would not be the weight of all of it."""
+    return isinstance(stage, (Sum, Scaled, Pipeline)) or stage._is_cut
+
+
+def _number(value: float) -> str:
+    return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def _summed(runs: list[Run], weights: list[float]) -> Run:

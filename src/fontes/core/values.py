@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from .edge import read
 from .errors import InputError
+from .html import of_explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,14 @@ class Topics(Mapping[str, Topic]):
             return cls(_topic(item, number) for number, item in enumerate(given, 1))
         raise InputError(f"topics cannot be made from {type(given).__name__}; give a query, a mapping or a list")
 
+    @classmethod
+    def read(cls, given: object) -> Topics:
+        """Topics as `of` makes them; but a string is the path of a file, as is whatever has one."""
+        if isinstance(given, (str, os.PathLike)):
+            topics: Topics = read("topics", given)
+            return topics
+        return cls.of(given)
+
     def __getitem__(self, topic_id: str) -> Topic:
         return self._topics[topic_id]
 
@@ -124,6 +135,10 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """The tree as plain dicts, for JSON."""
         return {"value": self.value, "label": self.label, "parts": [p.to_dict() for p in self.parts]}
+
+    def _repr_html_(self) -> str:
+        """The tree, which folds, for notebooks."""
+        return of_explanation(self)
 
     def __str__(self) -> str:
         lines = [f"{self.value:.6g}  {self.label}"]

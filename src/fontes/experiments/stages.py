@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import ParameterError, PipelineError, Run, Stage, Topics
-from ..core.stage import gives, takes
 from .settings import KINDS, Table, nearest
 
 if TYPE_CHECKING:
@@ -190,9 +189,9 @@ class Systems:
             stage = fuse(*parts, **{key: values[key] for key in FUSING if key in values})
         if isinstance(stage, Run):
             return stage.top(values["cut"]) if "cut" in values else stage
-        if takes(stage) is not Topics or gives(stage) is not Run:
+        if stage.takes is not Topics or stage.gives is not Run:
             raise PipelineError(
-                f"it goes from {takes(stage).__name__} to {gives(stage).__name__}; a system goes from topics to a run"
+                f"it goes from {stage.takes.__name__} to {stage.gives.__name__}; a system goes from topics to a run"
             )
         return stage % values["cut"] if "cut" in values else stage
 

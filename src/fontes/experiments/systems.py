@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
-from ..core.stage import Cut, Scaled, Sum, gives, takes
+from ..core.progress import Report
+from ..core.stage import Cut, Scaled, Sum
 from ..core.values import Documents
 from ..fusion import Fusion
 from .cache import Cache, digest, key_of, topic_facts
@@ -82,9 +83,9 @@ def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache |
     for name, system in systems.items():
         if not isinstance(system, Stage):
             continue
-        if takes(system) is not Topics or gives(system) is not Run:
+        if system.takes is not Topics or system.gives is not Run:
             raise PipelineError(
-                f"system '{name}' takes {takes(system).__name__} and gives {gives(system).__name__}; "
+                f"system '{name}' takes {system.takes.__name__} and gives {system.gives.__name__}; "
                 "only what goes from Topics to Run can be compared"
             )
         if topics is None:
@@ -151,7 +152,7 @@ class Searches:
         # Cut shows nothing new; the reranker before it does.
         end = next(i for i in range(len(steps), 0, -1) if not isinstance(steps[i - 1], Cut))
         candidates = None
-        if takes(steps[end - 1]) is Run and gives(steps[end - 1]) is Run:
+        if steps[end - 1].takes is Run and steps[end - 1].gives is Run:
             given = self.output(steps[: end - 1]).value
             candidates = given if isinstance(given, Run) else None
         return Made(output.value, repr(stage), output.seconds, candidates, output.cached)
@@ -183,7 +184,7 @@ class Searches:
 
     def _stored(self, steps: Steps, identity: tuple[str | int, ...]) -> Output | None:
         key = self._key(identity)
-        if self.cache is None or key is None or gives(steps[-1]) is not Run or isinstance(steps[-1], Cut):
+        if self.cache is None or key is None or steps[-1].gives is not Run or isinstance(steps[-1], Cut):
             return None
         run = self.cache.load(key, self.topics, _documents(steps))
         return None if run is None else Output(run, float(run.provenance["seconds"]), cached=True)
@@ -214,18 +215,17 @@ class Searches:
     def _done(self, stage: Stage[Any, Run], before: Steps) -> tuple[Stage[Any, Any], float]:
         output = self.output((*before, *_steps(stage)))
         assert isinstance(output.value, Run)
-        return _Done(output.value, takes(stage)), output.seconds - self.output(before).seconds
+        return _Done(output.value, stage.takes), output.seconds - self.output(before).seconds
 
 
 @dataclass(frozen=True)
 class _Done(Stage[Any, Run]):
     """A stage that has been run."""
 
-    gives = Run
     run: Run
     takes: type[Any]  # type: ignore[misc]
 
-    def apply(self, given: Any) -> Run:
+    def apply(self, given: Any, progress: Report, /) -> Run:
         return self.run
 
 

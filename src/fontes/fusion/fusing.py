@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
 from ..core.pairs import Pairs
-from ..core.stage import gives, name, require, takes
+from ..core.progress import Report
 from .methods import COUNTED, RANK_METHODS, SUMMED, Method
 
 
@@ -78,15 +78,14 @@ def fuse(
     if len(stages) == len(systems):
         return Fusion(_fitting(stages), method, normalize, listed, k, missing)
     if stages:
-        raise PipelineError(f"fuse takes stages or runs, not both; {name(stages[0])} is a stage: fuse the run that it makes")
+        raise PipelineError(f"fuse takes stages or runs, not both; {stages[0]!r} is a stage: fuse the run that it makes")
     return fused([_run(system) for system in systems], Method.checked(method, normalize, listed, k, missing, len(systems)))
 
 
 @dataclass(frozen=True, repr=False)
-class Fusion(Stage[Any, Run]):
+class Fusion(Stage[Any, Run], name="fuse"):
     """Several stages as one: what `fuse` makes of stages. The parameters are those of `fuse`; `with_` changes them."""
 
-    gives = Run
     stages: tuple[Stage[Any, Run], ...]
     method: str = "rrf"
     normalize: str | None = "min-max"
@@ -95,17 +94,17 @@ class Fusion(Stage[Any, Run]):
     missing: float | str | None = None
 
     @property
-    def takes(self) -> type[Any]:  # type: ignore[override]
+    def takes(self) -> type[Any]:
         """What the stages take: Topics or Run."""
-        return takes(self.stages[0])
+        return self.stages[0].takes
 
-    def apply(self, given: Any) -> Run:
+    def apply(self, given: Any, progress: Report, /) -> Run:
         checked = self._checked
         return fused([stage(given) for stage in _fitting(self.stages)], checked)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """What each stage gives the document, from the stages' own runs; it comes to the score in the run."""
-        require(self, Topics, Run, "explain")
+        self.require(Topics, Run, "explain")
         method = self._checked
         topic = query if isinstance(query, Topic) else Topic("1", query)
         runs = [stage(topic) for stage in self.stages]
@@ -156,10 +155,10 @@ def _fitting(stages: Sequence[Stage[Any, Run]]) -> tuple[Stage[Any, Run], ...]:
     """The stages. Raises PipelineError unless all give Run and take the same."""
     first = stages[0]
     for stage in stages:
-        if gives(stage) is not Run or takes(stage) is not takes(first):
+        if stage.gives is not Run or stage.takes is not first.takes:
             raise PipelineError(
-                f"fuse joins stages that give Run and take the same; {name(first)} goes from {takes(first).__name__} to "
-                f"{gives(first).__name__}, {name(stage)} from {takes(stage).__name__} to {gives(stage).__name__}"
+                f"fuse joins stages that give Run and take the same; {first!r} goes from {first.takes.__name__} to "
+                f"{first.gives.__name__}, {stage!r} from {stage.takes.__name__} to {stage.gives.__name__}"
             )
     return tuple(stages)
 

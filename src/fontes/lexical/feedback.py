@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..core.errors import ParameterError
+from ..core.progress import Report
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -21,7 +22,7 @@ LENGTHS = range(2, 21)  # of feedback terms, in characters
 
 
 @dataclass(frozen=True)
-class RM3(Stage[Run, Topics]):
+class RM3(Stage[Run, Topics], name="rm3"):
     """RM3 as Anserini runs it: `bm25 >> index.rm3() >> bm25`.
 
     Each of the first `fb_docs` documents gives its `fb_terms` most frequent terms. The relevance model gives a term the sum,
@@ -35,15 +36,13 @@ class RM3(Stage[Run, Topics]):
     (Abdul-Jaleel et al., TREC 2004; Lavrenko and Croft, SIGIR 2001.)
     """
 
-    takes = Run
-    gives = Topics
     index: Index = field(repr=False)
     fb_docs: int = 10
     fb_terms: int = 10
     original_weight: float = 0.5
     max_df: float = 0.1
 
-    def apply(self, given: Run) -> Topics:
+    def apply(self, given: Run, progress: Report, /) -> Topics:
         if self.fb_docs < 1 or self.fb_terms < 1 or not 0 <= self.original_weight <= 1:
             raise ParameterError(
                 f"fb_docs and fb_terms must be 1 or more and original_weight between 0 and 1, not fb_docs={self.fb_docs}, "

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
+from ..core.progress import Report
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth
 from ..core.values import Explanation, Topic, Topics
@@ -33,8 +34,6 @@ DELTAS = {"plus": 1.0, "l": 0.5}
 class Lexical(Stage[Topics, Run]):
     """A retriever whose model is a weighting. A document matches when it holds a term of the topic, whatever its score."""
 
-    takes = Topics
-    gives = Run
     index: Index
     k: int
     threads: int | None
@@ -44,7 +43,7 @@ class Lexical(Stage[Topics, Run]):
     def weighting(self) -> Weighting:
         """The model with its parameters."""
 
-    def apply(self, given: Topics) -> Run:
+    def apply(self, given: Topics, progress: Report, /) -> Run:
         k = self._depth
         weighting = self.weighting
         bags = _bags(weighting, self._counts(list(given.values())))
@@ -106,7 +105,7 @@ class Lexical(Stage[Topics, Run]):
 
 
 @dataclass(frozen=True)
-class BM25(Lexical):
+class BM25(Lexical, name="bm25"):
     """BM25: the sum over the topic's terms of idf · tf part · query part.
 
     With norm = k1 · (1 - b + b · dl / avgdl):
@@ -168,7 +167,7 @@ class BM25(Lexical):
 
 
 @dataclass(frozen=True)
-class TFIDF(Lexical):
+class TFIDF(Lexical, name="tfidf"):
     """TF-IDF: the dot product of the topic's bag of words with the document's row of tf · ln(N / df).
 
     With norm="l2" both are scaled to unit length, the topic's over the words that the index has; with norm=None neither is.
@@ -197,7 +196,7 @@ class TFIDF(Lexical):
 
 
 @dataclass(frozen=True)
-class QueryLikelihood(Lexical):
+class QueryLikelihood(Lexical, name="ql"):
     """Query likelihood with a smoothed language model of each document, as Lucene and Anserini score it.
 
     smoothing   "dirichlet": ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)) for each term that the document has, 0 where that
@@ -225,7 +224,7 @@ class QueryLikelihood(Lexical):
 
 
 @dataclass(frozen=True)
-class LearnedSparse(Lexical):
+class LearnedSparse(Lexical, name="learned_sparse"):
     """The dot product of given term weights: documents' vectors, which the index was built with, and topics' weights.
 
     For learned sparse encoders such as SPLADE or uniCOIL. A topic's vector is its `weights`; a topic with text only gets the

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Strings
+from ..core.progress import Report
 from ..formats.corpora import docs as as_docs, read_corpus
 from ..storage.files import reading
 
@@ -74,7 +75,7 @@ class Duplicates(Mapping[str, str]):
 
 
 @dataclass(frozen=True)
-class Deduplicate(Stage[Run, Run]):
+class Deduplicate(Stage[Run, Run], name="deduplicate"):
     """Keeps one document of each group of duplicates, with the group's best score.
 
     duplicates  what `read_duplicates` gives
@@ -85,12 +86,10 @@ class Deduplicate(Stage[Run, Run]):
     For a run of documents: put it before `Passages` or after `to_documents`.
     """
 
-    takes = Run
-    gives = Run
     duplicates: Duplicates
     keep: str = "original"
 
-    def apply(self, given: Run) -> Run:
+    def apply(self, given: Run, progress: Report, /) -> Run:
         if self.keep not in KEEP:
             raise ParameterError(f"keep is {' or '.join(KEEP)}, not '{self.keep}'")
         if not isinstance(self.duplicates, Duplicates):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..core import Doc, InputError, ParameterError, Run, Stage
 from ..core.checks import check_whole
+from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Documents
 from ..formats import docs as as_docs, read_corpus
@@ -33,7 +34,7 @@ WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
 
 
 @dataclass(frozen=True)
-class Passages(Stage[Run, Run]):
+class Passages(Stage[Run, Run], name="passages"):
     """Splits each document of a run into passages, which inherit the document's score.
 
     words      how many words a passage has at most; default 150
@@ -50,8 +51,6 @@ class Passages(Stage[Run, Run]):
     documents, ParameterError for parameters that make no sense.
     """
 
-    takes = Run
-    gives = Run
     words: int | None = None
     stride: int | None = None
     sentences: str | None = None
@@ -59,7 +58,7 @@ class Passages(Stage[Run, Run]):
     title: bool = True
     separator: str = SEPARATOR
 
-    def apply(self, given: Run) -> Run:
+    def apply(self, given: Run, progress: Report, /) -> Run:
         passages = self.over(documents_of(given, "Passages"))
         used = np.unique(given.codes)
         counts = np.zeros(len(given.ids), dtype=np.int64)
@@ -183,16 +182,14 @@ class PassageDocuments:
 
 
 @dataclass(frozen=True)
-class ToDocuments(Stage[Run, Run]):
+class ToDocuments(Stage[Run, Run], name="to_documents"):
     """Joins the passages of a run to documents again: what `to_documents` makes."""
 
-    takes = Run
-    gives = Run
     aggregate: str = "max"
     separator: str | None = None
     split_at: str = "last"
 
-    def apply(self, given: Run) -> Run:
+    def apply(self, given: Run, progress: Report, /) -> Run:
         if self.aggregate not in AGGREGATES:
             raise ParameterError(f"passages are joined by {', '.join(AGGREGATES)}, not by '{self.aggregate}'")
         if self.split_at not in ("last", "first"):

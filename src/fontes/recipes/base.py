@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 from ..comparison import Report
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
-from ..core.stage import require
 from ..experiments import compare
 from ..experiments.cache import Cache, digest, topic_facts
 from ..experiments.indexes import Tell
@@ -154,7 +153,7 @@ class Recipe(ABC):
         self, systems: Mapping[str, Stage[Topics, Run]], topics: Topics, folder: Path, collection: Collection
     ) -> dict[str, Made]:
         for name, stage in systems.items():
-            require(stage, Topics, Run, f"system '{name}' of recipe {self.name}")
+            stage.require(Topics, Run, f"system '{name}' of recipe {self.name}")
             if not is_inside(f"{name}.run"):
                 raise ParameterError(f"recipe {self.name}: '{name}' cannot be the name of a system, which is that of a file")
         cache = Cache(folder / "cache")

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core import ParameterError, Run, Stage
 from ..core.checks import check_whole
+from ..core.progress import Report
 from ..passages.passages import Passages, check_separator, parents_of
 from ..text.sentences import Spans, sentences
 
@@ -44,17 +45,15 @@ class CastPassages(Passages):
 
 
 @dataclass(frozen=True)
-class FirstPassages(Stage[Run, Run]):
+class FirstPassages(Stage[Run, Run], name="first_passages"):
     """Keeps `k` passages of each topic: those of its best documents, and of a document the first ones.
 
     For a run whose passages have their documents' scores. Among these `% k` would choose by the passages' ids.
     """
 
-    takes = Run
-    gives = Run
     k: int
 
-    def apply(self, given: Run) -> Run:
+    def apply(self, given: Run, progress: Report, /) -> Run:
         k = check_whole("depth", self.k)
         names, parents, numbers = parents_of(given)
         sizes = np.diff(given.bounds)

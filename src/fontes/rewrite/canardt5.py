@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_whole
+from ..core.progress import Report
 from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
@@ -36,7 +37,7 @@ SAMPLE = (
 
 
 @dataclass(frozen=True)
-class CanardT5(Stage[Topics, Topics]):
+class CanardT5(Stage[Topics, Topics], name="canard_t5"):
     """Topics rewritten by a T5 that was trained on CANARD (Lin et al. 2020), as in the baseline of TREC CAsT 2021.
 
     name_or_path     a folder, or a name on the Hugging Face hub
@@ -63,8 +64,6 @@ class CanardT5(Stage[Topics, Topics]):
     T5, MissingExtraError without transformers and torch.
     """
 
-    takes = Topics
-    gives = Topics
     name_or_path: str = "castorini/t5-base-canard"
     answers: int = 3
     num_beams: int = 10
@@ -74,7 +73,7 @@ class CanardT5(Stage[Topics, Topics]):
     precision: str = field(default="auto", repr=False)
     device: str | None = field(default=None, repr=False)
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         return self.rewrite(given)
 
     def rewrite(self, given: object, progress: Callable[[Progress], None] | None = None) -> Topics:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..core.errors import InputError, ParameterError
 from ..core.run import Ranking, Run
-from ..core.stage import Stage, require
+from ..core.stage import Stage
 from ..core.values import Documents, Explanation, Topic, Topics, Turn
 from ..formats import write_topics
 from ..storage.files import plain_name
@@ -37,7 +37,7 @@ class Conversation:
         turns: Iterable[Turn] = (),
         answer: Callable[[Ranking], str] | None = None,
     ) -> None:
-        require(stage, Topics, Run, "a conversation")
+        stage.require(Topics, Run, "a conversation")
         if not id:
             raise ParameterError("a conversation needs an id: its topics are named after it, such as 1_1, 1_2, …")
         self.stage = stage % k

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
+from ..core.progress import Report
 from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
@@ -27,7 +28,7 @@ UNUSED = ("parser", "ner", "lemmatizer", "textcat", "senter")
 
 
 @dataclass(frozen=True)
-class HQE(Stage[Topics, Topics]):
+class HQE(Stage[Topics, Topics], name="hqe"):
     """Historical query expansion (Lin et al. 2020, "Query reformulation using query history for passage retrieval in
     conversational search"; Lin et al., TOIS 2021), in the form of the authors' program chatty-goose.
 
@@ -52,8 +53,6 @@ class HQE(Stage[Topics, Topics]):
     spaCy model that is not there, MissingExtraError without spaCy.
     """
 
-    takes = Topics
-    gives = Topics
     index: Index
     r_topic: float = 4.5
     r_sub: float = 3.5
@@ -64,7 +63,7 @@ class HQE(Stage[Topics, Topics]):
     tagger: str = "en_core_web_sm"
     scaled: bool = True
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         from ..lexical.weightings import idf_lucene
 
         self._check()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
+from ..core.progress import Report
 from ..core.stage import Stage
 from ..core.values import Topics
 from ..neural.models.compute import Prepared, batch_tokens, in_batches, prepared
@@ -27,7 +28,7 @@ SAMPLE = ("What is throat cancer? Is it treatable? Tell me about lung cancer.", 
 
 
 @dataclass(frozen=True)
-class QuReTeC(Stage[Topics, Topics]):
+class QuReTeC(Stage[Topics, Topics], name="quretec"):
     """Adds to each turn the terms of the conversation that it lacks (Voskarides, Li, Ren, Kanoulas and de Rijke, SIGIR 2020).
 
     The model reads the history and, after a separator, the turn: [CLS] history [SEP] turn [SEP]. It gives each word of the
@@ -47,8 +48,6 @@ class QuReTeC(Stage[Topics, Topics]):
     that is not there or no term classifier, ParameterError for a parameter that makes no sense.
     """
 
-    takes = Topics
-    gives = Topics
     name_or_path: str | Path
     answers: int = 0
     threshold: float | None = None
@@ -56,7 +55,7 @@ class QuReTeC(Stage[Topics, Topics]):
     precision: str = field(default="auto", repr=False)
     device: str | None = field(default=None, repr=False)
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         terms = self.terms(given)
         return rewritten(given, lambda topic: joined(utterance(topic), *terms[topic.id]))
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
+from ..core.progress import Report
 from ..core.stage import Stage
 from ..core.values import Topic, Topics, Turn
 
@@ -16,16 +17,13 @@ MISSING = ("error", "raw")
 
 
 @dataclass(frozen=True)
-class Raw(Stage[Topics, Topics]):
+class Raw(Stage[Topics, Topics], name="raw"):
     """Topics whose text is the raw utterance of their last turn: what the user typed.
 
     A topic that was rewritten before gets its utterance back. One without turns gets the text that it had before any rewriting.
     """
 
-    takes = Topics
-    gives = Topics
-
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         return rewritten(given, utterance)
 
 
@@ -33,12 +31,10 @@ class Raw(Stage[Topics, Topics]):
 class Carried(Stage[Topics, Topics]):
     """Topics whose text is a rewrite that their last turn carries; the base of `Manual` and `Automatic`."""
 
-    takes = Topics
-    gives = Topics
     kind: ClassVar[str]
     missing: str = "error"
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         if self.missing not in MISSING:
             raise ParameterError(f"missing is {' or '.join(map(repr, MISSING))}, not {self.missing!r}")
         return rewritten(given, self._text)
@@ -54,7 +50,7 @@ class Carried(Stage[Topics, Topics]):
 
 
 @dataclass(frozen=True)
-class Manual(Carried):
+class Manual(Carried, name="manual"):
     """Topics whose text is the manual rewrite that their last turn carries.
 
     missing   what a topic without one does: "error" raises InputError, which names the topic; "raw" takes the raw utterance
@@ -64,7 +60,7 @@ class Manual(Carried):
 
 
 @dataclass(frozen=True)
-class Automatic(Carried):
+class Automatic(Carried, name="automatic"):
     """Topics whose text is the automatic rewrite that their last turn carries, as those of TREC CAsT do since 2020.
 
     missing   what a topic without one does: "error" raises InputError, which names the topic; "raw" takes the raw utterance
@@ -74,7 +70,7 @@ class Automatic(Carried):
 
 
 @dataclass(frozen=True)
-class LastTurns(Stage[Topics, Topics]):
+class LastTurns(Stage[Topics, Topics], name="last_turns"):
     """Topics whose text is the raw utterances of the `k` turns before their last one, then its own, oldest first.
 
     k       how many earlier turns, from 0 up
@@ -83,12 +79,10 @@ class LastTurns(Stage[Topics, Topics]):
     A topic without earlier turns keeps its utterance. Raises ParameterError for a `k` below 0.
     """
 
-    takes = Topics
-    gives = Topics
     k: int = 3
     first: bool = False
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         check_whole("k, the number of earlier turns,", self.k, 0)
         return rewritten(given, self._text)
 

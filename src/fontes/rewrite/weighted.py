@@ -10,6 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 from ..core.errors import ParameterError
+from ..core.progress import Report
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from .turns import LastTurns, earlier, utterance
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WeightedTurns(Stage[Topics, Topics]):
+class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
     """Topics whose terms are those of the raw utterance and, with less weight, those of earlier turns that it lacks.
 
     index    whose analyzer finds the terms; best that which is searched
@@ -32,14 +33,12 @@ class WeightedTurns(Stage[Topics, Topics]):
     own. Raises ParameterError for a `k` or a `weight` below 0.
     """
 
-    takes = Topics
-    gives = Topics
     index: Index
     k: int = 1
     weight: float = 0.3
     first: bool = True
 
-    def apply(self, given: Topics) -> Topics:
+    def apply(self, given: Topics, progress: Report, /) -> Topics:
         joined = LastTurns(self.k, self.first)(given)
         if not isinstance(self.weight, Real) or isinstance(self.weight, bool) or not 0 <= self.weight < math.inf:
             raise ParameterError(f"WeightedTurns: the weight of earlier turns must be 0 or more, not {self.weight!r}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import Run, Stage, Topics
-from ..core.stage import gives, takes
+from ..core.progress import Report
 
 KEPT = 8  # runs; a stage that no setting changes is asked for every time, and stays
 
@@ -41,7 +41,7 @@ class Memory:
 
     def _remembered(self, stage: Stage[Any, Any]) -> Stage[Any, Any]:
         within = self.reusing(stage)
-        if within is stage and takes(stage) is Topics and gives(stage) is Run:
+        if within is stage and stage.takes is Topics and stage.gives is Run:
             return Remembered(stage, self)
         return within
 
@@ -50,10 +50,8 @@ class Memory:
 class Remembered(Stage[Topics, Run]):
     """A stage whose run for the memory's topics is made once."""
 
-    takes = Topics
-    gives = Run
     stage: Stage[Topics, Run]
     memory: Memory = field(repr=False)
 
-    def apply(self, given: Topics) -> Run:
+    def apply(self, given: Topics, progress: Report, /) -> Run:
         return self.memory.run(self.stage) if given is self.memory.topics else self.stage(given)

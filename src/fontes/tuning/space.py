@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..core import ParameterError, Run, Stage, Topics
-from ..core.stage import name as stage_name, require
 
 Space: TypeAlias = Mapping[str, object]
 Setting: TypeAlias = dict[str, Any]
@@ -113,7 +112,7 @@ class Maker:
         else:
             raise ParameterError(f"tune takes a stage, or a function that makes one, not a {type(tunable).__name__}")
         if self.given is not None:
-            require(self.given, Topics, Run, "tune")
+            self.given.require(Topics, Run, "tune")
 
     def __call__(self, setting: Setting) -> Stage[Topics, Run]:
         """The stage with these parameters."""
@@ -122,7 +121,7 @@ class Maker:
         made = self._tunable(**setting)
         if not isinstance(made, Stage):
             raise ParameterError(f"the function that makes the stage gave a {type(made).__name__}, not a stage")
-        require(made, Topics, Run, "tune")
+        made.require(Topics, Run, "tune")
         return made
 
 
@@ -132,7 +131,7 @@ def default_space(tunable: Tunable) -> Space:
 
     if isinstance(tunable, Stage) and any(isinstance(stage, BM25) for stage in _all(tunable)):
         return BM25_SPACE
-    what = stage_name(tunable) if isinstance(tunable, Stage) else "a function"
+    what = repr(tunable) if isinstance(tunable, Stage) else "a function"
     raise ParameterError(f"there is no default space for {what}; give one, as {{'k1': (0.1, 4.5, 0.2), 'b': [0.4, 0.75]}}")
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...core.checks import check_whole
 from ...core.errors import ParameterError
+from ...core.progress import Report
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Explanation, Topic, Topics
@@ -36,7 +37,7 @@ DEPTHS = (10, 100)  # of recall
 
 
 @dataclass(frozen=True)
-class Dense(Stage[Topics, Run]):
+class Dense(Stage[Topics, Run], name="dense"):
     """Dense retrieval over the vectors that `index.encode(encoder)` stored: the inner product of query and document.
 
     A document with several vectors has the greatest product of them. A topic is searched by its text, a rewritten one too. A
@@ -57,8 +58,6 @@ class Dense(Stage[Topics, Run]):
     (Karpukhin et al., EMNLP 2020; Malkov and Yashunin, TPAMI 2020, for HNSW; Jégou et al., TPAMI 2011, for IVF and PQ.)
     """
 
-    takes = Topics
-    gives = Run
     index: Index = field(repr=False)
     encoder: Encoder
     algorithm: str = "flat"
@@ -67,7 +66,7 @@ class Dense(Stage[Topics, Run]):
     dtype: str | None = None
     threads: int | None = field(default=None, repr=False)
 
-    def apply(self, given: Topics) -> Run:
+    def apply(self, given: Topics, progress: Report, /) -> Run:
         self._check()
         embeddings = self.index.embeddings(self.encoder, self.dtype)
         asked = [i for i, topic in enumerate(given.values()) if topic.text.strip()]

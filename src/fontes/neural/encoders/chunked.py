@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
+from ...core.part import Part
 from ...core.values import Doc
 from .base import Encoder, digest, text_of, unit
 
@@ -23,7 +24,7 @@ WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True)
-class ChunkedEncoder:
+class ChunkedEncoder(Part, name="chunked_encoder"):
     """An encoder whose documents are cut into windows that overlap.
 
     encoder   encodes the windows, and the queries

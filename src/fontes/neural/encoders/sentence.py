@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
+from ...core.part import Part
 from ...core.strings import encodable
 from ...core.values import Doc
 from ..models.compute import Precision, Prepared, batch_tokens, in_batches, prepared
@@ -25,7 +26,7 @@ QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of 
 
 
 @dataclass(frozen=True)
-class SentenceEncoder:
+class SentenceEncoder(Part, name="sentence_encoder"):
     """An encoder of sentence-transformers: its pooling, projections, normalization and prompts are the model's own.
 
     name_or_path      a folder, or a name on the Hugging Face hub (`all-MiniLM-L6-v2`, `intfloat/e5-base-v2`, …)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
+from ...core.part import Part
 from ...core.strings import encodable
 from ...core.values import Doc
 from ..models.compute import Prepared, batch_tokens, in_batches, prepared
@@ -27,7 +28,7 @@ POOLINGS = ("cls", "mean", "max")
 
 
 @dataclass(frozen=True)
-class TransformerEncoder:
+class TransformerEncoder(Part, name="transformer_encoder"):
     """An encoder out of any encoder model of transformers, its token vectors pooled to one.
 
     name_or_path      a folder, or a name on the Hugging Face hub

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
+from ...core.part import Part
 from ...core.values import Doc
 from ..encoders.base import text_of
 from ..models.compute import Prepared, batch_tokens, in_batches, prepared
@@ -28,7 +29,7 @@ SAMPLE = "A late interaction model keeps one vector for each token of a document
 
 
 @dataclass(frozen=True)
-class ColBERT:
+class ColBERT(Part, name="colbert"):
     """A late-interaction model (Khattab and Zaharia, SIGIR 2020): one vector of unit length for each token.
 
     name_or_path      a checkpoint of ColBERT v1 or v2 (HF_ColBERT: BERT with `linear.weight`, and artifact.metadata), one of

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.checks import check_whole
 from ...core.errors import ParameterError
+from ...core.progress import Report
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Doc, Explanation, Topic, Topics
@@ -26,7 +27,7 @@ ALGORITHMS = ("centroids", "exhaustive")
 
 
 @dataclass(frozen=True)
-class Late(Stage[Topics, Run]):
+class Late(Stage[Topics, Run], name="late"):
     """Late interaction over the token vectors that `encode_late` stored with the index.
 
     The score of a document is the sum, over the tokens of the query, of the greatest similarity that one of the document's
@@ -46,8 +47,6 @@ class Late(Stage[Topics, Run]):
     threads      default: as many as the machine has; they do not change the run
     """
 
-    takes = Topics
-    gives = Run
     index: Index = field(repr=False)
     colbert: ColBERT
     algorithm: str = "centroids"
@@ -65,7 +64,7 @@ class Late(Stage[Topics, Run]):
         ]
         return f"Late({', '.join([repr(self.colbert), self.algorithm, *given])})"
 
-    def apply(self, given: Topics) -> Run:
+    def apply(self, given: Topics, progress: Report, /) -> Run:
         self._check()
         store = stored(self.index, self.colbert, self.nbits)
         asked = [i for i, topic in enumerate(given.values()) if topic.text.strip()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 
 from ...core import Doc, InputError, ParameterError, Run, Stage
 from ...core.checks import check_whole
+from ...core.progress import Report
 from ...passages.passages import documents_of
 from ..encoders.base import text_of
 from ..models.compute import batch_tokens
 from .scores import ScoreFile, default_file, pair_keys
 
 if TYPE_CHECKING:
-    from ...index import Progress
+    from ...core.progress import Progress
 
 TOGETHER = 20_000  # pairs whose texts are in memory at once, and which are sorted by length together
 CPU_TOKENS = 2048  # of a batch; more is slower, since pairs are long
-
-Report = Callable[["Progress"], None]
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,6 @@ class Reranker(Stage[Run, Run]):
 
     Raises InputError where the run does not know its documents or a topic has no text.
     """
-
-    takes = Run
-    gives = Run
 
     @abstractmethod
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report | None = None) -> NDArray[np.float32]:
@@ -68,7 +64,7 @@ class Reranker(Stage[Run, Run]):
         cls = type(self)
         return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
 
-    def apply(self, given: Run) -> Run:
+    def apply(self, given: Run, progress: Report, /) -> Run:
         return self.rerank(given)
 
     def rerank(self, run: Run, progress: Report | None = None) -> Run:
@@ -123,15 +119,13 @@ class Reranker(Stage[Run, Run]):
 
 
 @dataclass(frozen=True)
-class Interpolated(Stage[Run, Run]):
+class Interpolated(Stage[Run, Run], name="interpolate"):
     """A reranker's scores mixed with those of the run that it is given: what `reranker.interpolate(weight)` makes."""
 
-    takes = Run
-    gives = Run
     reranker: Reranker
     weight: float
 
-    def apply(self, given: Run) -> Run:
+    def apply(self, given: Run, progress: Report, /) -> Run:
         return self.rerank(given)
 
     def rerank(self, run: Run, progress: Report | None = None) -> Run:
@@ -201,7 +195,7 @@ def _part(progress: Report | None, before: int, pairs: int, rows: int, start: fl
     """Reports the progress of one group as that of the whole run."""
     if progress is None:
         return None
-    from ...index import Progress
+    from ...core.progress import Progress
 
     def report(part: Progress) -> None:
         done = before + (part.fraction or 0.0) * pairs

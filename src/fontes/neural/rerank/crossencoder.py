@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
+from ...core.progress import Report
 from ..models.compute import Prepared, in_batches, prepared
 from ..models.hub import device, fingerprint, library, loaded, located, quiet, readable
-from .base import Report, Reranker, check_sizes, sigmoid, tokens_of
+from .base import Reranker, check_sizes, sigmoid, tokens_of
 
 FORMS = ("logit", "sigmoid")
 KIND = "cross-encoder"
@@ -34,7 +35,7 @@ SAMPLE_DOCUMENTS = (
 
 
 @dataclass(frozen=True)
-class CrossEncoder(Reranker):
+class CrossEncoder(Reranker, name="cross_encoder"):
     """Reranks with a cross-encoder, loaded through sentence-transformers (Nogueira and Cho, 2019).
 
     name_or_path   a folder, or a name on the Hugging Face hub; a name without an owner may be of cross-encoder/

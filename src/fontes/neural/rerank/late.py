@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError, PipelineError
+from ...core.progress import Report
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
 from ...index import Index, Progress
@@ -18,7 +19,7 @@ from ..late.colbert import ColBERT
 from ..late.late import explained
 from ..late.maxsim import maxsim
 from ..late.store import TokenVectors, stored
-from .base import Report, Reranker
+from .base import Reranker
 
 DOCUMENTS = 1024  # whose token vectors are in memory at a time
 
@@ -26,7 +27,7 @@ Vectors = Callable[[NDArray[np.intp]], tuple[NDArray[np.float32], NDArray[np.int
 
 
 @dataclass(frozen=True)
-class LateReranker(Reranker):
+class LateReranker(Reranker, name="late_reranker"):
     """Scores the documents of a run by late interaction: `bm25 % 100 >> LateReranker(colbert)`.
 
     The score is the sum, over the tokens of the topic's text, of the greatest similarity that one of the document's tokens has

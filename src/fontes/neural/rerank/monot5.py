@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
+from ...core.progress import Report
 from ..models.compute import Prepared, in_batches, prepared
 from ..models.hub import device, fingerprint, library, loaded, located, seq2seq
-from .base import Report, Reranker, check_sizes, tokens_of
+from .base import Reranker, check_sizes, tokens_of
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES
 
 KIND = "T5 reranker"
@@ -23,7 +24,7 @@ LEAST = 32  # tokens of the document that are kept beside a query that leaves no
 
 
 @dataclass(frozen=True)
-class MonoT5(Reranker):
+class MonoT5(Reranker, name="mono_t5"):
     """Reranks with a T5 that was trained to say "true" or "false" (Nogueira, Jiang, Pradeep and Lin, Findings of EMNLP 2020).
 
     The model reads "Query: … Document: … Relevant:". The score is the log-probability of "true" against "false" at the first

@@ -1,0 +1,308 @@
+"""Pipelines as text: the one parser of expressions such as `bm25(k1=0.9, b=0.4) % 100 >> cross_encoder("MODEL")`.
+
+A text is read by Python's `ast` and never evaluated. Of the language there are names of registered parts, calls, literals,
+signed numbers, tuples and lists of these, and the operators `>>`, `%`, `*` and `+`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .errors import FontesError, InputError, ParameterError, PipelineError
+from .parameters import parameters
+from .part import Part, stages
+from .registry import nearest
+from .run import Run
+from .stage import Stage
+
+LONGEST = 20_000  # characters of a text
+DEEPEST = 100  # calls and operators inside one another
+TUNE = "tune"
+Made = Stage[Any, Any]
+
+
+def pipeline(
+    text: str, index: Any = None, *, indexes: Mapping[str, Any] | None = None, systems: Mapping[str, Any] | None = None
+) -> Made:
+    """The stage that a text describes.
+
+    Args:
+        text: An expression, such as `0.7 * bm25() + 0.3 * dense("all-MiniLM-L6-v2")`; what `repr` of a stage prints.
+        index: The index that stages work on.
+        indexes: Several indexes by name, of which a stage names its own: `bm25(index="title")`. The first is used where none is
+            named.
+        systems: Stages, or runs, that the text may speak of by name.
+
+    Returns:
+        The stage, whose joins have been checked.
+
+    Raises:
+        ParameterError: The text is not such an expression, or has names or parameters that do not exist; the message names the
+            place, and the nearest known name.
+        PipelineError: Stages do not fit together.
+    """
+    made = _Builder(text, index, indexes, systems).built()
+    if not isinstance(made, Stage):
+        raise ParameterError(f"'{text.strip()}' is {_kind(made)}, not a stage")
+    return made
+
+
+def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = None) -> Any:
+    """What a text describes, be it a stage, another part such as an encoder, or a fusion of runs; otherwise as `pipeline`."""
+    return _Builder(text, index, None, systems).built()
+
+
+def tunable(
+    text: str, index: Any = None, *, indexes: Mapping[str, Any] | None = None
+) -> tuple[Callable[..., Made], dict[str, Any]]:
+    """A text in which some parameters are `tune()`, `tune(0.3, 0.9)`, `tune(0.3, 0.9, 0.1)` or `tune([…])`.
+
+    Returns:
+        A function that makes the stage from the parameters' values, by their paths, such as `bm25__k1` (`bm25_2__k1` in the
+        second part of that name), whose defaults are the parameters' own; and the space: for each path (low, high),
+        (low, high, step) or a list of values.
+
+    Raises:
+        ParameterError: As `pipeline`; and where nothing is to be tuned, or no range is known of a parameter.
+    """
+    first = _Builder(text, index, indexes, None, values={})
+    if not isinstance(made := first.built(), Stage):
+        raise ParameterError(f"'{text.strip()}' is {_kind(made)}, not a stage")
+    if not first.space:
+        raise ParameterError(f"'{text.strip()}' has no parameter to be tuned; write it as bm25(k1=tune(), b=tune(0.3, 0.9))")
+
+    def make(**values: Any) -> Made:
+        for path in values:
+            if path not in first.space:
+                raise ParameterError(f"'{path}' is not tuned in the text; {nearest(path, first.space)}")
+        stage: Made = _Builder(text, index, indexes, None, values=values).built()
+        return stage
+
+    return make, dict(first.space)
+
+
+class _Builder:
+    """Makes what one text describes."""
+
+    def __init__(
+        self,
+        text: str,
+        index: Any,
+        indexes: Mapping[str, Any] | None,
+        systems: Mapping[str, Any] | None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._text = text
+        self._indexes = dict(indexes or {})
+        self._index = index if index is not None else next(iter(self._indexes.values()), None)
+        self._systems = dict(systems or {})
+        self._values = values  # of tuned parameters; None where tune() is not allowed
+        self._numbers: Counter[str] = Counter()
+        self._depth = 0
+        self.space: dict[str, Any] = {}
+
+    def built(self) -> Any:
+        if not isinstance(self._text, str):
+            raise ParameterError(f"a pipeline is written as a text, not as {type(self._text).__name__}")
+        if not self._text.strip():
+            raise ParameterError("the pipeline is empty; write it as bm25() % 100 >> rm3() >> bm25()")
+        if len(self._text) > LONGEST:
+            raise ParameterError(f"the pipeline has {len(self._text):,} characters; {LONGEST:,} are allowed")
+        self._source = self._text.strip()
+        try:
+            tree = ast.parse(self._source, mode="eval")
+        except SyntaxError as error:
+            raise self._error((error.lineno or 1, (error.offset or 1) - 1), f"not an expression ({error.msg})") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise ParameterError(f"the pipeline cannot be read ({error or 'nested too deeply'})") from None
+        return self._made(tree.body)
+
+    def _made(self, node: ast.expr) -> Any:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self._error(node, f"nested more than {DEEPEST} deep")
+        try:
+            match node:
+                case ast.BinOp():
+                    return self._joined(node)
+                case ast.Call():
+                    return self._called(node)
+                case ast.Name():
+                    return self._named(node)
+                case ast.Constant(value=bool() | int() | float() | str() | None):
+                    return node.value
+                case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant(value=int() | float() as number)):
+                    if not isinstance(number, bool):
+                        return -number if isinstance(node.op, ast.USub) else number
+                case ast.Tuple() | ast.List():
+                    return tuple(self._made(item) for item in node.elts)
+            raise self._error(node, "only names, calls, literals, signed numbers and the operators >> % * + are known here")
+        finally:
+            self._depth -= 1
+
+    def _joined(self, node: ast.BinOp) -> Any:
+        left, right = self._made(node.left), self._made(node.right)
+        try:
+            match node.op:
+                case ast.RShift():
+                    return left >> right if isinstance(left, Stage) else self._refused(node, left, right, ">>")
+                case ast.Mod():
+                    return left % right if isinstance(left, Stage) else self._refused(node, left, right, "%")
+                case ast.Mult():
+                    return (
+                        left * right
+                        if isinstance(left, Stage) or isinstance(right, Stage)
+                        else self._refused(node, left, right, "*")
+                    )
+                case ast.Add():
+                    return left + right if isinstance(left, Stage) else self._refused(node, left, right, "+")
+        except FontesError as error:
+            raise self._error(node.right, str(error), type(error)) from None
+        except TypeError:
+            return self._refused(node, left, right, {ast.RShift: ">>", ast.Mult: "*", ast.Add: "+"}.get(type(node.op), "%"))
+        raise self._error(node, "of the operators there are >> (then), % (the best k), * (times a weight) and + (sum)")
+
+    def _refused(self, node: ast.BinOp, left: Any, right: Any, sign: str) -> Any:
+        raise self._error(node, f"{sign} does not join {_kind(left)} and {_kind(right)}")
+
+    def _named(self, node: ast.Name) -> Any:
+        if node.id in self._systems:
+            return self._systems[node.id]
+        if node.id in stages:
+            raise self._error(node, f"'{node.id}' is a stage; write {node.id}()")
+        raise self._error(
+            node, f"there is no stage{' or system' if self._systems else ''} '{node.id}'; {self._nearest(node.id)}"
+        )
+
+    def _called(self, node: ast.Call) -> Any:
+        if not isinstance(node.func, ast.Name):
+            raise self._error(node.func, "only the name of a stage can be called")
+        name = node.func.id
+        if name == TUNE:
+            raise self._error(node, "tune() is the value of a parameter in what `tune` is given: bm25(k1=tune(0.4, 2.0))")
+        if name not in stages:
+            raise self._error(node.func, f"there is no stage '{name}'; {self._nearest(name)}")
+        self._numbers[name] += 1
+        label = name if self._numbers[name] == 1 else f"{name}_{self._numbers[name]}"
+        cls = stages[name]
+        known = parameters(cls)
+        values: dict[str, Any] = {}
+        several: list[Any] = []
+        positions = [parameter for parameter in known if parameter != cls.variadic]
+        for number, argument in enumerate(node.args):
+            if isinstance(argument, ast.Starred):
+                raise self._error(argument, "* before an argument is not known here")
+            if cls.variadic:
+                several.append(self._made(argument))
+            elif number < len(positions):
+                values[positions[number]] = self._argument(label, known[positions[number]], argument)
+            else:
+                raise self._error(argument, f"{name} takes {len(positions)} arguments at most, besides its index")
+        for keyword in node.keywords:
+            values.update(self._keyword(name, label, known, keyword, values))
+        if cls.variadic:
+            values[cls.variadic] = tuple(several)
+        return self._constructed(node, name, cls, known, values)
+
+    def _keyword(
+        self, name: str, label: str, known: Mapping[str, Any], keyword: ast.keyword, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        key = keyword.arg
+        if key is None:
+            raise self._error(keyword.value, "** before an argument is not known here")
+        if key == "index" and "index" in stages[name].__dataclass_fields__:  # type: ignore[attr-defined]
+            return {"index": self._index_called(keyword.value)}
+        if key not in known or key == stages[name].variadic:
+            raise self._error(keyword, f"{name} has no parameter '{key}'; {nearest(key, known)}")
+        if key in values:
+            raise self._error(keyword, f"{name}: '{key}' is given twice")
+        return {key: self._argument(label, known[key], keyword.value)}
+
+    def _argument(self, label: str, parameter: Any, node: ast.expr) -> Any:
+        """The value of a parameter, checked; `label` is what the part is called in paths."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE:
+            return self._tuned(f"{label}__{parameter.name}", parameter, node)
+        value = self._made(node)
+        try:
+            return parameter.checked(value)
+        except ParameterError as error:
+            raise self._error(node, f"{label.rstrip('_0123456789')}: {error}") from None
+
+    def _tuned(self, path: str, parameter: Any, node: ast.Call) -> Any:
+        if self._values is None:
+            raise self._error(node, "tune() belongs to what `tune` is given; give a value here")
+        bounds = tuple(self._made(argument) for argument in node.args)
+        if node.keywords or len(bounds) > 3:
+            raise self._error(node, "write tune(), tune(low, high), tune(low, high, step) or tune([value, …])")
+        if not bounds and parameter.range is None:
+            raise self._error(node, f"no range is known for {parameter.name}; write tune(low, high), or tune(low, high, step)")
+        if len(bounds) == 1:
+            if not isinstance(bounds[0], tuple):
+                raise self._error(node, "with one argument tune takes the values to try, as a list")
+            self.space[path] = list(bounds[0])
+        else:
+            self.space[path] = bounds or parameter.range
+        if path in self._values:
+            return self._values[path]
+        if parameter.required:
+            values = self.space[path]
+            return values[0]
+        return parameter.default
+
+    def _index_called(self, node: ast.expr) -> Any:
+        name = self._made(node)
+        if not isinstance(name, str) or name not in self._indexes:
+            known = nearest(str(name), self._indexes) if self._indexes else "only one index is given, which needs no name"
+            raise self._error(node, f"there is no index {name!r}; {known}")
+        return self._indexes[name]
+
+    def _constructed(self, node: ast.Call, name: str, cls: type[Part], known: Mapping[str, Any], values: dict[str, Any]) -> Any:
+        if "index" in cls.__dataclass_fields__ and "index" not in values:  # type: ignore[attr-defined]
+            if self._index is None:
+                raise self._error(node, f"{name} needs an index; none is given")
+            values["index"] = self._index
+        for key, parameter in known.items():
+            if parameter.required and key not in values:
+                raise self._error(node, f"{name} needs the parameter '{key}'")
+        if cls.variadic and any(isinstance(value, Run) for value in values[cls.variadic]):
+            return self._of_runs(node, cls, values)
+        try:
+            made = cls(**values)
+            made.check()
+        except (FontesError, TypeError) as error:
+            kind = type(error) if isinstance(error, FontesError) else ParameterError
+            raise self._error(node, str(error), kind) from None
+        return made
+
+    def _of_runs(self, node: ast.Call, cls: type[Any], values: dict[str, Any]) -> Any:
+        """What a part makes of runs that are there already, where it can: `fuse(a, b)` over runs."""
+        of_runs = getattr(cls, "of_runs", None)
+        runs = values.pop(cls.variadic)
+        if of_runs is None or not all(isinstance(run, Run) for run in runs):
+            raise self._error(node, f"{cls.name} cannot join a run to a stage; give runs alone, or stages alone", PipelineError)
+        try:
+            return of_runs(*runs, **values)
+        except FontesError as error:
+            raise self._error(node, str(error), type(error)) from None
+
+    def _nearest(self, name: str) -> str:
+        return nearest(name, [*self._systems, *stages])
+
+    def _error(self, place: Any, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
+        """The error for a problem, with the place in the text; an error from further inside keeps its own."""
+        if problem.startswith("pipeline, "):
+            return kind(problem)
+        line, column = place if isinstance(place, tuple) else (place.lineno, place.col_offset)
+        of_line = f"line {line}, " if "\n" in self._source else ""
+        text = self._source.encode().splitlines()[line - 1] if not isinstance(place, tuple) else b""
+        column = len(text[:column].decode(errors="replace")) if text else column
+        return (InputError if kind is InputError else kind)(f"pipeline, {of_line}column {column + 1}: {problem}")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Stage):
+        return f"a stage ({value!r})"
+    return "a run" if isinstance(value, Run) else f"{value!r}"

@@ -1,0 +1,85 @@
+"""Values as HTML, for notebooks. All text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .run import Ranking, Run
+    from .stage import Stage
+    from .values import Explanation
+
+TOPICS = 20  # of a run that are shown
+HITS = 10  # of a ranking
+BOX = (
+    "display:inline-block;border:1px solid #0b7a75;border-radius:6px;padding:4px 8px;margin:2px;"
+    "vertical-align:middle;font-family:monospace"
+)
+ARROW = '<span style="margin:0 4px">→</span>'
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, safe: bool = False) -> str:
+    """A table; cells are escaped unless `safe` says that they are HTML already."""
+    cell = str if safe else (lambda value: escape(str(value)))
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(f'<td>{cell(value)}</td>' for value in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def of_run(run: Run) -> str:
+    """The topics of a run, each with its first hits, which have their titles where the run knows its documents."""
+    blocks: list[str] = []
+    for topic_id in list(run)[:TOPICS]:
+        ranking = run[topic_id]
+        text = escape(ranking.topic.text[:200])
+        blocks.append(
+            f"<details{' open' if not blocks else ''}><summary><b>{escape(topic_id)}</b> {text} ({len(ranking)})</summary>"
+            f"{of_ranking(ranking, 3)}</details>"
+        )
+    more = f"<p>{len(run) - TOPICS:,} more topics</p>" if len(run) > TOPICS else ""
+    system = escape(str(run.provenance.get("system", "")))
+    return f"<div><p>{len(run):,} topics, {run.rows:,} documents: <code>{system}</code></p>{''.join(blocks)}{more}</div>"
+
+
+def of_ranking(ranking: Ranking, hits: int = HITS) -> str:
+    """The first hits of a ranking, with titles and snippets where the documents are known."""
+    shown = ranking[:hits]
+    documents = ranking.documents
+    if documents is None:
+        return table(["rank", "score", "document"], [(hit.rank, f"{hit.score:.4f}", hit.id) for hit in shown])
+    marked = getattr(documents, "marked", None) or (lambda query, doc: escape(f"{doc.title} {doc.text}".strip()[:200]))
+    docs = documents.docs([hit.id for hit in shown])
+    rows = [
+        (hit.rank, f"{hit.score:.4f}", escape(hit.id), marked(ranking.topic.text, doc))
+        for hit, doc in zip(shown, docs, strict=True)
+    ]
+    return table(["rank", "score", "document", "text"], rows, safe=True)
+
+
+def of_explanation(explanation: Explanation, open_: bool = True) -> str:
+    """The tree, which folds."""
+    line = f"<b>{explanation.value:.6g}</b> {escape(explanation.label)}"
+    if not explanation.parts:
+        return f'<div style="margin-left:1em">{line}</div>'
+    inside = "".join(of_explanation(part, False) for part in explanation.parts)
+    return f'<details style="margin-left:1em"{" open" if open_ else ""}><summary>{line}</summary>{inside}</details>'
+
+
+def boxes(stage: Stage[Any, Any]) -> str:
+    """A pipeline: a box for each step, one inside the other where a step is made of stages."""
+    return f"<div>{ARROW.join(_box(step) for step in _steps(stage))}</div>"
+
+
+def _box(stage: Any) -> str:
+    inner = [part for part in stage.parts() if hasattr(part, "takes")]
+    if not inner:
+        return f'<span style="{BOX}">{escape(repr(stage))}</span>'
+    label = stage.name or type(stage).__name__.lower()
+    weight = f" {stage.weight:g} ·" if hasattr(stage, "weight") else ""
+    return f'<span style="{BOX}">{escape(label)}{weight}<br>{"<br>".join(boxes(part) for part in inner)}</span>'
+
+
+def _steps(stage: Any) -> Sequence[Any]:
+    return stage.stages if type(stage).__name__ == "Pipeline" else (stage,)

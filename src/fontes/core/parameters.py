@@ -1,0 +1,129 @@
+"""The parameters of a part as its class has them: types and defaults from its fields, descriptions from its docstring."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import ParameterError
+from .part import Part, fields, stages
+from .stage import Stage
+
+KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "bool": (bool,),
+    "None": (type(None),),
+    "Path": (str, Path),
+}
+ENTRY = re.compile(r"(\w+)(?: \([^)]*\))?:\s*(.*)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a part.
+
+    Args:
+        name: Its name.
+        kind: Its type, as the class has it.
+        default: Its default; `dataclasses.MISSING` where it must be given.
+        description: What the docstring says of it.
+        string: The name of the part that a plain string makes here; empty where there is none.
+        range: What is tried where a text says `tune()`: (low, high, step), (low, high) or a list; None where nothing is known.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    description: str
+    string: str = ""
+    range: Any = None
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is dataclasses.MISSING
+
+    def checked(self, value: Any) -> Any:
+        """The value as the part takes it: a string is made a part where this parameter is one.
+
+        Raises:
+            ParameterError: The value is of another type.
+        """
+        if self.string and isinstance(value, str):
+            cls = stages[self.string]
+            return cls(value)  # type: ignore[call-arg]
+        kinds = [KINDS.get(kind.strip()) for kind in self.kind.split("|")]
+        if None in kinds:  # a type that only the part itself can check
+            return value
+        allowed = [kind for some in kinds for kind in some or ()]
+        if not isinstance(value, tuple(allowed)) or (isinstance(value, bool) and bool not in allowed):
+            raise ParameterError(f"{self.name} must be {self.kind.replace(' | ', ' or ')}, not {value!r}")
+        return value
+
+
+def parameters(cls: type[Any]) -> dict[str, Parameter]:
+    """The parameters of a part's class by name, in the order of its constructor; an index is none."""
+    described = descriptions(cls)
+    return {
+        field.name: Parameter(
+            field.name,
+            field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type)),
+            field.default if field.default_factory is dataclasses.MISSING else field.default_factory(),
+            described.get(field.name, ""),
+            field.metadata.get("string", ""),
+            field.metadata.get("range"),
+        )
+        for field in fields(cls)
+        if field.name != "index"
+    }
+
+
+def summary(cls: type[Any]) -> str:
+    """The first sentence of a class's docstring, in one line."""
+    paragraph = (inspect.getdoc(cls) or "").partition("\n\n")[0].replace("\n", " ")
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z])", paragraph)[0]
+
+
+def signature(cls: type[Part]) -> tuple[str, str]:
+    """What a stage takes and gives, by name; two empty strings for a part that is no stage, "any" for what it is joined to."""
+    if not issubclass(cls, Stage):
+        return "", ""
+    taken, given = (getattr(kind, "__name__", "any").replace("Any", "any") for kind in cls._types)
+    return taken, given
+
+
+def descriptions(cls: type[Any]) -> dict[str, str]:
+    """What the docstrings of a class and its bases say of their arguments, each description in one line."""
+    described: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        described.update(_entries(inspect.cleandoc(base.__dict__.get("__doc__") or "")))
+    return described
+
+
+def _entries(docstring: str) -> Iterator[tuple[str, str]]:
+    """The entries of `Args:` in a docstring of Google's style."""
+    lines = iter(docstring.splitlines())
+    if not any(line.strip() == "Args:" for line in lines):
+        return
+    name, indent = "", 0
+    words: list[str] = []
+    for line in lines:
+        if line.strip() and not line.startswith(" "):
+            break
+        depth = len(line) - len(line.lstrip())
+        entry = ENTRY.fullmatch(line.strip())
+        if entry and (not name or depth <= indent):
+            if name:
+                yield name, " ".join(words)
+            name, words, indent = entry[1], [entry[2]], depth
+        elif name and line.strip():
+            words.append(line.strip())
+    if name:
+        yield name, " ".join(words)

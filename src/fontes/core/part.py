@@ -1,0 +1,268 @@
+"""`Part`: what pipelines are made of, with a name, parameters, and the text that makes it again.
+
+A part is a frozen dataclass whose constructor stores its parameters and does nothing else. Stages are parts, and so is what
+they are given: encoders, models, keyphrase extractors. Trees of parts are walked in this module alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Number
+from typing import Any, ClassVar, Self
+
+from .errors import ParameterError, PipelineError
+from .progress import Report
+from .registry import Registry, nearest
+
+Names = Mapping[int, str]
+"""For each index, by its identity, the name under which a text speaks of it."""
+
+
+class Part:
+    """Something with a name, parameters and a text.
+
+    A subclass is a frozen dataclass. `class BM25(Lexical, name="bm25")` registers it under a name, by which texts, files and
+    the command line know it; its docstring's `Args:` describe the parameters.
+    """
+
+    name: ClassVar[str] = ""
+    """The name in texts; empty for a part that has none."""
+    variadic: ClassVar[str] = ""
+    """The field that takes all positional arguments of a text, as a tuple; empty where each goes to a field of its own."""
+
+    def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.name = name
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Part.__repr__  # type: ignore[method-assign]  # or `dataclass` would write one of its own
+        if name:
+            stages.add(name, cls)
+
+    def params(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(type(self))}
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with other parameters.
+
+        Args:
+            **changes: Parameters of this part; or, with two underscores, of parts inside it: `rerank__max_length` for the
+                part in the field `rerank`, or for every part inside that is called so.
+
+        Raises:
+            ParameterError: There is no such parameter.
+        """
+        known = self.params()
+        own = {key: value for key, value in changes.items() if key in known}
+        copy = dataclasses.replace(self, **own) if own else self  # type: ignore[type-var]
+        for key, value in changes.items():
+            if key not in own:
+                copy = copy._with_nested(key, value)
+        return copy
+
+    def _with_nested(self, key: str, value: Any) -> Self:
+        head, _, rest = key.partition("__")
+        known = self.params()
+        if rest and isinstance(known.get(head), Part):
+            return dataclasses.replace(self, **{head: known[head].with_(**{rest: value})})  # type: ignore[type-var]
+        inside = [part for part in walk(self) if part is not self and part.name == head] if rest else []
+        if not inside:
+            names = [*known, *sorted({f"{p.name}__{q}" for p in walk(self) if p is not self and p.name for q in p.params()})]
+            raise ParameterError(f"{self._label} has no parameter '{key}'; {nearest(key, names)}")
+        changed: Self = self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)  # type: ignore[assignment]
+        return changed
+
+    def parts(self) -> tuple[Part, ...]:
+        """The parts directly inside this one, in the order of its fields; those of a tuple one by one."""
+        return tuple(
+            part
+            for value in self.params().values()
+            for part in (value if isinstance(value, tuple) else (value,))
+            if isinstance(part, Part)
+        )
+
+    def map(self, function: Callable[[Part], Part]) -> Part:
+        """The same tree with `function` applied to each part, the innermost first."""
+        return function(self._mapped(lambda part: part.map(function)))
+
+    def _mapped(self, function: Callable[[Part], Part]) -> Self:
+        """A copy with `function` applied to the parts directly inside; this part itself where nothing changes."""
+        changes: dict[str, Any] = {}
+        for key, value in self.params().items():
+            if isinstance(value, Part):
+                mapped: Any = function(value)
+                changed = mapped is not value
+            elif isinstance(value, tuple) and any(isinstance(item, Part) for item in value):
+                mapped = tuple(function(item) if isinstance(item, Part) else item for item in value)
+                changed = any(new is not old for new, old in zip(mapped, value, strict=True))
+            else:
+                continue
+            if changed:
+                changes[key] = mapped
+        return dataclasses.replace(self, **changes) if changes else self  # type: ignore[type-var]
+
+    def check(self) -> None:
+        """Raises ParameterError for parameters that make no sense, as far as that can be told before any work is done."""
+
+    def prepare(self, progress: Report) -> None:
+        """Builds what is lacking before a run, such as the documents' vectors; by default the parts inside do."""
+        for part in self.parts():
+            part.prepare(progress)
+
+    def key(self) -> str | None:
+        """What this part does, in a string that is the same in every process: its class and its parameters.
+
+        By it runs are kept on disk. None, which means that they are not kept, for a class outside of Fontes, whose code may
+        change, and where a parameter is anything but a number, a string, None, a tuple of such, a part with a key, or an object
+        with a `fingerprint`, such as an index. A part of your own may return a string that changes whenever its results could.
+        """
+        cls = type(self)
+        if cls.__module__.partition(".")[0] != __name__.partition(".")[0] or not dataclasses.is_dataclass(cls):
+            return None
+        keys = [_key(value) for value in self.params().values()]
+        known = [key for key in keys if key is not None]
+        return f"{cls.__module__}.{cls.__qualname__}({', '.join(known)})" if len(known) == len(keys) else None
+
+    @property
+    def text(self) -> str:
+        """The expression that makes this part again, over the same indexes.
+
+        Raises:
+            PipelineError: The part, or one inside it, has no text: it was made from a function, or its class has no name.
+        """
+        return self.written(index_names(self), strict=True)
+
+    def shown(self) -> dict[str, Any]:
+        """The parameters that the text shows: the required ones, and those that change results and are not the default."""
+        shown = {}
+        for field in fields(type(self)):
+            value = getattr(self, field.name)
+            if field.name != "index" and (_required(field) or (field.repr and value != _default(field))):
+                shown[field.name] = value
+        return shown
+
+    def written(self, names: Names, *, strict: bool) -> str:
+        """The text with these names of indexes; without `strict` a part that has none is written as its class."""
+        if strict and not self.name:
+            raise PipelineError(f"{type(self).__name__} has no text: its class is registered under no name")
+        shown = self.shown()
+        index = getattr(self, "index", None)
+        own = {"index": names[id(index)]} if id(index) in names else {}
+        parts = []
+        if self.variadic:
+            parts += [_value(item, names, strict) for item in shown.pop(self.variadic, ())]
+        by_name = {field.name: field for field in fields(type(self))}
+        leading = not self.variadic
+        for key, value in shown.items():
+            field = by_name.get(key)
+            leading = leading and field is not None and _required(field)
+            text = _short(value, field) or _value(value, names, strict)
+            parts.append(text if leading else f"{key}={text}")
+        parts += [f"{key}={_value(value, names, strict)}" for key, value in own.items()]
+        return f"{self.name or type(self).__name__}({', '.join(parts)})"
+
+    @property
+    def _label(self) -> str:
+        """What messages call this part."""
+        return self.name or type(self).__name__
+
+    def __repr__(self) -> str:
+        return self.written(index_names(self), strict=False)
+
+
+stages: Registry[type[Part]] = Registry("fontes.stages", "stage")
+"""All parts that have a name: stages, and the encoders and models that stages are given."""
+
+
+def fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
+    """The fields of a part's class that its constructor takes."""
+    return tuple(field for field in dataclasses.fields(cls) if field.init)
+
+
+def walk(part: Part) -> Iterator[Part]:
+    """A part and all that are inside it, from the outside in."""
+    yield part
+    for inner in part.parts():
+        yield from walk(inner)
+
+
+def indexes_of(part: Part) -> dict[str, Any]:
+    """The indexes that a part works on, by name: the name of their folder, with a number where two have the same."""
+    found: dict[str, Any] = {}
+    for inner in walk(part):
+        index = getattr(inner, "index", None)
+        if index is None or not hasattr(index, "fingerprint") or any(index is known for known in found.values()):
+            continue
+        name = base = str(getattr(index, "name", "")) or "index"
+        number = 1
+        while name in found:
+            number += 1
+            name = f"{base}_{number}"
+        found[name] = index
+    return found
+
+
+def index_names(part: Part) -> Names:
+    """The names of the indexes in a text; none where there is one index alone, which need not be named."""
+    found = indexes_of(part)
+    return {id(index): name for name, index in found.items()} if len(found) > 1 else {}
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def _short(value: Any, field: dataclasses.Field[Any] | None) -> str | None:
+    """A part that a plain string makes in this field, as that string."""
+    if field is None or not isinstance(value, Part) or value.name != field.metadata.get("string") or not value.name:
+        return None
+    shown = list(value.shown().items())
+    return _literal(shown[0][1]) if len(shown) == 1 and shown[0][0] == fields(type(value))[0].name else None
+
+
+def _value(value: Any, names: Names, strict: bool) -> str:
+    if isinstance(value, Part):
+        return value.written(names, strict=strict)
+    if isinstance(value, (tuple, list)):
+        items = [_value(item, names, strict) for item in value]
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    literal = _literal(value)
+    if literal is not None:
+        return literal
+    if strict:
+        raise PipelineError(f"a {type(value).__name__} has no text; only numbers, strings and registered parts have one")
+    return repr(value)
+
+
+def _literal(value: Any) -> str | None:
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, Number):
+        return repr(value.item() if hasattr(value, "item") else value)
+    if hasattr(value, "__fspath__"):
+        value = value.__fspath__()
+    if isinstance(value, str):
+        plain = value.isprintable() and '"' not in value and "\\" not in value
+        return f'"{value}"' if plain else repr(value)
+    return None
+
+
+def _key(value: Any) -> str | None:
+    """A parameter in a string that is the same in every process, or None."""
+    if isinstance(value, Part) and not isinstance(getattr(value, "fingerprint", None), str):
+        return value.key()
+    if value is None or isinstance(value, (str, Number)):
+        return repr(value)
+    if isinstance(value, tuple):
+        keys = [_key(item) for item in value]
+        known = [key for key in keys if key is not None]
+        return f"({', '.join(known)})" if len(known) == len(keys) else None
+    if callable(getattr(getattr(value, "analyzer", None), "tokenizer", None)):
+        return None  # the index knows the name of its analyzer's function, not what it does
+    fingerprint = getattr(value, "fingerprint", None)
+    return f"{type(value).__qualname__} {fingerprint}" if isinstance(fingerprint, str) else None
