@@ -37,7 +37,7 @@ class Cast(Format, name="cast"):
         return 0.6 if _are_conversations(file.value) else 0.0
 
     def read_topics(self, file: File) -> Iterator[Topic]:
-        first = file.text.split("\n", 1)[0].rstrip()
+        first = file.start.split("\n", 1)[0].rstrip()
         if first.startswith("{") and first.endswith("}"):
             return turn_topics(json_rows(file), file.name)
         return cast_topics(json_value(file), file.name)

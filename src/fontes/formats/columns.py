@@ -6,6 +6,7 @@ import bisect
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ SPACE[[9, 10, 11, 12, 13, 32]] = True  # what bytes.split() splits at
 
 def qrels_width(file: File) -> int:
     """How many columns the first line of a file of judgments has."""
-    line = file.text.split("\n", 1)[0]
+    line = file.start.split("\n", 1)[0]
     by_tabs = line.count("\t") + 1
     return by_tabs if by_tabs in QRELS_COLUMNS else len(line.split())
 
@@ -171,7 +172,9 @@ class _RunRows:
     def _parsed(self, tokens: list[bytes]) -> NDArray[np.float32]:
         """The scores, or 1/rank. Raises InputError for what is no number, NaN, and a rank below 1."""
         parse: Callable[[bytes], float]
-        parse, what, kind = (float, "score", "number") if self.width == TREC_RUN else (_reciprocal, "rank", "whole number from 1")
+        parse, what, kind = float, "score", "number"
+        if self.width == MS_MARCO_RUN:
+            parse, what, kind = _reciprocal, "rank", "whole number from 1"
         try:
             values = np.fromiter(map(parse, tokens), np.float64, len(tokens))
             wrong = np.flatnonzero(np.isnan(values))[:1].tolist()
@@ -246,7 +249,7 @@ def _reciprocal(token: bytes) -> float:
     return 1 / rank if rank > 0 else math.nan
 
 
-def _parses(parse: Callable[[bytes], object], token: bytes) -> bool:
+def _parses(parse: Callable[[Any], object], token: str | bytes) -> bool:
     try:
         parse(token)
     except ValueError:

@@ -21,7 +21,7 @@ class Corpus:
         size: The bytes of the files as stored; 0 for standard input, which can be iterated once.
     """
 
-    def __init__(self, path: str | Path, format: Format | None, fields: Fields) -> None:
+    def __init__(self, path: str | Path, chosen: Format | None, fields: Fields) -> None:
         """Looks at the file or folder, and reads no documents.
 
         Raises:
@@ -31,9 +31,9 @@ class Corpus:
         first = formats_for("read", "corpus")[KINDS["corpus"].first]
         if str(path) == STANDARD:
             paths: Sequence[str | Path] = [path]
-            format = format or first
+            chosen = chosen or first
         elif Path(path).is_dir():
-            paths = _files(Path(path), format, first)
+            paths = _files(Path(path), chosen, first)
         elif Path(path).exists():
             paths = [path]
         else:
@@ -45,7 +45,7 @@ class Corpus:
         self._done = 0
         self._file: File | None = None
         self._spent = False
-        self._format = format or self._sniffed()
+        self._format = chosen or self._sniffed()
         if fields.chosen and not self._format.named_fields:
             raise ParameterError(f"{path}: documents in the format '{self.format}' have no named fields to choose from")
 
@@ -155,18 +155,19 @@ def read_corpus(path: str | Path, format: str | None = None, fields: Mapping[str
     return Corpus(path, None if format is None else format_named(format, "read", "corpus"), Fields.of(fields))
 
 
-def _files(folder: Path, format: Format | None, first: Format) -> list[Path]:
+def _files(folder: Path, chosen: Format | None, first: Format) -> list[Path]:
     """The files of a folder and its subfolders that hold documents, in order of their paths; hidden ones are left out."""
+    of_beir = chosen is None or chosen.name == first.name
     for name in ("corpus.jsonl", "corpus.jsonl.gz"):
-        if format in (None, first) and (folder / name).is_file():
+        if of_beir and (folder / name).is_file():
             return [folder / name]
     files = sorted(
         (p for p in folder.rglob("*") if p.is_file() and not any(x.startswith(".") for x in p.relative_to(folder).parts)),
         key=lambda p: p.relative_to(folder).as_posix(),
     )
-    chosen = [p for p in files if plain_name(p).endswith((format or first).endings)]
-    if not chosen and format is first:
+    fitting = [p for p in files if plain_name(p).endswith((chosen or first).endings)]
+    if not fitting and chosen and of_beir:
         raise InputError(f"{folder}: the folder holds no {first.name} files")
     if not files:
         raise InputError(f"{folder}: the folder holds no files")
-    return chosen or files
+    return fitting or files

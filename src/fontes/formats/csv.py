@@ -46,8 +46,8 @@ class Tsv(Format, name="tsv"):
         if file.folder:
             return 0.0
         if kind == "topics":  # whatever its name, a file that begins as JSON or with a tag is something else
-            return 0.2 if "\t" in file.text or (file.text and super().sniff(kind, file)) else 0.0
-        return super().sniff(kind, file) or (0.2 if "\t" in file.text else 0.0)
+            return 0.2 if "\t" in file.start or (file.start and super().sniff(kind, file)) else 0.0
+        return super().sniff(kind, file) or (0.2 if "\t" in file.start else 0.0)
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         """With a header if the first line names an id and a text, else as MS MARCO, whose cells are taken as they are."""
@@ -98,5 +98,3 @@ def _table(source: Source, lines: Iterator[str], delimiter: str, fields: Fields)
             yield doc_from(dict(zip(header, row, strict=True)), fields, source.name, rows.line_num)
     except csv.Error as error:
         raise InputError.at(source.name, rows.line_num, f"broken table ({error})") from None
-
-

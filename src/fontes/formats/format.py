@@ -52,7 +52,7 @@ class Format:
     def __init_subclass__(cls, name: str = "") -> None:
         if name:
             cls.name = name
-            formats.add(name, cls())
+            formats.add(name, cls)
 
     def sniff(self, kind: str, file: File) -> float:
         """How sure it is that a file of this kind is of this format, from 0 (it is not) to 1.
@@ -62,7 +62,7 @@ class Format:
 
         Args:
             kind: What the file holds: "corpus", "topics", "qrels" or "run".
-            file: The file, of which name, head, text, first and value can be looked at without reading it.
+            file: The file, of which name, head, start, first and value can be looked at without reading it.
         """
         return 0.9 if self.endings and file.plain.endswith(self.endings) else 0.0
 
@@ -95,13 +95,14 @@ class Format:
         raise NotImplementedError
 
     def write_run(self, run: Run, tag: str) -> Iterable[bytes]:
-        """The bytes of a file of this run, in pieces; `tag` is one word that names the run where the format has a place for it."""
+        """The bytes of a file of this run, in pieces; `tag` is a word that names it where there is a place for it."""
         raise NotImplementedError
 
-    def can(self, verb: str, kind: str) -> bool:
+    @classmethod
+    def can(cls, verb: str, kind: str) -> bool:
         """Whether the format can "read" or "write" files of this kind."""
         method = f"{verb}_{kind}"
-        return getattr(type(self), method) is not getattr(Format, method)
+        return getattr(cls, method) is not getattr(Format, method)
 
 
 class File(Source):
@@ -140,7 +141,7 @@ class File(Source):
         return head.removeprefix(BOM)
 
     @cached_property
-    def text(self) -> str:
+    def start(self) -> str:
         """The head without white space before it; what is not UTF-8 is replaced."""
         return self.head.decode(errors="replace").lstrip()
 
@@ -154,21 +155,21 @@ class File(Source):
     @cached_property
     def first(self) -> Any:
         """The JSON value in the first line that is not blank, or None."""
-        return _json(self.text.split("\n", 1)[0])
+        return _json(self.start.split("\n", 1)[0])
 
     @cached_property
     def value(self) -> Any:
         """The JSON value that the whole file is, if it begins as an object or a list, or None."""
-        return _json(self.whole) if self.text.startswith(("{", "[")) else None
+        return _json(self.whole) if self.start.startswith(("{", "[")) else None
 
 
 # Filled by the subclasses of Format, which the modules of this package and those of other packages define.
-formats: Registry[Format] = Registry("fontes.formats", "format")
+formats: Registry[type[Format]] = Registry("fontes.formats", "format")
 
 
 def formats_for(verb: str, kind: str) -> dict[str, Format]:
     """The formats that can "read" or "write" a kind, by name: first the one that is written unless told, then by alphabet."""
-    able = {form.name: form for form in map(formats.__getitem__, formats) if form.can(verb, kind)}
+    able = {name: form() for name, form in formats.items() if form.can(verb, kind)}
     return {name: able[name] for name in sorted(able, key=lambda name: (name != KINDS[kind].first, name))}
 
 
@@ -188,7 +189,7 @@ def sniffed(kind: str, file: File) -> Format:
     best = max(sure, key=sure.__getitem__)
     if sure[best] > 0:
         return able[best]
-    if not file.text:
+    if not file.start:
         raise InputError(f"{file.name}: holds no {KINDS[kind].holds}")
     raise InputError(f"{file.name}: the format is not clear from the file; give format= one of {', '.join(able)}")
 

@@ -13,7 +13,7 @@ class Json(Format, name="json"):
     """Topics in one JSON value: an object {id: text}, or a list of objects with the fields of "jsonl"."""
 
     def sniff(self, kind: str, file: File) -> float:
-        return 0.5 if file.text.startswith(("{", "[")) else 0.0
+        return 0.5 if file.start.startswith(("{", "[")) else 0.0
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         value = json_value(file)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
 from ..storage.files import reading, write as write_bytes
-from .corpus import docs as as_docs
+from .corpus import docs as as_docs, read_corpus
 from .format import KINDS, File, Format, format_named, sniffed
 
 
@@ -177,4 +177,4 @@ def _check_filled(kind: str, values: Topics | Qrels, path: str | Path) -> None:
         raise InputError(f"{path}: holds no {KINDS[kind].holds}")
 
 
-edge.readers.update(topics=read_topics, qrels=read_qrels, run=read_run)
+edge.readers.update(corpus=read_corpus, topics=read_topics, qrels=read_qrels, run=read_run)

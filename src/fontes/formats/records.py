@@ -106,7 +106,7 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
 
 
 def topic_from(row: Mapping[str, Any], where: str) -> Topic:
-    """The topic in a record. Raises InputError that begins with `where` for a missing id or text and for odd turns or weights."""
+    """The topic in a record. Raises InputError that begins with `where` for a missing id or text, and odd turns or weights."""
     present = ", ".join(f"'{key}'" for key in row) or "nothing"
     topic_id = next((row[key] for key in TOPIC_ID if row.get(key) is not None), None)
     text = next((row[key] for key in TOPIC_TEXT if row.get(key) is not None), None)

@@ -16,4 +16,4 @@ class Text(Format, name="text"):
         return 0.1 if file.folder else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        yield Doc(file.path, file.whole)
+        yield Doc(file.path, file.text())

@@ -23,20 +23,20 @@ from .trec_sgml import sgml_docs, sgml_topics
 class Trec(Format, name="trec"):
     """What NIST distributes for TREC.
 
-    Documents are SGML with <DOC> and <DOCNO>, many a file; topics SGML with <top>, <num>, <title>, <desc>, <narr>. Qrels have the
-    columns topic, group, document, grade; runs topic, Q0, document, rank, score, tag, of which the rank and the order of the
-    lines count for nothing.
+    Documents are SGML with <DOC> and <DOCNO>, many a file; topics SGML with <top>, <num>, <title>, <desc>, <narr>. Qrels have
+    the columns topic, group, document, grade; runs topic, Q0, document, rank, score, tag, of which the rank and the order of
+    the lines count for nothing.
     """
 
     named_fields = True
 
     def sniff(self, kind: str, file: File) -> float:
-        start = file.text.lower()
+        opening = file.start.lower()
         match kind:
             case "corpus":
-                return 0.4 if (start.startswith("<doc>") if file.folder else "<doc>" in start) else 0.0
+                return 0.4 if (opening.startswith("<doc>") if file.folder else "<doc>" in opening) else 0.0
             case "topics":
-                return 0.4 if "<top>" in start and "<topics" not in start and not start.startswith("<?xml") else 0.0
+                return 0.4 if "<top>" in opening and "<topics" not in opening and not opening.startswith("<?xml") else 0.0
             case "qrels":  # where the columns are none that we know, the reader says so
                 return 0.5 if qrels_width(file) == TREC_QRELS else 0.01
             case _:
@@ -46,7 +46,7 @@ class Trec(Format, name="trec"):
         return sgml_docs(file, fields)
 
     def read_topics(self, file: File) -> Iterator[Topic]:
-        return sgml_topics(file.whole, file.name)
+        return sgml_topics(file.text(), file.name)
 
     def read_qrels(self, file: File) -> Qrels:
         return read_qrels_columns(file, TREC_QRELS)

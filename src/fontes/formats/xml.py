@@ -14,10 +14,10 @@ class Xml(Format, name="xml"):
     """Topics in TREC's XML: <topic number="1"> with title or query, description or question, narrative."""
 
     def sniff(self, kind: str, file: File) -> float:
-        return 0.3 if file.text.startswith("<") or "<top>" in file.text.lower() else 0.0
+        return 0.3 if file.start.startswith("<") or "<top>" in file.start.lower() else 0.0
 
     def read_topics(self, file: File) -> Iterator[Topic]:
-        return _topics(file.whole, file.name)
+        return _topics(file.text(), file.name)
 
 
 def _topics(text: str, name: str) -> Iterator[Topic]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Strings
 from ..core.progress import Report
-from ..formats.corpora import docs as as_docs, read_corpus
+from ..formats import docs as as_docs, read_corpus
 from ..storage.files import reading
 
 KEEP = ("original", "best")
