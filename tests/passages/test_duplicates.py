@@ -154,5 +154,5 @@ def test_bad_parameters_are_named(tmp_path: Path) -> None:
         ft.Deduplicate({"D2": "D1"})(RUN)  # type: ignore[arg-type]
     with pytest.raises(ft.core.ParameterError, match="give it to read_duplicates"):
         ft.Deduplicate(listed(tmp_path, "D1:D2\n"), prefix="D")(RUN)
-    with pytest.raises(ft.core.InputError, match="nothing.txt: there is no such file"):
+    with pytest.raises(ft.core.InputError, match=r"nothing\.txt: there is no such file"):
         ft.Deduplicate(str(tmp_path / "nothing.txt"))(RUN)

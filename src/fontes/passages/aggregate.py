@@ -23,12 +23,12 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
     The run's `documents` is again that of the documents, where the run came from `Passages`.
 
     Args:
-        aggregate: The document's score: "max", "mean" or "sum" of those of its passages in the run, or "first", that of the first
-            passage (the lowest number) in the run.
-        separator: What stands between document and number in the ids; by default that of the `Passages` that made the run, where
-            that is known, or "%p".
-        split_at: "last" takes off the last separator and the number after it. "first" takes off all from the first separator on,
-            which truncates ids that hold the separator themselves; so did the tool of TREC CAsT 2021, to which
+        aggregate: The document's score: "max", "mean" or "sum" of those of its passages in the run, or "first", that of the
+            first passage (the lowest number) in the run.
+        separator: What stands between document and number in the ids; by default that of the `Passages` that made the run,
+            where that is known, or "%p".
+        split_at: "last" takes off the last separator and the number after it. "first" takes off all from the first separator
+            on, which truncates ids that hold the separator themselves; so did the tool of TREC CAsT 2021, to which
             "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751-3" is of the document "WAPO_1cf6896e".
 
     Raises:

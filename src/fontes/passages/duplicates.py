@@ -87,7 +87,8 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
     For a run of documents: put it before `Passages` or after `to_documents`.
 
     Args:
-        duplicates: What `read_duplicates` gives, or the path of a file that it reads, which is then read when the stage is called.
+        duplicates: What `read_duplicates` gives, or the path of a file that it reads, which is then read when the stage is
+            called.
         keep: "original" (the group's original, whether the run has it or not, as judgments name it) or "best" (the one with the
             best score in the run). A duplicate of which the list does not say what it is a duplicate of is left out either way.
         prefix: What is put before each id of the file: see `read_duplicates`.

@@ -42,8 +42,8 @@ class Passages(Stage[Run, Run], name="passages"):
         words: How many words a passage has at most; by default 150.
         stride: How many words after the start of a passage the next one starts; by default half of `words`.
         sentences: Split between sentences in place of after a number of words: "nupunkt" or "spacy:MODEL".
-        max_words: With `sentences`, a passage takes whole sentences as long as it has at most this many words; by default 250. A
-            longer sentence is cut by words.
+        max_words: With `sentences`, a passage takes whole sentences as long as it has at most this many words; by default 250.
+            A longer sentence is cut by words.
         title: Whether a passage keeps the document's title.
         separator: What stands between the document's id and the passage's number, which counts from 0: "D7%p0", "D7%p1", …
 
