@@ -1,6 +1,6 @@
 """CANARD: questions of QuAC's conversations, each with a rewrite that can be understood by itself (Elgohary et al. 2019).
 
-A topic's id is `<QuAC_dialog_id>_<Question_no>` and its text the question as it was asked. Its `turns` are the conversation so
+A topic's id is `<QuAC_dialog_id>_<Question_no>` and its text the question itself. Its `turns` are the conversation so
 far, oldest first and ending with its own turn, each with its rewrite as `manual` and, in the earlier ones, the answer where
 the file has it. The title of the Wikipedia page and of its section, where the file has them, are the `description`.
 
@@ -63,10 +63,10 @@ def _topics(rows: Iterable[tuple[str, Any]]) -> Iterator[Topic]:
     rewrites = {(row[DIALOG], row[NUMBER], row[QUESTION].strip()): row.get(REWRITE) or "" for _, row in rows}
     for where, row in rows:
         titles, pairs = _history(row, where)
-        asked = [*pairs, (row[QUESTION].strip(), "")]
+        questions = [*pairs, (row[QUESTION].strip(), "")]
         turns = tuple(
             Turn(question, manual=rewrites.get((row[DIALOG], number, question), "").strip(), answer=answer)
-            for number, (question, answer) in enumerate(asked, int(row[NUMBER]) - len(pairs))
+            for number, (question, answer) in enumerate(questions, int(row[NUMBER]) - len(pairs))
         )
         yield Topic(f"{row[DIALOG]}_{row[NUMBER]}", turns[-1].text, description=": ".join(titles), turns=turns)
 

@@ -40,7 +40,7 @@ class Format:
     of somebody else adds a format by the entry point group `fontes.formats`, which names the module of such a subclass.
 
     Attributes:
-        name: The name by which the format is asked for.
+        name: The name of the format.
         endings: Endings of the names of its files, of which only such files are read from a folder of documents.
         named_fields: Whether the parts of its documents have names, so that `read_corpus(fields=…)` can choose others.
     """
