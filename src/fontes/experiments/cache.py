@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import json
 import os
 import re
-import sys
 import warnings
 import zipfile
 import zlib
@@ -22,7 +20,9 @@ import numpy as np
 
 from ..core import InputError, Run, Strings, Topic, Topics, Turn
 from ..core.values import Documents
+from ..storage.caches import cache_folder
 from ..storage.files import write
+from ..storage.hashes import hash_json
 
 LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
 LAYOUT = 1  # of the files
@@ -38,9 +38,9 @@ class Cache:
     """
 
     def __init__(self, folder: str | Path | None = None, limit: int = LIMIT) -> None:
-        """`folder` None is the user's: FONTES_CACHE, or `fontes` in the system's folder for caches."""
+        """`folder` None is `runs` in the user's: see `fontes.storage.caches.cache_folder`."""
         self.given = folder is not None
-        self.folder = Path(folder) if folder is not None else user_folder()
+        self.folder = Path(folder) if folder is not None else cache_folder() / "runs"
         self.limit = limit
         self._written = False
 
@@ -134,28 +134,9 @@ class Cache:
         return self.folder / key[:2] / f"{key}.npz"
 
 
-def user_folder() -> Path:
-    """Where runs are kept unless told otherwise: `runs` in FONTES_CACHE, or in the system's folder for caches."""
-    named = os.environ.get("FONTES_CACHE")
-    if named:
-        return Path(named) / "runs"
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "fontes" / "runs"
-
-
 def key_of(topics: str, stages: list[str]) -> str:
-    """The key of the run that stages with these keys make of topics with this digest."""
-    return digest([LAYOUT, _code(), topics, stages])
-
-
-def digest(value: Any) -> str:
-    """A hash of JSON values."""
-    return hashlib.sha256(json.dumps(value, ensure_ascii=True, sort_keys=True).encode()).hexdigest()
+    """The key of the run that stages with these keys make of topics with this hash."""
+    return hash_json([LAYOUT, _code(), topics, stages])
 
 
 def topic_facts(topic: Topic) -> dict[str, Any]:

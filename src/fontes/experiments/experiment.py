@@ -14,8 +14,8 @@ from ..comparison.report import Report
 from ..core import InputError, Qrels, Topics
 from ..datasets import dataset
 from ..formats import read_corpus, read_qrels, read_topics, write_run
-from .cache import digest
-from .comparison import compare
+from ..storage.hashes import hash_json
+from .compare import compare
 from .indexes import Tell, built_once
 from .lock import (
     Difference,
@@ -170,14 +170,14 @@ class Experiment:
     @contextlib.contextmanager
     def _kept_runs(self) -> Any:
         """A folder for runs until the experiment is complete; those of other versions of libraries are not taken up."""
-        folder = self.output / f".unfinished-{digest([of_versions(), of_machine()])[:16]}"
+        folder = self.output / f".unfinished-{hash_json([of_versions(), of_machine()])[:16]}"
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
 
     def _lock(
         self, report: Report, made: dict[str, bytes], index: dict[str, Any], data: dict[str, dict[str, str]]
     ) -> dict[str, Any]:
-        method = report.method
+        method = report.testing
         return {
             "settings": _of_numbers(self.settings.raw),
             "data": data,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..core import Doc, InputError
 from ..datasets import Dataset, dataset
-from .cache import digest, topic_facts
+from ..storage.hashes import hash_file, hash_json
+from .cache import topic_facts
 from .settings import IRDS
 
 
@@ -21,10 +22,9 @@ def hash_of(source: Path | str, use: str) -> str:
         return hash_of_dataset(dataset(source.removeprefix(IRDS)), use)
     if source.is_dir():
         files = sorted(path for path in source.rglob("*") if path.is_file())
-        return digest([[path.relative_to(source).as_posix(), hash_of(path, use)] for path in files])
+        return hash_json([[path.relative_to(source).as_posix(), hash_of(path, use)] for path in files])
     try:
-        with source.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+        return hash_file(source)
     except FileNotFoundError:
         raise InputError(f"{source}: there is no such file ({use})") from None
     except OSError as error:
@@ -34,9 +34,9 @@ def hash_of(source: Path | str, use: str) -> str:
 def hash_of_dataset(given: Dataset, use: str) -> str:
     """The SHA-256 of what a collection holds for `use`: qrels, topics, or else the documents."""
     if use == "qrels":
-        return digest([[topic, dict(grades)] for topic, grades in given.qrels().items()])
+        return hash_json([[topic, dict(grades)] for topic, grades in given.qrels().items()])
     if use == "topics":
-        return digest([topic_facts(topic) for topic in given.topics().values()])
+        return hash_json([topic_facts(topic) for topic in given.topics().values()])
     return hash_of_docs(given.corpus)
 
 
@@ -44,5 +44,5 @@ def hash_of_docs(docs: Iterable[Doc]) -> str:
     """The SHA-256 of what documents hold, in their order."""
     total = hashlib.sha256()
     for doc in docs:
-        total.update(digest([doc.id, doc.title, doc.text, dict(doc.metadata)]).encode())
+        total.update(hash_json([doc.id, doc.title, doc.text, dict(doc.metadata)]).encode())
     return total.hexdigest()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import Doc, IndexFormatError
-from .cache import digest
+from ..storage.hashes import hash_json
 
 if TYPE_CHECKING:
     from ..index import Index, Progress
@@ -36,7 +36,7 @@ def built_once(
     from ..text import Analyzer
 
     made = Analyzer.of(analyzer)
-    key = digest([version("fontes"), *identity, made.to_dict(), list(fields), vectors])
+    key = hash_json([version("fontes"), *identity, made.to_dict(), list(fields), vectors])
     path = folder / f"{key[:16]}.index"
     if damaged := path.exists():
         try:

@@ -16,7 +16,8 @@ from ..core.progress import Report
 from ..core.stage import Cut, Scaled, Sum
 from ..core.values import Documents
 from ..fusion import Fusion
-from .cache import Cache, digest, key_of, topic_facts
+from ..storage.hashes import hash_json
+from .cache import Cache, key_of, topic_facts
 
 ENDINGS = (".gz", ".run", ".trec", ".txt", ".tsv", ".res")
 Steps = tuple[Stage[Any, Any], ...]
@@ -195,7 +196,7 @@ class Searches:
 
     @cached_property
     def _topics_digest(self) -> str:
-        return digest([topic_facts(topic) for topic in self.topics.values()])
+        return hash_json([topic_facts(topic) for topic in self.topics.values()])
 
     def _with_parts_done(self, stage: Stage[Any, Any], before: Steps) -> tuple[Stage[Any, Any], float]:
         """A weighted stage, a sum or a fusion whose parts have been run, and how many seconds these took."""
@@ -223,7 +224,11 @@ class _Done(Stage[Any, Run]):
     """A stage that has been run."""
 
     run: Run
-    takes: type[Any]  # type: ignore[misc]
+    taken: type[Any]
+
+    @property
+    def takes(self) -> type[Any]:
+        return self.taken
 
     def apply(self, given: Any, progress: Report, /) -> Run:
         return self.run

@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Self
 from ..comparison import Report
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..experiments import compare
-from ..experiments.cache import Cache, digest, topic_facts
+from ..experiments.cache import Cache, topic_facts
 from ..experiments.indexes import Tell
 from ..experiments.systems import Made, Searches
 from ..formats import read_qrels, read_topics, write_run
 from ..measures import Measure, parse
 from ..storage.files import write
+from ..storage.hashes import hash_json
 from .collection import Collection
 from .folder import SUMMARY, alone, is_inside, replacing
 from .result import FORMS, RecipeResult
@@ -129,7 +130,7 @@ class Recipe(ABC):
         with alone(folder):
             made = self._made(self.systems(given), asked, folder, given)
             report = None if judged is None else self._report(made, asked, judged, measured)
-            data = {"documents": given.hash, "topics": digest([topic_facts(topic) for topic in asked.values()])}
+            data = {"documents": given.hash, "topics": hash_json([topic_facts(topic) for topic in asked.values()])}
             runs = {name: m.run for name, m in made.items()}
             result = RecipeResult(self, runs, report, folder, {name: m.seconds for name, m in made.items()}, data)
             files = [*(f"runs/{name}.run" for name in runs), *(f"report.{form}" for form in FORMS if report), "recipe.md"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 from ..core import InputError
 from ..storage.files import write
+from ..storage.locks import locked
 
 SUMMARY = "recipe.json"
 UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
@@ -24,24 +24,19 @@ def alone(folder: Path) -> Iterator[None]:
 
     Raises InputError where another one does, where the folder cannot be written, and where it holds results of something else.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error}); give another one") from None
-    try:
+    busy = InputError(f"{folder}: another process runs a recipe into this folder; wait, or give another one")
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{folder}: another process runs a recipe into this folder; wait, or give another one") from None
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(folder, busy))
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error}); give another one") from None
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"{folder}: nothing can be written there (Permission denied); give another folder")
         foreign = [name for name in ("runs", *PAGES) if (folder / name).exists()]
         if foreign and not (folder / SUMMARY).is_file() and not (folder / UNFINISHED).is_file():
             raise InputError(f"{folder}: holds results that are not a recipe's ({', '.join(foreign)}); give another folder")
         yield
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager
