@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fontes.neural.models.compute import Precision, in_batches, prepared
 
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.core.errors import FontesError
 from fontes.neural.models import compute, hub as models
+from fontes.neural.models.compute import Precision, in_batches, prepared
 
 torch = pytest.importorskip("torch")
 

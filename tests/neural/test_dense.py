@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fontes.neural.encoders.base import text_of
 
 from fontes.core import InputError, ParameterError, Topic, Topics
 from fontes.core.values import Doc
 from fontes.index import Index, encoding
 from fontes.neural.dense import vectors
+from fontes.neural.encoders.base import text_of
 
 
 @dataclass(frozen=True)

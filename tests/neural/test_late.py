@@ -14,15 +14,15 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from fontes.neural.late.colbert import ColBERT
-from fontes.neural.late.encode import encode_late
-from fontes.neural.late.maxsim import maxsim
-from fontes.neural.late.store import TokenVectors, folder_name, scores_of, stored
 from test_late_models import colbert_checkpoint
 
 import fontes as ft
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.neural.late import encode as late_encode, store as late_store
+from fontes.neural.late.colbert import ColBERT
+from fontes.neural.late.encode import encode_late
+from fontes.neural.late.maxsim import maxsim
+from fontes.neural.late.store import TokenVectors, folder_name, scores_of, stored
 from fontes.storage.artifact import drafting
 
 WORDS = ["the", "old", "well", "spring", "water", "of", "a", "town", "rises", "deep", "in", "rock", "and", "sand", "pump"]

@@ -10,14 +10,14 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from fontes.neural.late.colbert import ColBERT
-from fontes.neural.late.encode import encode_late
 from test_late import QUERIES, documents, plain_scores
 from test_late_models import colbert_checkpoint
 
 import fontes as ft
 from fontes.app import cli
 from fontes.core.errors import ParameterError
+from fontes.neural.late.colbert import ColBERT
+from fontes.neural.late.encode import encode_late
 
 
 @pytest.fixture(scope="module")

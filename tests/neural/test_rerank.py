@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fontes.neural.rerank.base import sigmoid
 from numpy.typing import NDArray
 
 import fontes as ft
 from fontes.core.progress import Progress
 from fontes.neural.rerank import base as rerank
+from fontes.neural.rerank.base import sigmoid
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, cast
 
@@ -101,8 +102,8 @@ def index_command(
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
+    from ..datasets import corpus_of
     from ..index import Index
-    from .inputs import corpus_of
     from .output import building, counted, print_json, say, size
 
     with building(json) as progress:
@@ -152,9 +153,9 @@ def search(
     json: Json = False,
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
+    from ..datasets import topics_of
     from ..formats import write_run
     from ..index import Index
-    from .inputs import topics_of
     from .output import print_hits, print_json, run_as_json
 
     if (query is None) == (topics is None):
@@ -191,9 +192,9 @@ def evaluate_command(
     json: Json = False,
 ) -> None:
     """Measure a run against judgments: means over all judged topics."""
+    from ..datasets import qrels_of
     from ..formats import read_run
     from ..measures import evaluate
-    from .inputs import qrels_of
     from .output import print_evaluation, print_json
 
     if qrels == "-" and run == "-":
@@ -270,24 +271,24 @@ def convert(
     source: Annotated[str, typer.Argument(help="The file to read, irds:NAME, or -.", show_default=False)],
     target: Annotated[str, typer.Argument(help="The file to write, or -.", show_default=False)],
     format: Format = None,
-    to: Annotated[str, typer.Option(help="Runs: trec or msmarco.")] = "trec",
+    to: Annotated[
+        str | None, typer.Option(help="The format to write; default: the first of its kind.", show_default=False)
+    ] = None,
     tag: Annotated[str, typer.Option(help="Runs: the last column.")] = "fontes",
 ) -> None:
-    """Rewrite a file in Fontes' first format: BEIR for corpora and topics, TREC for qrels and runs."""
-    from .. import formats
-    from .inputs import corpus_of, qrels_of, topics_of
+    """Rewrite a file in another format: by default in BEIR's for corpora and topics, in TREC's for qrels and runs."""
+    from ..datasets import corpus_of, qrels_of, topics_of
+    from ..formats import read_run, write
 
-    match kind:
-        case "corpus":
-            formats.write_corpus(corpus_of(source, format), target)
-        case "topics":
-            formats.write_topics(topics_of(source, format), target)
-        case "qrels":
-            formats.write_qrels(qrels_of(source), target)
-        case "run":
-            formats.write_run(formats.read_run(source), target, tag=tag, format=to)
-        case _:
-            raise typer.BadParameter(f"'{kind}' is none of corpus, topics, qrels, run")
+    readers: dict[str, Callable[[str, str | None], object]] = {
+        "corpus": corpus_of,
+        "topics": topics_of,
+        "qrels": qrels_of,
+        "run": lambda path, name: read_run(path, format=name),
+    }
+    if kind not in readers:
+        raise typer.BadParameter(f"'{kind}' is none of {', '.join(readers)}")
+    write(kind, readers[kind](source, format), target, to, tag)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Systems side by side: the runs they make, kept on disk, and experiments as files."""
 
-from .comparison import compare
+from .compare import compare
 from .experiment import Experiment
 
 __all__ = ["Experiment", "compare"]

@@ -15,7 +15,7 @@ from ..core import InputError, Qrels, Topics
 from ..datasets import dataset
 from ..formats import read_corpus, read_qrels, read_topics, write_run
 from ..storage.hashes import hash_json
-from .comparison import compare
+from .compare import compare
 from .indexes import Tell, built_once
 from .lock import (
     Difference,
@@ -177,7 +177,7 @@ class Experiment:
     def _lock(
         self, report: Report, made: dict[str, bytes], index: dict[str, Any], data: dict[str, dict[str, str]]
     ) -> dict[str, Any]:
-        method = report.method
+        method = report.testing
         return {
             "settings": _of_numbers(self.settings.raw),
             "data": data,

@@ -240,7 +240,7 @@ def _forms(report: Table) -> tuple[str, ...]:
 
 def _comparing(report: Table, systems: Mapping[str, Table]) -> dict[str, Any]:
     """The arguments of `compare`, as far as they are given."""
-    from ..comparison.report import CORRECTIONS, TESTS, Method
+    from ..comparison.testing import CORRECTIONS, TESTS, Testing
 
     for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", systems)):
         name = report.text(key)
@@ -248,7 +248,7 @@ def _comparing(report: Table, systems: Mapping[str, Table]) -> dict[str, Any]:
             raise report.error(f"{key}: there is no '{name}'; {nearest(name, known)}")
     given = {key: report.values[key] for key in ("test", "correction", "alpha", "seed") if key in report.values}
     try:
-        Method(**given)
+        Testing(**given)
     except ParameterError as error:
         raise report.error(str(error)) from None
     return {**given, "baseline": report.text("baseline")}

@@ -23,7 +23,7 @@ STAGES = {
     "bm25": "index:Index.bm25",
     "tfidf": "index:Index.tfidf",
     "ql": "index:Index.ql",
-    "impacts": "index:Index.impacts",
+    "learned_sparse": "index:Index.learned_sparse",
     "rm3": "index:Index.rm3",
     "cut": "core:Cut",
     "passages": "passages:Passages",

@@ -224,7 +224,11 @@ class _Done(Stage[Any, Run]):
     """A stage that has been run."""
 
     run: Run
-    takes: type[Any]  # type: ignore[misc]
+    taken: type[Any]
+
+    @property
+    def takes(self) -> type[Any]:
+        return self.taken
 
     def apply(self, given: Any, progress: Report, /) -> Run:
         return self.run

@@ -11,7 +11,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,13 +25,13 @@ from ..storage.artifact import Artifact, Kind, commit, seal, staging
 from ..storage.caches import Attached, Cached
 from ..storage.hashes import hash_text
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
-from .weightings import BM25Weighting, Postings, Statistics, Weighting
+from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
 
 CHUNK = 1 << 20  # postings that are weighted at a time
-KEPT = 4  # models whose impacts an index keeps, in memory and on disk
+MOST = 4  # models whose impacts an index keeps, in memory and on disk
 LARGE = 2_000_000  # postings from which on impacts are kept on disk
 KIND = Kind("fontes-impacts", 1, "impacts", "they are worked out again when they are needed")
 
@@ -40,10 +40,11 @@ KIND = Kind("fontes-impacts", 1, "impacts", "they are worked out again when they
 class Lists:
     """The postings of an index, decoded: what all models share.
 
-    bounds   int64; term t has docs[bounds[t]:bounds[t+1]]
-    docs     int32
-    row_of   int32; the row of a term with a long list, -1 for others
-    starts   uint32, rows x (windows + 1); where in its list a term's postings of each window begin
+    Args:
+        bounds: int64; term t has docs[bounds[t]:bounds[t+1]].
+        docs: int32; the ordinals of the documents.
+        row_of: int32; for each term the row of its bounds, -1 for a term whose list is too short for one.
+        starts: uint32, rows x (windows + 1); where in its list a term's postings of each window begin.
     """
 
     bounds: NDArray[np.int64]
@@ -54,7 +55,16 @@ class Lists:
 
 @dataclass(frozen=True)
 class Impacts:
-    """The weights of one model: for each posting a float32, and what `kernel.summarize` says of them."""
+    """The weights of one model, and the bounds of them that the search prunes by.
+
+    Args:
+        lists: The postings.
+        weights: float32; the weight of each posting.
+        best: float32; for each term its greatest weight.
+        kth: float32, terms x DEPTHS; for each term a weight that so many of its postings reach, 0 where there are fewer.
+        positive: For each term whether all its weights are above 0.
+        rows: uint8, rows x blocks; the bounds of the blocks of a term with a long list, in parts of its greatest weight.
+    """
 
     lists: Lists
     weights: NDArray[np.float32]
@@ -82,7 +92,7 @@ _blocks = 0  # of `in_memory` that are open
 def in_memory() -> Iterator[None]:
     """Inside, impacts that are worked out are not written to disk: for many models that are searched once, as in tuning.
 
-    It holds for all threads of the process.
+    All threads of the process are meant.
     """
     global _blocks
     with _LOCK:
@@ -96,9 +106,8 @@ def in_memory() -> Iterator[None]:
 
 def impacts_of(index: Index, weighting: Weighting) -> Impacts:
     """The impacts of a model on an index, from memory, from the cache, or worked out now."""
-    if isinstance(weighting, BM25Weighting):
-        weighting = replace(weighting, k3=None)  # which is the topic's side: one set of impacts serves every k3
-    return _MODELS.of(index).get(weighting, lambda: _impacts(index, weighting))
+    key = weighting.for_postings()
+    return _MODELS.of(index).get(key, lambda: _impacts(index, key))
 
 
 def _impacts(index: Index, weighting: Weighting) -> Impacts:
@@ -114,7 +123,7 @@ def _lists(index: Index) -> Lists:
 
 
 def _no_models(index: Index) -> Cached[Weighting, Impacts]:
-    return Cached(KEPT)
+    return Cached(MOST)
 
 
 _LISTS = Attached("lists", _lists)
@@ -243,5 +252,5 @@ def _store(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
         seal(draft, KIND, {})
         commit(draft, folder)
     models = [f for f in folder.parent.iterdir() if f.name != "lists" and not f.name.startswith(".")]
-    for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-KEPT]:
+    for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-MOST]:
         shutil.rmtree(old, ignore_errors=True)

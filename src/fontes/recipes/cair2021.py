@@ -11,7 +11,7 @@ from ..causal.filter import ROLES
 from ..core import InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..fusion import fuse
-from ..lexical.weightings import BM25Weighting
+from ..lexical import BM25Weighting
 from ..text import Analyzer
 from .base import Recipe
 from .collection import Collection

@@ -10,7 +10,7 @@ from typing import ClassVar
 from ..core import Doc, InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..index import Index
-from ..lexical.weightings import BM25Weighting
+from ..lexical import BM25Weighting
 from ..passages import Deduplicate, Passages, read_duplicates, to_documents
 from ..rewrite import CanardT5
 from ..rewrite.names import CARRIED, REWRITERS, rewriter_of

@@ -94,7 +94,7 @@ def _retriever(index: Index, model: str, k1: float | None, b: float | None, enco
 def _until(resume: str | None, at: str | None) -> Topics:
     """The topics of a file, none where none is given; where `at` names one, the topics until then."""
     from ...core import InputError, Topics
-    from ..inputs import topics_of
+    from ...datasets import topics_of
 
     if resume is None:
         if at is not None:

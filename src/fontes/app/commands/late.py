@@ -32,10 +32,10 @@ def late(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Store the documents' token vectors with an index, unless they are there; then search them, if a query is given."""
+    from ...datasets import topics_of
     from ...formats import write_run
     from ...index import Index
     from ...neural import ColBERT, encode_late
-    from ..inputs import topics_of
     from ..output import building, print_hits, print_json, run_as_json
 
     if query is not None and topics is not None:

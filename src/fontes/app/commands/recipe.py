@@ -72,15 +72,15 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
+    from ...datasets import named, qrels_of, topics_of
     from ...recipes import recipe
-    from ..inputs import collection_of, qrels_of, topics_of
     from ..output import print_json, told
     from .compare import COMMA
 
     made = recipe(name).set(settings or [])
     with told(json) as (tell, moving):
         result = made.run(
-            collection_of(collection),
+            named(collection) or collection,
             topics_of(topics),
             None if qrels is None else qrels_of(qrels),
             output,

@@ -43,10 +43,10 @@ def rerank(
     ] = False,
 ) -> None:
     """Rerank the documents of a run with a cross-encoder or a T5."""
+    from ...datasets import topics_of
     from ...formats import read_run, write_run
     from ...index import Index
     from ...passages import Passages, to_documents
-    from ..inputs import topics_of
     from ..output import building
 
     if run == "-" and topics == "-":

@@ -55,9 +55,9 @@ def rewrite(
     ] = None,
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
+    from ...datasets import topics_of
     from ...formats import write_topics
     from ...rewrite import CanardT5
-    from ..inputs import topics_of
     from ..output import building
 
     options = {"missing": missing, "k": k, "first": first or None, "index": index, "tagger": tagger, "model": model}

@@ -43,8 +43,8 @@ def terms(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind."""
+    from ...datasets import topics_of
     from ...train import TermSettings, train_terms
-    from ..inputs import topics_of
     from ..output import print_json, told
 
     settings = TermSettings(

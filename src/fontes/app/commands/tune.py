@@ -41,10 +41,10 @@ def tune(
 
     Where one or more of --k1, --b and --k3 is given, only these are tuned.
     """
+    from ...datasets import qrels_of, topics_of
     from ...index import Index
     from ...plots.plot import format_of
     from ...tuning import tune as tune_stage
-    from ..inputs import qrels_of, topics_of
     from ..output import print_json
 
     if topics == "-" and qrels == "-":
