@@ -21,8 +21,8 @@ import pytest
 from support.processes import in_a_child
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
-from fontes.core.values import Doc
 from fontes.core.progress import Progress
+from fontes.core.values import Doc
 from fontes.index import Index, embeddings, encoding
 from fontes.storage.artifact import seal
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from support.tiny_models import docs, tiny
 
 import fontes as ft
-from fontes.core.progress import Progress
 from fontes import ChunkedEncoder, Doc, SentenceEncoder, TransformerEncoder
 from fontes.core import ParameterError
+from fontes.core.progress import Progress
 from fontes.neural.encoders.base import document_vectors, text_of, unit
 from fontes.neural.models import hub as models
 

@@ -188,7 +188,8 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
                 if _is_at(handle, draft):  # else another process has just committed it
                     break
             held.close()
-        _remove_leftovers(place)
+        with locked(place.parent):
+            _remove_leftovers(place)
         yield draft
         with suppress(OSError):
             if _is_at(handle, draft):
@@ -197,14 +198,16 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
 
 def commit(folder: Path, place: Path) -> None:
     """Puts a finished folder, staged or drafted, in its place. What was there before stays until then, and goes after."""
-    old = folder.with_name(f"{_prefix(place)}old-{os.getpid()}")
+    old = None
     with locked(place.parent):
         folder.chmod(0o777 & ~umask())
         if place.exists():
+            old = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
             place.rename(old)
         folder.rename(place)
         sync_folder(place.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable:
