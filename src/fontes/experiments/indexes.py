@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import Doc, IndexFormatError
+from ..core.progress import Report, silent
 from ..storage.hashes import hash_json
 
 if TYPE_CHECKING:
-    from ..index import Index, Progress
+    from ..index import Index
     from ..text import Analyzer
 
 Tell = Callable[[str], None]
@@ -25,7 +26,7 @@ def built_once(
     fields: Sequence[str],
     vectors: str | None,
     tell: Tell,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Report = silent,
 ) -> Index:
     """The index in `folder` of these documents by this analyzer, which is built where it is not there or is damaged.
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core import Doc, InputError
+from ..core.progress import Progress
 from ..datasets import Dataset
 from ..experiments.hashes import hash_of, hash_of_dataset, hash_of_docs
 from ..experiments.indexes import Tell, built_once
 from ..formats import docs as as_docs, read_corpus
-from ..index import Index, Progress
+from ..index import Index
 from ..storage.files import STANDARD
 from .telling import Teller
 
@@ -90,7 +91,7 @@ class Collection:
             shown(progress)
 
         index.encode(encoder, progress=told)
-        self.tell(f"vectors: {last.documents:,} documents" if last else "vectors: as they were made before")
+        self.tell(f"vectors: {last.done:,} documents" if last else "vectors: as they were made before")
 
 
 class _Documents:

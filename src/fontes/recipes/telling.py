@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..core.progress import Progress
     from ..experiments.indexes import Tell
-    from ..index import Progress
 
 EVERY = 10.0  # seconds between two lines about one step
 
@@ -33,7 +33,7 @@ class Teller:
 
         def told(progress: Progress) -> None:
             nonlocal last
-            line = f"{doing}: {progress.documents:,} {noun}, {progress.rate:,.0f} a second{_left(progress.seconds_left)}"
+            line = f"{doing}: {progress.done:,} {noun}, {progress.rate:,.0f} a second{_left(progress.seconds_left)}"
             if self.moving is not None:
                 self.moving(line)
             elif not 0 <= progress.seconds - last < EVERY:  # below 0 where another step of this kind has begun
