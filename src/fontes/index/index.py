@@ -162,7 +162,7 @@ class Index(Factory):
         return named
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
-        """The documents' vectors by `encoder`, the most exact ones where no dtype is given.
+        """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
 
         Raises ParameterError where there are none, IndexFormatError where they are damaged.
         """
@@ -267,8 +267,8 @@ class Index(Factory):
         }
 
     def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        kept = map(read_settings, sorted(self.cache_of(vectors).glob("[!.]*")))
-        return {**vectors.info(), "approximate": [facts for facts in kept if facts]}
+        stored = map(read_settings, sorted(self.cache_of(vectors).glob("[!.]*")))
+        return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
 
     def cache_of(self, vectors: Embeddings) -> Path:
         """The folder for what was worked out from some of the documents' vectors; it may be deleted at any time."""
