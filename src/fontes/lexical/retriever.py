@@ -94,7 +94,7 @@ class Lexical(Stage[Topics, Run]):
         )
 
     def _counts(self, topics: Sequence[Topic]) -> list[dict[int, float]]:
-        """For each topic its terms, by their places in the index, and how often they occur, or the weights of the topic."""
+        """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
         analyzed = iter(self.index.analyzer.many([t.text for t in topics if t.weights is None]))
         counts = []
         for topic in topics:
