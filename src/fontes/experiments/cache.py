@@ -39,17 +39,17 @@ class Cache:
 
     def __init__(self, folder: str | Path | None = None, limit: int = LIMIT) -> None:
         """`folder` None is `runs` in the user's: see `fontes.storage.caches.cache_folder`."""
-        self.given = folder is not None
+        self.named = folder is not None
         self.folder = Path(folder) if folder is not None else cache_folder() / "runs"
         self.limit = limit
         self._written = False
 
     @classmethod
-    def of(cls, given: bool | str | os.PathLike[str]) -> Cache | None:
+    def of(cls, cache: bool | str | os.PathLike[str]) -> Cache | None:
         """The user's cache for True, the one in a folder for its path, None for False."""
-        if isinstance(given, bool):
-            return cls() if given else None
-        return cls(Path(given))
+        if isinstance(cache, bool):
+            return cls() if cache else None
+        return cls(Path(cache))
 
     def load(self, key: str, topics: Topics, documents: Mapping[str, Documents]) -> Run | None:
         """The run under `key`, or None. `documents` has by their fingerprints those whose text a run may lead to."""
@@ -107,7 +107,7 @@ class Cache:
             write(path, [file.getvalue()])
             self._written = True
         except (OSError, InputError) as error:
-            if self.given:
+            if self.named:
                 raise InputError(f"the cache cannot be written ({error}); give another folder, or cache=False") from None
             warnings.warn(f"runs are not kept: {error}; FONTES_CACHE names another folder", stacklevel=2)
 
