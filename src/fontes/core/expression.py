@@ -16,7 +16,7 @@ from .parameters import parameters
 from .part import Part, stages
 from .registry import nearest
 from .run import Run
-from .stage import Stage
+from .stage import Stage, check_depth
 
 LONGEST = 20_000  # characters of a text
 DEEPEST = 100  # calls and operators inside one another
@@ -149,6 +149,8 @@ class _Builder:
             match node.op:
                 case ast.RShift():
                     return left >> right if isinstance(left, Stage) else self._refused(node, left, right, ">>")
+                case ast.Mod() if isinstance(left, Run):
+                    return left.top(check_depth(right))
                 case ast.Mod():
                     return left % right if isinstance(left, Stage) else self._refused(node, left, right, "%")
                 case ast.Mult():

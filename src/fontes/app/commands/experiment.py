@@ -11,7 +11,7 @@ import typer
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(rich_help_panel="Reproduce")
 def experiment(
     file: Annotated[Path, typer.Argument(help="The experiment, in TOML.", show_default=False)],
     output: Annotated[

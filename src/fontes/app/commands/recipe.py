@@ -10,7 +10,7 @@ import typer
 
 commands = typer.Typer()
 group = typer.Typer(name="recipe", help="Published systems: list them, show one, run it on a collection.", no_args_is_help=True)
-commands.add_typer(group)
+commands.add_typer(group, rich_help_panel="Reproduce")
 
 Name = Annotated[str, typer.Argument(help="The recipe.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 group = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True)
-commands.add_typer(group)
+commands.add_typer(group, rich_help_panel="Models")
 
 
 @group.command()
