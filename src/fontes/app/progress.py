@@ -39,6 +39,12 @@ def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = Fal
         yield _Bar(bar, steps)
 
 
+def note(line: str) -> None:
+    """Prints a line to standard error, unless `--quiet` is given."""
+    if not flags.quiet:
+        print(line, file=sys.stderr, flush=True)
+
+
 class _Bar:
     """A report that moves a bar, above which a finished piece of work leaves a line."""
 

@@ -70,7 +70,7 @@ def _encoder(text: str, name: str) -> Any:
         return expression.part(f"{name}({text!r})")
     encoder = expression.part(text)
     if not isinstance(encoder, Part) or not hasattr(encoder, "encode_documents"):
-        raise ParameterError(f"{text} is no encoder; write sentence_encoder(\"MODEL\"), or the model alone")
+        raise ParameterError(f'{text} is no encoder; write sentence_encoder("MODEL"), or the model alone')
     return encoder
 
 
