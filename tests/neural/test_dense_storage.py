@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from support.processes import in_a_child
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.core.values import Doc
 from fontes.index import Index, Progress, embeddings, encoding
+from fontes.storage.artifact import seal
 
 COUNT = 60
 BLOCK = 8
@@ -380,9 +380,7 @@ def test_vectors_of_a_newer_format_are_an_error(tmp_path, plain):
     path = copied(plain, tmp_path)
     Index.open(path).encode(Counting())
     file = next(path.glob("segment-*/vectors-*/vectors.json"))
-    meta = json.loads(file.read_text())
-    facts = {key: value for key, value in meta.items() if key not in ("files", "digest")} | {"version": 2}
-    file.write_text(json.dumps({**facts, "files": meta["files"], "digest": embeddings.meta_digest(facts, meta["files"])}))
+    seal(file.parent, replace(embeddings.KIND, version=2), {"encoder": "of tomorrow"}, "*.npy")
     with pytest.raises(IndexFormatError, match="vectors of the format 2; this Fontes reads 1"):
         Index.open(path).dense(Counting()).search("d1")
 

@@ -20,9 +20,11 @@ import numpy as np
 
 from ..core import InputError, Run, Strings, Topic, Topics, Turn
 from ..core.values import Documents
+from ..storage.caches import cache_folder
 from ..storage.files import write
+from ..storage.hashes import hash_json
 from .environment import installed, processor
-from .hashes import hash_json, topic_facts
+from .hashes import topic_facts
 
 LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
 LAYOUT = 1  # of the files
@@ -41,11 +43,11 @@ class Cache:
         """Opens the cache, which need not be there yet.
 
         Args:
-            folder: The folder; None for the user's: FONTES_CACHE, or `fontes` in the system's folder for caches.
+            folder: The folder; None for `runs` in the user's: see `fontes.storage.caches.cache_folder`.
             limit: How many bytes it may hold.
         """
         self._named = folder is not None
-        self.folder = Path(folder) if folder is not None else user_folder()
+        self.folder = Path(folder) if folder is not None else cache_folder() / "runs"
         self.limit = limit
         self._written = False
 
@@ -150,15 +152,6 @@ class Cache:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.npz"
-
-
-def user_folder() -> Path:
-    """Where runs are kept unless a folder is named: `runs` in FONTES_CACHE, or in the system's folder for caches."""
-    if named := os.environ.get("FONTES_CACHE"):
-        return Path(named) / "runs"
-    import platformdirs
-
-    return platformdirs.user_cache_path("fontes") / "runs"
 
 
 def key_of(topics: str, stages: list[str]) -> str:

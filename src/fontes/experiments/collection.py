@@ -16,7 +16,8 @@ from ..core.progress import Progress, Report, silent
 from ..datasets import Dataset
 from ..formats import docs as as_docs, read_corpus
 from ..storage.files import STANDARD
-from .hashes import hash_json, hash_of, hash_of_dataset, hash_of_docs
+from ..storage.hashes import hash_json
+from .hashes import hash_of, hash_of_dataset, hash_of_docs
 
 if TYPE_CHECKING:
     from ..index import Index

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..comparison.report import Report
+from ..comparison import Report
 from ..core import InputError, Qrels, Topics
 from ..core.progress import Report as Listener, silent
 from ..datasets import Dataset, dataset
@@ -95,6 +95,7 @@ class Experiment:
             topics=topics,
             qrels=qrels,
             measures=file.measures,
+            baseline=file.baseline,
             testing=file.testing,
             settings=_of_numbers(file.raw),
             data=data,

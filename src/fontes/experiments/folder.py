@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from typing import Any
 from ..comparison.report import SUFFIXES
 from ..core import InputError
 from ..storage.files import write
+from ..storage.locks import locked
 
 LOCK = "experiment.lock"
 UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
@@ -28,24 +28,19 @@ def alone(folder: Path) -> Iterator[None]:
     Raises:
         InputError: Another process does, the folder cannot be written, or it holds results of something else.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error}); give another one") from None
-    try:
+    busy = InputError(f"{folder}: another process writes results into this folder; wait, or give another one")
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{folder}: another process writes results into this folder; wait, or give another one") from None
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(folder, busy))
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error}); give another one") from None
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"{folder}: nothing can be written there (Permission denied); give another folder")
         foreign = [name for name in ("runs", *PAGES) if (folder / name).exists()]
         if foreign and not (folder / LOCK).is_file() and not (folder / UNFINISHED).is_file():
             raise InputError(f"{folder}: holds results that are not of Fontes ({', '.join(foreign)}); give another folder")
         yield
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ..core import Doc, InputError, Qrels, Topic, Topics
 from ..datasets import Dataset
-
-
-def hash_json(value: Any) -> str:
-    """The SHA-256 of JSON values, whatever the order of the keys in objects."""
-    return hashlib.sha256(json.dumps(value, ensure_ascii=True, sort_keys=True).encode()).hexdigest()
+from ..storage.hashes import hash_file, hash_json
 
 
 def hash_of(source: Path, use: str) -> str:
@@ -27,8 +22,7 @@ def hash_of(source: Path, use: str) -> str:
         files = sorted(path for path in source.rglob("*") if path.is_file())
         return hash_json([[path.relative_to(source).as_posix(), hash_of(path, use)] for path in files])
     try:
-        with source.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hash_file(source)
     except FileNotFoundError:
         raise InputError(f"{source}: there is no such file ({use})") from None
     except OSError as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..comparison.report import Report
+from ..comparison import Report
 from ..core import InputError, Stage
 from ..core.part import indexes_of, walk
 from .environment import machine, versions

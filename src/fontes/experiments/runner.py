@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..comparison import Report
+from ..comparison import Report, SystemRun, Testing, report_of
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.part import Part, indexes_of, walk
 from ..core.progress import Progress, Report as Listener, silent
@@ -17,11 +17,10 @@ from ..measures import Measure
 from ..storage.files import write
 from .cache import Cache
 from .collection import Collection
-from .comparison import compare
 from .folder import LOCK, alone, is_inside, replacing
 from .hashes import hash_of
 from .lock import lock_of
-from .systems import Made, Searches
+from .systems import Searches
 
 System = Stage[Topics, Run] | Run | Path
 FORMS = ("md", "json", "html")  # of the report, where nothing else is said
@@ -40,7 +39,8 @@ class Plan:
         qrels: The judgments; None where nothing is measured.
         measures: What is measured.
         measured: Whether a system's documents are those that are judged; it is compared with others if so.
-        testing: Arguments of `compare`: baseline, test, correction, alpha, seed.
+        baseline: The system that the others are tested against; None: all pairs are tested.
+        testing: How differences are tested.
         settings: What the lock keeps of the parameters, as JSON values.
         data: What the lock keeps of the data, by its use.
         indexes: The folder of the indexes; None for `indexes` in the folder of results.
@@ -55,7 +55,8 @@ class Plan:
     qrels: Qrels | None
     measures: tuple[Measure, ...]
     measured: Callable[[str], bool] = field(default=lambda name: True)
-    testing: Mapping[str, Any] = field(default_factory=dict)
+    baseline: str | None = None
+    testing: Testing = field(default_factory=Testing)
     settings: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     indexes: Path | None = None
@@ -76,7 +77,7 @@ class Results:
     """
 
     folder: Path
-    systems: Mapping[str, Made]
+    systems: Mapping[str, SystemRun]
     report: Report | None
     files: tuple[str, ...] = ()
     lock: Mapping[str, Any] = field(default_factory=dict)
@@ -149,7 +150,7 @@ def _check(plan: Plan, systems: Mapping[str, System]) -> None:
             getattr(part, "fingerprint", None)  # raises where a model is not there
 
 
-def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, Made]:
+def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:
     """The run of each system. What is lacking is built before the first one is run, such as the documents' vectors."""
     stages = [system for system in systems.values() if isinstance(system, Stage)]
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
@@ -167,14 +168,13 @@ def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Lis
     return made
 
 
-def _report(plan: Plan, made: Mapping[str, Made]) -> Report | None:
+def _report(plan: Plan, made: Mapping[str, SystemRun]) -> Report | None:
     if plan.qrels is None:
         return None
     measured = {name: one for name, one in made.items() if plan.measured(name)}
-    testing = dict(plan.testing)
-    if testing.get("baseline") not in measured:
-        testing["baseline"] = None
-    return compare(measured, plan.topics, plan.qrels, plan.measures, cache=False, **testing)
+    baseline = plan.baseline if plan.baseline in measured else None
+    topics = plan.topics
+    return report_of(measured, plan.qrels, plan.measures, topics=topics, baseline=baseline, testing=plan.testing)
 
 
 def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Results:
@@ -205,6 +205,6 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Res
             report,
             len(report.topics) if report is not None else len(plan.topics or ()),
         )
-        lock["seed"] = plan.testing.get("seed", 0)
+        lock["seed"] = plan.testing.seed
         finish(lock)
     return Results(folder, results.systems, report, tuple(files), lock)

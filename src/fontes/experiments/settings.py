@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..comparison.report import SUFFIXES
+from ..comparison.testing import CORRECTIONS, TESTS, Testing
 from ..core import InputError
 from ..core.errors import FontesError
 from ..core.registry import nearest
@@ -121,7 +122,8 @@ class ExperimentFile:
         runs: The systems that are runs, as the paths of their files.
         measures: What is measured.
         forms: Of the report.
-        testing: Arguments of `compare`.
+        baseline: The system that the others are tested against; None: all pairs are tested.
+        testing: How differences are tested.
         raw: The whole file.
     """
 
@@ -133,7 +135,8 @@ class ExperimentFile:
     runs: Mapping[str, Path]
     measures: tuple[Measure, ...]
     forms: tuple[str, ...]
-    testing: Mapping[str, Any]
+    baseline: str | None
+    testing: Testing
     raw: Mapping[str, Any]
 
 
@@ -179,6 +182,7 @@ class _Reader:
             {name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)},
             self._measures(),
             self._forms(),
+            self.table.report.baseline,
             self._testing(),
             self.raw,
         )
@@ -255,22 +259,17 @@ class _Reader:
                 raise self._error("report", f"forms: there is no form '{form}'; {nearest(form, known)}")
         return tuple(self.table.report.forms)
 
-    def _testing(self) -> dict[str, Any]:
-        """The arguments of `compare`, as far as they are given."""
-        from ..comparison.report import CORRECTIONS, TESTS, Method
-
+    def _testing(self) -> Testing:
         report = self.table.report
         for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self.table.systems)):
             name = getattr(report, key)
             if name is not None and name not in known:
                 raise self._error("report", f"{key}: there is no '{name}'; {nearest(name, known)}")
         given = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed")}
-        given = {key: value for key, value in given.items() if value is not None}
         try:
-            Method(**given)
+            return Testing(**{key: value for key, value in given.items() if value is not None})
         except FontesError as error:
             raise self._error("report", str(error)) from None
-        return {**given, "baseline": report.baseline}
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..comparison import SystemRun
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
 from ..core.part import Names, indexes_of
 from ..core.progress import Progress, Report, silent
@@ -20,25 +21,6 @@ from .hashes import hash_of_topics
 
 ENDINGS = (".gz", ".run", ".trec", ".txt", ".tsv", ".res")
 Steps = tuple[Stage[Any, Any], ...]
-
-
-@dataclass(frozen=True)
-class Made:
-    """A run and how it came about.
-
-    Args:
-        run: The run.
-        description: What the stage prints, or the file.
-        seconds: Of all its steps together, when they were run; None where nobody measured.
-        candidates: What the last reranker was given.
-        cached: Whether the run was found on disk.
-    """
-
-    run: Run
-    description: str = ""
-    seconds: float | None = None
-    candidates: Run | None = None
-    cached: bool = False
 
 
 def named(systems: object) -> dict[str, object]:
@@ -80,7 +62,7 @@ def stem(path: str | os.PathLike[str]) -> str:
     return name
 
 
-def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache | None) -> dict[str, Made]:
+def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache | None) -> dict[str, SystemRun]:
     """The runs of all systems, each made, read or taken as it is.
 
     Raises:
@@ -131,26 +113,26 @@ class Searches:
         self._progress = progress
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
-    def of(self, name: str, system: object) -> Made:
+    def of(self, name: str, system: object) -> SystemRun:
         """The run of a system.
 
         Raises:
             InputError: A file or a value is no run.
         """
-        if isinstance(system, Made):
+        if isinstance(system, SystemRun):
             return system
         if isinstance(system, Stage):
             return self._made(system)
         if isinstance(system, (str, os.PathLike)):
-            return Made(Run.of(system), os.fspath(system))
+            return SystemRun(Run.of(system), os.fspath(system))
         try:
             run = Run.of(system)
         except InputError as error:
             raise InputError(f"system '{name}': {error}") from None
         seconds = run.provenance.get("seconds")
-        return Made(run, str(run.provenance.get("system", "")), float(seconds) if isinstance(seconds, (int, float)) else None)
+        return SystemRun(run, str(run.provenance.get("system", "")), float(seconds) if isinstance(seconds, (int, float)) else None)
 
-    def _made(self, stage: Stage[Any, Any]) -> Made:
+    def _made(self, stage: Stage[Any, Any]) -> SystemRun:
         steps = steps_of(stage)
         output = self._output(steps)
         assert isinstance(output.value, Run)
@@ -160,7 +142,7 @@ class Searches:
         if steps[end - 1].takes is Run and steps[end - 1].gives is Run:
             before = self._output(steps[: end - 1]).value
             candidates = before if isinstance(before, Run) else None
-        return Made(output.value, repr(stage), output.seconds, candidates, output.cached)
+        return SystemRun(output.value, repr(stage), output.seconds, candidates, output.cached)
 
     def _output(self, steps: Steps) -> Output:
         """What the steps give, from memory, from the cache, or new."""

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ..core.errors import InputError, ParameterError
 from ..core.strings import Strings, utf8
 from ..core.values import Doc
+from ..storage.arrays import ByteWriter, read_array, smallest, write_array
 from ..text import Analyzer, Vocabulary
 from .documents import DocumentWriter, metadata_bytes
-from .files import ByteWriter, read_array, smallest, write_array
 from .kernels import MOST_BYTES, count_terms, encode, gather, invert
 
 SOME = 256  # documents that are looked at together

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError, InputError
 from ..core.strings import utf8
 from ..core.values import Doc
-from .files import ByteWriter, read_array, smallest, write_array
+from ..storage.arrays import ByteWriter, read_array, smallest, write_array
 
 BLOCK = 1 << 15  # bytes of text in a block, about
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -19,9 +18,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, InputError, ParameterError
+from ..storage.arrays import sync, write_array
+from ..storage.artifact import commit, drafting, seal
+from ..storage.hashes import hash_text
 from .build import Progress
-from .embeddings import DTYPES, FORMAT, META, VERSION, Embeddings, find, latest, meta_digest
-from .files import _lock, _sync, _sync_folder, digest, write_array
+from .embeddings import DTYPES, KIND, Embeddings, find, latest
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
 MOST = 1e15  # the length of a vector; inner products then stay within float32
@@ -56,7 +57,7 @@ class Job:
     @property
     def name(self) -> str:
         """Of its folder, without the number."""
-        return f"{hashlib.sha256(self.fingerprint.encode()).hexdigest()[:16]}-{self.dtype}"
+        return f"{hash_text(self.fingerprint)[:16]}-{self.dtype}"
 
 
 def encode(segment: Path, job: Job, overwrite: bool, progress: Callable[[Progress], None] | None) -> Embeddings:
@@ -65,29 +66,18 @@ def encode(segment: Path, job: Job, overwrite: bool, progress: Callable[[Progres
     After each block its vectors are on the disk and in a journal; an encoding that was killed, or that filled the disk, goes
     on after the last block that is in the journal.
     """
-    draft = segment / f".vectors-{job.name}"
-    try:
-        draft.mkdir(exist_ok=True)
-        handle = os.open(draft, os.O_RDONLY)
-    except OSError as e:
-        raise FontesError(f"{segment.parent}: vectors cannot be written: {e.strerror}; nothing was changed") from e
-    try:
-        _alone(handle, segment)
+    busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
+    with contextlib.ExitStack() as held:
+        try:
+            draft = held.enter_context(drafting(segment / f"vectors-{job.name}", busy))
+        except OSError as e:
+            raise FontesError(f"{segment.parent}: vectors cannot be written: {e.strerror}; nothing was changed") from e
         existing = find(segment).get(job.name)
         if isinstance(existing, Embeddings) and not overwrite:
             shutil.rmtree(draft, ignore_errors=True)
             _tidy(existing.folder, job)
             return existing
         return _encoded(segment, draft, job, progress)
-    finally:
-        os.close(handle)
-
-
-def _alone(handle: int, segment: Path) -> None:
-    try:
-        _lock(handle)
-    except OSError as e:
-        raise FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it") from e
 
 
 def _encoded(segment: Path, draft: Path, job: Job, progress: Callable[[Progress], None] | None) -> Embeddings:
@@ -171,9 +161,7 @@ class Journal:
 
     def __init__(self, draft: Path, job: Job) -> None:
         self._draft, self._job = draft, job
-        self._facts = {
-            "format": FORMAT,
-            "version": VERSION,
+        self._settings: dict[str, Any] = {
             "encoder": job.encoder,
             "settings": job.settings,
             "fingerprint": job.fingerprint,
@@ -181,10 +169,11 @@ class Journal:
             "dim": job.dim,
             "documents": len(job.ids),
         }
+        self._identity = {"version": KIND.version, **self._settings}
         blocks = self._sound_blocks()
         self.documents, self._rows = (sum(block[i] for block in blocks) for i in (0, 1))
         if not blocks:
-            (draft / "facts.json").write_text(json.dumps(self._facts), encoding="utf-8")
+            (draft / "settings.json").write_text(json.dumps(self._identity), encoding="utf-8")
         sizes = self._sizes(self.documents, self._rows)
         sizes["vectors.npy"] += HEADER
         sizes["journal"] = sum(len(json.dumps(block)) + 1 for block in blocks)
@@ -203,10 +192,10 @@ class Journal:
         for name, array in zip(PARTS, (vectors, norms, scales, counts), strict=True):
             raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
             self._files[name].write(raw)
-            _sync(self._files[name])
+            sync(self._files[name])
             check = zlib.crc32(raw, check)
         self._files["journal"].write((json.dumps([len(counts), len(vectors), check]) + "\n").encode())
-        _sync(self._files["journal"])
+        sync(self._files["journal"])
         self.documents += len(counts)
         self._rows += len(vectors)
 
@@ -221,18 +210,11 @@ class Journal:
             write_array(draft, "bounds", bounds)
         for name in ("norms", "scales") if self._job.dtype == "int8" else ("norms",):
             write_array(draft, name, np.fromfile(draft / name, "<f4"))
-        files = {f.name: {"bytes": f.stat().st_size, "sha256": digest(f)} for f in sorted(draft.glob("*.npy"))}
-        with (draft / META).open("w", encoding="utf-8") as file:
-            json.dump(
-                {**self._facts, "files": files, "digest": meta_digest(self._facts, files)}, file, indent=1, ensure_ascii=False
-            )
-            _sync(file)
-        _sync_folder(draft)
+        seal(draft, KIND, self._settings, "*.npy")
         newest = latest(segment).get(self._job.name)
         number = 1 + int(newest.name.rpartition("-")[2]) if newest else 1
         folder = segment / f"vectors-{self._job.name}-{number}"
-        draft.rename(folder)
-        _sync_folder(segment)
+        commit(draft, folder)
         _tidy(folder, self._job)
         return folder
 
@@ -247,7 +229,7 @@ class Journal:
         file.seek(0)
         shape = (self._rows, self._job.dim)
         npy.write_array_header_1_0(file, {"descr": DTYPES[self._job.dtype], "fortran_order": False, "shape": shape})
-        _sync(file)
+        sync(file)
         file.seek(0, os.SEEK_END)
 
     def _sizes(self, documents: int, rows: int) -> dict[str, int]:
@@ -259,9 +241,9 @@ class Journal:
         """The blocks [documents, rows, checksum] of an earlier run of the same job that are whole on the disk."""
         blocks: list[list[int]] = []
         with contextlib.suppress(OSError, ValueError, TypeError), contextlib.ExitStack() as stack:
-            facts = json.loads((self._draft / "facts.json").read_text(encoding="utf-8"))
+            settings = json.loads((self._draft / "settings.json").read_text(encoding="utf-8"))
             named = {"encoder": None, "settings": None}
-            if facts | named != self._facts | named:
+            if settings | named != self._identity | named:
                 return []
             lines = (self._draft / "journal").read_bytes().split(b"\n")[:-1]
             files = {name: stack.enter_context((self._draft / name).open("rb")) for name in PARTS}
@@ -279,7 +261,7 @@ class Journal:
 def _tidy(folder: Path, job: Job) -> None:
     """Removes what is no longer needed: the journal, and older vectors of the same name."""
     with contextlib.suppress(OSError):
-        for name in (*PARTS[1:], "journal", "facts.json"):
+        for name in (*PARTS[1:], "journal", "settings.json"):
             (folder / name).unlink(missing_ok=True)
         for other in folder.parent.glob(f"vectors-{job.name}-*"):
             if other != folder:

@@ -19,7 +19,7 @@ from ..formats import docs as as_docs, read_corpus
 from ..text import Analyzer
 from .build import SCALE, Progress, Vectors, build_segment, content, memory_size
 from .embeddings import Embeddings, find
-from .files import FORMAT, VERSION, check_digests, check_sizes, commit, manifest_file, read_manifest, staging
+from .files import FORMAT, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
 from .segment import Segment
 from .shelf import Shelf
 
@@ -76,7 +76,7 @@ class Index:
                    or of (id, text) pairs
         analyzer   a name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`
         fields     what is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored
-        vectors    index no text but the term weights under this key of the metadata, for `index.impacts()`; they are kept to
+        vectors    index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are kept to
                    two decimals, and everything else of the documents is stored
         memory     how much memory postings may take before they are written to disk and merged at the end
         threads    with 2 or more (default: the machine's), reading, analysis and compression run side by side
@@ -91,7 +91,7 @@ class Index:
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
         documents = read_corpus(docs) if isinstance(docs, (str, Path)) else as_docs(docs)
-        with staging(path, overwrite) as stage:
+        with building(path, overwrite) as stage:
             folder = stage / "segment"
             folder.mkdir()
             counts = build_segment(
@@ -194,11 +194,11 @@ class Index:
 
         return QueryLikelihood(self, smoothing, mu, lambda_, lengths, k, threads)
 
-    def impacts(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
+    def learned_sparse(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
         """A retriever over the vectors that this index was built with; see `fontes.lexical.LearnedSparse`."""
         from ..lexical import LearnedSparse
 
-        return LearnedSparse(self, k, threads)
+        return LearnedSparse(self, k=k, threads=threads)
 
     def rm3(self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
         """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.lexical.RM3`."""
@@ -339,7 +339,7 @@ class Index:
 
     def check(self) -> None:
         """Reads every file. Raises IndexFormatError where anything is not as it was written or does not fit together."""
-        check_digests(self.path, self._manifest)
+        check_contents(self.path, self._manifest)
         self._segment.check()
         for found in find(self._folder).values():
             if isinstance(found, IndexFormatError):

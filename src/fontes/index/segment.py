@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
+from ..storage.arrays import read_array
 from .documents import DocumentStore
-from .files import read_array
 from .kernels import decode
 
 CHUNK = 1 << 22  # postings that are checked at a time

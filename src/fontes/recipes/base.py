@@ -159,7 +159,7 @@ class Recipe(Part, ABC):
             qrels=judged,
             measures=tuple(parse(measure) for measure in measures or self.measures),
             measured=self.measured,
-            testing={"baseline": self.baseline},
+            baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
             data=data if judged is None else {**data, "qrels": {"sha256": hash_of_qrels(judged)}},
             pages=lambda results: {"recipe.md": RecipeResult(self, results).to_markdown()},

@@ -11,7 +11,9 @@ import numpy as np
 from ..core import ParameterError, Run, Stage
 from ..core.checks import check_whole
 from ..core.progress import Report
-from ..passages.passages import Passages, check_separator, parents_of
+from ..passages import Passages
+from ..passages.aggregate import parents_of
+from ..passages.documents import check_separator
 from ..text.sentences import Spans, sentences
 
 FILLED = 0.67  # of the greatest length, with which a passage ends
@@ -38,7 +40,8 @@ class CastPassages(Passages, name="cast_passages"):
     title: bool = False
     separator: str = "-"
 
-    def _split(self) -> Callable[[Sequence[str]], list[Spans]]:
+    def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
+        """A function from texts to their passages as (first character, end)."""
         check_separator(self.separator)
         if self.words is not None or self.stride is not None or self.sentences is None:
             raise ParameterError("the passages of CAsT take sentences and max_words, no words and stride")

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import InputError, ParameterError, Qrels, Run
+from ..core import ParameterError, Qrels, Run
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.run import order_keys
-from ..fusion.methods import WEIGHTED, Method, weighted
-from ..measures.evaluation import _qrels, _run
+from ..fusion.methods import WEIGHTED, FusionMethod, weighted
+from ..measures.evaluation import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from ..measures.ranks import FAR, Ranks
@@ -26,8 +26,15 @@ MOST = 1001  # the largest grid that is looked at whole: 5 systems in steps of 0
 
 
 @dataclass(frozen=True)
-class Fold:
-    """One fold: `weights` were learned on all other judged topics, where they reach `trained`, and reach `score` here."""
+class WeightsFold:
+    """A fold that was held out.
+
+    Args:
+        weights: What was learned on all other judged topics.
+        trained: The mean that `weights` reach on those.
+        score: The mean that they reach on the fold's topics.
+        topics: The fold's topics.
+    """
 
     weights: tuple[float, ...]
     trained: float
@@ -39,21 +46,25 @@ class Fold:
 class LearnedWeights:
     """What `fit_weights` gives.
 
-    `weights` were learned on all judged topics, for use on other topics. `run` is the honest one: each judged topic is fused
-    with the weights of its fold, which were learned without it; topics without judgments with `weights`. `score` is the mean of
-    the measure over all judged topics of that run, and `folds` says how it comes about. `trained` is what `weights` reach on
-    the topics they were learned on, which is too good to report.
+    Args:
+        weights: What was learned on all judged topics, for use on other topics.
+        measure: What the weights are best by.
+        score: The mean of the measure over all judged topics of `run`.
+        trained: What `weights` reach on the topics they were learned on, which is too good to report.
+        folds: How `score` comes about.
+        run: The honest run: each judged topic is fused with the weights of its fold, which were learned without it; topics
+            without judgments with `weights`.
     """
 
     weights: tuple[float, ...]
     measure: Measure
     score: float
     trained: float
-    folds: tuple[Fold, ...]
+    folds: tuple[WeightsFold, ...]
     run: Run
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: measure, score, trained, weights, and of each fold its weights, trained, score and topics."""
+        """Plain values, for JSON."""
         folds = [
             {"weights": list(f.weights), "trained": f.trained, "score": f.score, "topics": list(f.topics)} for f in self.folds
         ]
@@ -84,38 +95,44 @@ def fit_weights(
 ) -> LearnedWeights:
     """The weights with which a fusion of `runs` does best by `measure`, learned by cross-validation.
 
-    `runs` and `qrels` are what `Run.of` and `Qrels.of` accept, or paths of files. `fusion` are parameters of `fuse`: `method`
-    (here "wsum" unless given), `normalize`, `k`, `missing`. Weights are multiples of `step` that add up to 1. All such weights
-    are tried where there are at most 1,001 (five runs in steps of 0.1); with more runs or smaller steps the search climbs,
-    from equal weights and from each run alone, by moving one step of weight at a time. Of weights that are equally good those
-    nearest to equal ones are taken.
+    Weights are multiples of `step` that add up to 1. All such weights are tried where there are at most 1,001 (five runs in
+    steps of 0.1); with more runs or smaller steps the search climbs, from equal weights and from each run alone, by moving one
+    step of weight at a time. Of weights that are equally good those nearest to equal ones are taken.
 
-    The judged topics are dealt into `folds` at random by `seed`; the order of the files does not matter. Judged topics that no
-    run has count 0, as in `evaluate`.
+    The order of the files does not matter. Judged topics that no run has count 0, as in `evaluate`.
 
-    Raises ParameterError for a method without weights, a `step` that does not divide 1, fewer than two runs, and fewer than two
-    folds or more folds than judged topics; InputError for qrels without judgments.
+    Args:
+        runs: Two or more of what `Run.of` accepts, such as paths of files.
+        qrels: What `Qrels.of` accepts.
+        measure: What the weights are best by.
+        folds: How many folds the judged topics are dealt into.
+        seed: How they are dealt.
+        step: The smallest difference between two weights; it divides 1.
+        **fusion: Parameters of `fuse`: `method` (by default "wsum"), `normalize`, `k`, `missing`.
+
+    Raises:
+        ParameterError: The method has no weights, `step` does not divide 1, there are fewer than two runs, or fewer than two
+            folds or more folds than judged topics.
+        InputError: The qrels have no judgments.
     """
-    given = [_run(run) for run in runs]
-    if len(given) < 2:
-        raise ParameterError(f"weights are learned for two runs or more, not {len(given)}")
-    judged = _qrels(qrels)
-    if not judged:
-        raise InputError("the qrels hold no judgments")
-    held_out = _deal(judged, folds, seed)
+    systems = [Run.of(run) for run in runs]
+    if len(systems) < 2:
+        raise ParameterError(f"weights are learned for two runs or more, not {len(systems)}")
+    judgments = judgments_of(qrels)
+    held_out = _deal(judgments, folds, seed)
     steps = _steps(step)
-    space = _Space(given, judged, parse(measure), _method(fusion), steps)
-    everything = np.ones(len(judged), dtype=bool)
+    space = _Space(systems, judgments, parse(measure), _method(fusion), steps)
+    everything = np.ones(len(judgments), dtype=bool)
     best = space.search(everything)
-    names = np.array(list(judged), dtype=object)
-    values = np.zeros(len(judged))
-    parts: list[Fold] = []
+    names = np.array(list(judgments), dtype=object)
+    values = np.zeros(len(judgments))
+    parts: list[WeightsFold] = []
     chosen: list[tuple[Steps, Iterable[str]]] = []
     for out in held_out:
         point = space.search(~out)
         values[out] = space.values(point)[out]
         chosen.append((point, names[out]))
-        parts.append(Fold(space.weights(point), space.mean(point, ~out), space.mean(point, out), tuple(names[out])))
+        parts.append(WeightsFold(space.weights(point), space.mean(point, ~out), space.mean(point, out), tuple(names[out])))
     score = float(values.sum() if space.measure.summed else values.mean())
     run = space.run(best, chosen)
     return LearnedWeights(space.weights(best), space.measure, score, space.mean(best, everything), tuple(parts), run)
@@ -124,9 +141,9 @@ def fit_weights(
 class _Space:
     """All weights, and how good each is for each topic; what was looked at is remembered."""
 
-    def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: Method, steps: int) -> None:
+    def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: FusionMethod, steps: int) -> None:
         self.pairs = Pairs.of(runs)
-        self.columns = method.columns(self.pairs, method.given(self.pairs))
+        self.columns = method.columns(self.pairs)
         self.times = method.times(self.pairs)
         self.method, self.measure, self.steps = method, measure, steps
         self.qrels = qrels
@@ -189,8 +206,18 @@ class _Space:
 class _Judgments:
     """The judged documents among the pairs, and what `Ranks` needs besides.
 
-    For each its `row` in the qrels and its `pair`; the `first` pair of its topic and their number, `size`; and, where these are
-    few, all pairs of the topic, `rivals`: counting those that are better is then quicker than sorting.
+    Args:
+        qrels: The judgments.
+        row: For each judged document its row in the qrels.
+        pair: For each its pair.
+        first: For each the first pair of its topic.
+        size: For each the number of pairs of its topic.
+        rivals: All pairs of its topic, one document after the other, where these are few: counting those that are better is
+            then quicker than sorting. None where they are many.
+        topic: For each row of the qrels its topic, as in `Ranks`.
+        grade: For each row of the qrels its grade.
+        starts: For each topic its first row.
+        retrieved: For each topic how many pairs it has.
     """
 
     qrels: Qrels
@@ -257,7 +284,7 @@ def _steps(step: float) -> int:
     return steps
 
 
-def _method(fusion: dict[str, Any]) -> Method:
+def _method(fusion: dict[str, Any]) -> FusionMethod:
     given = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
     unknown = set(given) - {"method", "normalize", "k", "missing"}
     if unknown:
@@ -266,7 +293,7 @@ def _method(fusion: dict[str, Any]) -> Method:
         )
     if given["method"] not in WEIGHTED:
         raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {given['method']!r}")
-    return Method.checked(given["method"], given["normalize"], None, given["k"], given["missing"])
+    return FusionMethod.checked(given["method"], given["normalize"], None, given["k"], given["missing"])
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:

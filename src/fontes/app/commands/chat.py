@@ -95,7 +95,7 @@ def _rewritten(text: str | None, stage: Stage[Topics, Run], index: Index) -> Sta
 def _until(resume: str | None, at: str | None) -> Topics:
     """The topics of a file, none where none is given; where `at` names one, the topics until then."""
     from ...core import InputError, Topics
-    from ..inputs import topics_of
+    from ...datasets import topics_of
 
     if resume is None:
         if at is not None:

@@ -40,8 +40,8 @@ def compare(
     """Compare runs: means side by side, tests, intervals and effect sizes."""
     import sys
 
+    from ...datasets import qrels_of, topics_of
     from ...experiments import compare as compare_runs
-    from ..inputs import qrels_of, topics_of
 
     report = compare_runs(
         runs,

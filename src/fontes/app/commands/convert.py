@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -17,21 +18,19 @@ def convert(
     source: Annotated[str, typer.Argument(help="The file to read, irds:NAME, or -.", show_default=False)],
     target: Annotated[str, typer.Argument(help="The file to write, or -.", show_default=False)],
     format: Format = None,
-    to: Annotated[str, typer.Option(help="Runs: trec or msmarco.")] = "trec",
+    to: Annotated[str | None, typer.Option(help="The format to write.", show_default="the first of its kind")] = None,
     tag: Annotated[str, typer.Option(help="Runs: the last column.")] = "fontes",
 ) -> None:
-    """Rewrite a file in Fontes' first format: BEIR for corpora and topics, TREC for qrels and runs."""
-    from ... import formats
-    from ..inputs import corpus_of, qrels_of, topics_of
+    """Rewrite a file in another format: by default in BEIR's for corpora and topics, in TREC's for qrels and runs."""
+    from ...datasets import corpus_of, qrels_of, topics_of
+    from ...formats import read_run, write
 
-    match kind:
-        case "corpus":
-            formats.write_corpus(corpus_of(source, format), target)
-        case "topics":
-            formats.write_topics(topics_of(source, format), target)
-        case "qrels":
-            formats.write_qrels(qrels_of(source), target)
-        case "run":
-            formats.write_run(formats.read_run(source), target, tag=tag, format=to)
-        case _:
-            raise typer.BadParameter(f"'{kind}' is none of corpus, topics, qrels, run")
+    readers: dict[str, Callable[[str, str | None], object]] = {
+        "corpus": corpus_of,
+        "topics": topics_of,
+        "qrels": qrels_of,
+        "run": lambda path, name: read_run(path, format=name),
+    }
+    if kind not in readers:
+        raise typer.BadParameter(f"'{kind}' is none of {', '.join(readers)}")
+    write(kind, readers[kind](source, format), target, to, tag)

@@ -26,7 +26,7 @@ def eval_(
     """Measure a run against judgments: means over all judged topics."""
     from ...formats import read_run
     from ...measures import evaluate
-    from ..inputs import qrels_of
+    from ...datasets import qrels_of
     from ..output import print_evaluation, print_json
 
     if qrels == "-" and run == "-":

@@ -29,7 +29,7 @@ def index(
 ) -> None:
     """Make an index of a collection."""
     from ...index import Index
-    from ..inputs import corpus_of
+    from ...datasets import corpus_of
     from ..output import counted, print_json, say, size
     from ..progress import reporting
 

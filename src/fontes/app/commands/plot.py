@@ -101,4 +101,4 @@ def _drawn(kind: str, index: Index | None, given: dict[str, Any]) -> Any:
     from ... import plots
 
     names = {"docs": "documents", "length": "lengths"}
-    return getattr(plots, f"plot_{kind}")(index, **{names.get(name, name): value for name, value in given.items()})
+    return getattr(plots, kind)(index, **{names.get(name, name): value for name, value in given.items()})

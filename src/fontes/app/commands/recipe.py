@@ -80,7 +80,7 @@ def run(
 ) -> None:
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
     from ...recipes import recipe
-    from ..inputs import collection_of, qrels_of, topics_of
+    from ...datasets import named, qrels_of, topics_of
     from ..output import print_json
     from ..progress import note, reporting
     from .compare import COMMA
@@ -88,7 +88,7 @@ def run(
     chosen = recipe(name).set(settings or [])
     with reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
-            collection_of(collection),
+            named(collection) or collection,
             topics_of(topics),
             None if qrels is None else qrels_of(qrels),
             output,

@@ -28,7 +28,7 @@ def rerank(
     """Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."""
     from ...formats import read_run, write_run
     from ...index import Index
-    from ..inputs import topics_of
+    from ...datasets import topics_of
     from ..pipelines import reranker
     from ..progress import reporting
 

@@ -29,7 +29,7 @@ def rewrite(
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
     from ...formats import write_topics
-    from ..inputs import topics_of
+    from ...datasets import topics_of
     from ..pipelines import opened, rewriter
     from ..progress import reporting
 

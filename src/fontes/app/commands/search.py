@@ -37,7 +37,7 @@ def search(
     """Search an index for one query, or for a file of topics into a run."""
     from ...formats import write_run
     from ...index import Index
-    from ..inputs import topics_of
+    from ...datasets import topics_of
     from ..output import print_hits, print_json, ranking_as_json
     from ..pipelines import retriever
     from ..progress import reporting

@@ -30,8 +30,8 @@ def split(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Divide topics into training and test, leave duplicates out, and report what the sides have in common."""
+    from ...datasets import qrels_of, topics_of
     from ...train import split as split_topics
-    from ..inputs import qrels_of, topics_of
     from ..output import print_json
 
     if [topics, *(qrels or []), *(more or [])].count("-") > 1:

@@ -42,7 +42,7 @@ def terms(
 ) -> None:
     """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind."""
     from ...train import TermSettings, train_terms
-    from ..inputs import topics_of
+    from ...datasets import topics_of
     from ..output import print_json
     from ..progress import reporting
 

@@ -39,7 +39,7 @@ def tune(
     from ...index import Index
     from ...plots.plot import format_of
     from ...tuning import tune as tune_stage
-    from ..inputs import qrels_of, topics_of
+    from ...datasets import qrels_of, topics_of
     from ..output import print_json
 
     if topics == "-" and qrels == "-":

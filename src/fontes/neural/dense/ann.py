@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import re
-import shutil
-import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import MissingExtraError, ParameterError
+from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
 from ...index.embeddings import Embeddings
 from ...index.files import CACHE
+from ...storage.artifact import Artifact, Kind, commit, read_meta, seal, staging
+from ...storage.caches import Cached
+from ...storage.hashes import hash_text
 from ..models.hub import library
 
 SEED = 7
-VERSION = 1  # of what is kept in the cache
+KIND = Kind("fontes-approximate", 1, "approximate.json", "an approximate index", "it is built again when it is needed")
+FILE = "index"  # in which the library keeps it
 BLOCK = 1 << 16  # vectors that are added at a time
 SAMPLE = 1 << 20  # vectors that FAISS is trained on at most
 HNSW = "HNSW32,Flat"
@@ -215,50 +215,49 @@ class Annoy(Searcher):
         self.index.load(str(file))
 
 
-def searcher(embeddings: Embeddings, spec: str, index_path: Path) -> tuple[Searcher, bool]:
+def searcher(embeddings: Embeddings, spec: str, index_path: Path, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
     """The approximate index `spec` over these vectors, from memory, from the cache of the index, or built now.
 
-    Second, whether it was built now: then `keep` puts it into the cache. Raises ParameterError for an unknown `spec` and
-    MissingExtraError where the library is not installed.
+    Args:
+        embeddings: The vectors.
+        spec: The name of the search, as `index.dense` takes it.
+        index_path: Where the index is, whose cache keeps it.
+        measure: Is called with one that was built now, and gives what is to be known of it besides.
+
+    Raises:
+        ParameterError: `spec` is unknown.
+        MissingExtraError: The library is not installed.
     """
-    with _LOCK:
-        if spec not in embeddings.memory:
-            found = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
-            if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
-                raise ParameterError(f"{NAMES}; it is {spec!r}")
-            if not _loaded(found, embeddings, _folder(embeddings, spec, index_path)):
-                found.build(embeddings)
-                found.facts = {"version": VERSION, "search": spec, "library": found.library, "vectors": len(embeddings)}
-                return found, True
-            embeddings.memory[spec] = found
-        return embeddings.memory[spec], False
 
+    def make() -> Searcher:
+        if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
+            raise ParameterError(f"{NAMES}; it is {spec!r}")
+        made: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
+        folder = _folder(embeddings, spec, index_path)
+        if not _load(made, embeddings, folder):
+            made.build(embeddings)
+            facts = {"search": spec, "library": made.library, "vectors": len(embeddings)}
+            made.facts = {**facts, **measure(made)}
+            _keep(made, folder)
+        return made
 
-def keep(found: Searcher, embeddings: Embeddings, index_path: Path) -> None:
-    """Puts an index into memory and, where the cache can be written, there: whole or not at all."""
-    with _LOCK:
-        embeddings.memory[found.spec] = found
-        folder = _folder(embeddings, found.spec, index_path)
-        with contextlib.suppress(OSError):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            stage = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
-            try:
-                found.save(stage / "index")
-                found.facts["bytes"] = (stage / "index").stat().st_size
-                (stage / "facts.json").write_text(json.dumps(found.facts, indent=1), encoding="utf-8")
-                shutil.rmtree(folder, ignore_errors=True)
-                stage.rename(folder)
-            finally:
-                shutil.rmtree(stage, ignore_errors=True)
+    searchers: Cached[str, Searcher] = embeddings.searchers
+    return searchers.get(spec, make)
 
 
 def kept(embeddings: Embeddings, index_path: Path) -> list[dict[str, Any]]:
-    """The facts of all approximate indexes in the cache."""
+    """What is known of all approximate indexes in the cache."""
     facts = []
-    for file in sorted(_place(embeddings, index_path).glob("[!.]*/facts.json")):
-        with contextlib.suppress(OSError, ValueError):
-            facts.append(json.loads(file.read_text(encoding="utf-8")))
+    for folder in sorted(_place(embeddings, index_path).glob("[!.]*")):
+        with contextlib.suppress(IndexFormatError):
+            facts.append(_facts(read_meta(folder, KIND)))
     return facts
+
+
+def _facts(meta: dict[str, Any]) -> dict[str, Any]:
+    """What the metadata say of an approximate index."""
+    facts = {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
+    return {**facts, "bytes": meta["files"][FILE]["bytes"]}
 
 
 def _place(embeddings: Embeddings, index_path: Path) -> Path:
@@ -266,20 +265,29 @@ def _place(embeddings: Embeddings, index_path: Path) -> Path:
 
 
 def _folder(embeddings: Embeddings, spec: str, index_path: Path) -> Path:
-    return _place(embeddings, index_path) / hashlib.sha256(spec.encode()).hexdigest()[:16]
+    return _place(embeddings, index_path) / hash_text(spec)[:16]
 
 
-def _loaded(found: Searcher, embeddings: Embeddings, folder: Path) -> bool:
+def _load(made: Searcher, embeddings: Embeddings, folder: Path) -> bool:
+    """Reads an index from the cache; False where it has none that this library can read."""
     try:
-        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-        sound = facts["version"] == VERSION and facts["library"] == found.library
-        if not sound or facts["bytes"] != (folder / "index").stat().st_size:
+        meta = Artifact(folder, KIND).meta
+        if meta["library"] != made.library:
             return False
-        found.load(folder / "index", embeddings.dim)
-        found.facts = facts
+        made.load(folder / FILE, embeddings.dim)
+        made.facts = _facts(meta)
         return True
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, KeyError, IndexFormatError):
         return False
+
+
+def _keep(made: Searcher, folder: Path) -> None:
+    """Puts an index into the cache, whole or not at all, where that can be written."""
+    with contextlib.suppress(OSError), staging(folder) as draft:
+        made.save(draft / FILE)
+        seal(draft, KIND, made.facts)
+        made.facts["bytes"] = (draft / FILE).stat().st_size
+        commit(draft, folder)
 
 
 @contextlib.contextmanager

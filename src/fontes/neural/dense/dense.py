@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +19,7 @@ from ...core.progress import Report
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Explanation, Topic, Topics
+from ...storage.caches import Attached, Cached
 from ..encoders.base import text_of
 from .settings import settings_of
 
@@ -34,6 +36,13 @@ QUERIES = 50_000  # whose vectors are kept in memory at most
 SAMPLE = 200  # documents whose first words are the queries that recall is measured with
 WORDS = 12
 DEPTHS = (10, 100)  # of recall
+
+
+def _no_vectors(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
+    return Cached(QUERIES)
+
+
+_QUERY_VECTORS = Attached("query_vectors", _no_vectors)  # by encoder and text
 
 
 @dataclass(frozen=True)
@@ -152,22 +161,21 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         Each text is encoded by itself, since a model's vectors change with the batch that a text is in; the last ones are kept.
         """
-        kept: dict[str, NDArray[np.float32]] = self.index.queries.setdefault(repr(self.encoder), {})
-        if len(kept) + len(texts) > QUERIES:
-            kept.clear()
         vectors = np.zeros((len(texts), embeddings.dim), np.float32)
+        known, name = _QUERY_VECTORS.of(self.index), repr(self.encoder)
         for row, text in zip(vectors, texts, strict=True):
-            known = kept.get(text)
-            if known is None:
-                vector = np.asarray(self.encoder.encode_queries([text]), dtype=np.float32)
-                if vector.shape != (1, embeddings.dim) or not np.isfinite(vector).all():
-                    raise ParameterError(
-                        f"{self.encoder!r} gave a vector of the shape {vector.shape}, or one that is not finite, for the query "
-                        f"'{text[:40]}'; the index needs {embeddings.dim} dimensions"
-                    )
-                known = kept[text] = vector[0]
-            row[:] = known
+            row[:] = known.get((name, text), partial(self._query, text, embeddings.dim))
         return vectors
+
+    def _query(self, text: str, dim: int) -> NDArray[np.float32]:
+        """The vector of one text. Raises ParameterError where the encoder gives another than it should."""
+        vector = np.asarray(self.encoder.encode_queries([text]), dtype=np.float32)
+        if vector.shape != (1, dim) or not np.isfinite(vector).all():
+            raise ParameterError(
+                f"{self.encoder!r} gave a vector of the shape {vector.shape}, or one that is not finite, for the query "
+                f"'{text[:40]}'; the index needs {dim} dimensions"
+            )
+        return np.asarray(vector[0])
 
     def _nearest(self, embeddings: Embeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int) -> list[Found]:
         """For each query its best documents and their scores. A query of zeros finds nothing."""
@@ -188,15 +196,13 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def _searcher(self, embeddings: Embeddings) -> Searcher:
         """The approximate index; where it is built now, its recall is measured and logged."""
-        from .ann import keep, searcher
+        from .ann import searcher
 
         start = time.perf_counter()
-        found, new = searcher(embeddings, self.algorithm, self.index.path)
-        if new:
+
+        def measure(built: Searcher) -> dict[str, Any]:
             seconds = time.perf_counter() - start
-            recall = self.with_(effort=None)._measured(embeddings, found)
-            found.facts.update(recall=recall, seconds=round(seconds, 2))
-            keep(found, embeddings, self.index.path)
+            recall = self.with_(effort=None)._measured(embeddings, built)
             shown = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in recall.items())
             logger.warning(
                 "%s over %d vectors, built in %.1f s, is approximate: it finds %s",
@@ -205,7 +211,9 @@ class Dense(Stage[Topics, Run], name="dense"):
                 seconds,
                 shown,
             )
-        return found
+            return {"recall": recall, "seconds": round(seconds, 2)}
+
+        return searcher(embeddings, self.algorithm, self.index.path, measure)
 
     def _measured(self, embeddings: Embeddings, searcher: Searcher) -> dict[str, float]:
         count = len(self.index)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +15,15 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.values import Topics
 from ...index import Progress
-from ...index.embeddings import Embeddings, meta_digest
+from ...index.embeddings import Embeddings
 from ...index.encoding import Job, encode
-from ...index.files import ByteWriter, digest, write_array
+from ...storage.arrays import ByteWriter, write_array
+from ...storage.artifact import commit, drafting, seal
 from .colbert import ColBERT
 from .residual import NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
-    FORMAT,
-    META,
+    KIND,
     TOGETHER,
-    VERSION,
     TokenVectors,
     WholeVectors,
     best,
@@ -71,18 +68,26 @@ def encode_late(
     if centroids is not None and centroids < 1:
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
     segment, name = index._folder, folder_name(colbert.fingerprint, nbits)
-    with _alone(segment, name):
+    with contextlib.ExitStack() as held:
+        try:
+            draft = held.enter_context(drafting(segment / name, _busy(index)))
+        except OSError as error:
+            raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror}") from error
         if (folder := segment / name).is_dir() and not overwrite:
             return TokenVectors(folder).info()
         whole = _encoded(index, colbert, nbits, overwrite, progress)
         try:
-            made = _compressed(index, colbert, whole, nbits, centroids, topics, overwrite)
+            made = _compressed(index, colbert, draft, whole, nbits, centroids, topics, overwrite)
         except OSError as error:
             raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror or error}") from error
         if nbits in NBITS and not (segment / folder_name(colbert.fingerprint, 16)).is_dir():
             shutil.rmtree(whole.folder, ignore_errors=True)
         forget(index)
         return made.info()
+
+
+def _busy(index: Index) -> FontesError:
+    return FontesError(f"{index.path} is being encoded by another process with the same model; wait for it")
 
 
 def _encoded(
@@ -104,13 +109,19 @@ def _encoded(
 
 
 def _compressed(
-    index: Index, colbert: ColBERT, whole: Embeddings, nbits: int, centroids: int | None, topics: object, overwrite: bool
+    index: Index,
+    colbert: ColBERT,
+    draft: Path,
+    whole: Embeddings,
+    nbits: int,
+    centroids: int | None,
+    topics: object,
+    overwrite: bool,
 ) -> TokenVectors:
-    """Makes the files of token vectors in a folder that is put in its place in one step."""
+    """Makes the files of token vectors in a draft that is put in its place in one step."""
     segment, name = index._folder, folder_name(colbert.fingerprint, nbits)
-    draft = segment / f".{name}"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir()
+    for left in draft.iterdir():  # by a process that was killed
+        left.unlink()
     bounds = whole.bounds if len(whole.bounds) else np.arange(whole.documents + 1)
     count = centroids or centroids_for(len(whole))
     sample = _sample(whole, SAMPLE * count)
@@ -121,9 +132,7 @@ def _compressed(
     write_array(draft, "bounds", bounds)
     codes = _write_codes(draft, codec, whole, nbits, twin)
     _write_lists(draft, codes, bounds, len(codec.centroids))
-    facts = {
-        "format": FORMAT,
-        "version": VERSION,
+    settings = {
         "colbert": repr(colbert),
         "fingerprint": colbert.fingerprint,
         "nbits": nbits,
@@ -132,12 +141,11 @@ def _compressed(
         "tokens": len(whole),
         "centroids": len(codec.centroids),
     }
-    _commit(draft, {**facts, "recall": {}})
+    seal(draft, KIND, {**settings, "recall": {}})
     recall = _recall(index, colbert, TokenVectors(draft), whole, topics)
-    _commit(draft, {**facts, "recall": recall})
+    seal(draft, KIND, {**settings, "recall": recall})
     folder = segment / name
-    shutil.rmtree(folder, ignore_errors=True)
-    draft.rename(folder)
+    commit(draft, folder)
     return TokenVectors(folder)
 
 
@@ -215,28 +223,3 @@ def _first_sentences(index: Index) -> list[str]:
         if sentence and len(texts) < QUERIES:
             texts.append(sentence)
     return texts
-
-
-@contextlib.contextmanager
-def _alone(segment: Path, name: str) -> Iterator[None]:
-    """Holds the lock of the token vectors of this name. Raises FontesError where another process does."""
-    try:
-        file = (segment / f".{name}.lock").open("a")
-    except OSError as error:
-        raise FontesError(f"{segment.parent}: token vectors cannot be written: {error.strerror}") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise FontesError(
-                f"{segment.parent} is being encoded by another process with the same model; wait for it"
-            ) from error
-        yield
-
-
-def _commit(draft: Path, facts: dict[str, Any]) -> None:
-    files = {f.name: {"bytes": f.stat().st_size, "sha256": digest(f)} for f in sorted(draft.glob("*.npy"))}
-    with (draft / META).open("w", encoding="utf-8") as file:
-        json.dump({**facts, "files": files, "digest": meta_digest(facts, files)}, file, indent=1, ensure_ascii=False)
-        file.flush()
-        os.fsync(file.fileno())

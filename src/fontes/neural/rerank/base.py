@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ...core import Doc, InputError, ParameterError, Run, Stage
 from ...core.checks import check_whole
 from ...core.progress import Report
-from ...passages.passages import documents_of
 from ..encoders.base import text_of
 from ..models.compute import batch_tokens
 from .scores import ScoreFile, default_file, pair_keys
@@ -74,7 +73,7 @@ class Reranker(Stage[Run, Run]):
 
     def rescored(self, run: Run, progress: Report | None = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """The new score of each row of the run, float32, in the run's order; and how they came about."""
-        documents = documents_of(run, type(self).__name__)
+        documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
         for topic, size in zip(topics, np.diff(run.bounds).tolist(), strict=True):
             if size and not topic.text.strip():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ...storage.caches import cache_folder
 
 logger = logging.getLogger("fontes.neural")
 
@@ -100,8 +100,8 @@ class ScoreFile:
 
 
 def default_file() -> Path:
-    """`fontes/scores.sqlite` in the user's cache folder ($XDG_CACHE_HOME, or ~/.cache)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fontes" / "scores.sqlite"
+    """`scores.sqlite` in the user's folder of caches."""
+    return cache_folder() / "scores.sqlite"
 
 
 def pair_keys(model: str, pairs: Sequence[tuple[str, str]]) -> list[bytes]:

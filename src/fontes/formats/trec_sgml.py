@@ -1,10 +1,9 @@
-"""TREC SGML and XML: documents between <DOC> and </DOC>, topics between <top> and </top> or in <topic> elements."""
+"""SGML as TREC has it: documents between <DOC> and </DOC>, topics between <top> and </top>."""
 
 from __future__ import annotations
 
 import html
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator
 
 from ..core import Doc, InputError, Topic
@@ -21,7 +20,7 @@ MARKUP = re.compile(r"<!--.*?-->|</?[a-zA-Z!?][^<>]*>", re.DOTALL)
 LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
 
 
-def read_trec(source: Source, fields: Fields) -> Iterator[Doc]:
+def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
     """The documents of a TREC SGML file.
 
     The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE. The text is all of TEXT, LP, LEADPARA, ABSTRACT;
@@ -48,7 +47,7 @@ def read_trec(source: Source, fields: Fields) -> Iterator[Doc]:
         raise InputError.at(source.name, start, "the <DOC> that begins here has no </DOC>")
 
 
-def trec_topics(text: str, name: str) -> Iterator[Topic]:
+def sgml_topics(text: str, name: str) -> Iterator[Topic]:
     """The topics of TREC SGML: <num>, <title>, <desc>, <narr>, with or without closing tags.
 
     What is searched is the title, or the description where there is no title. "Number: 051" is the topic 51, as in the
@@ -65,45 +64,20 @@ def trec_topics(text: str, name: str) -> Iterator[Topic]:
         yield Topic(number, title or description, narrative, description)
 
 
-def xml_topics(text: str, name: str) -> Iterator[Topic]:
-    """The topics of TREC XML: <topic number="1"> with title or query, description or question, narrative.
-
-    What is searched is the query, title, question, summary or description, whichever comes first in this list, or else all
-    the text of the topic. Raises InputError for broken XML and for a topic without number.
-    """
-    try:
-        root = ET.fromstring(text.encode())
-    except ET.ParseError as error:
-        raise InputError(f"{name}: broken XML ({error})") from None
-    for position, element in enumerate(e for e in root.iter() if e.tag.lower() in ("topic", "top")):
-        parts = {child.tag.lower(): _spaced("".join(child.itertext())) for child in element}
-        attributes = {key.lower(): value for key, value in element.attrib.items()}
-        number = _first(attributes, ("number", "id", "qid", "num")) or _first(parts, ("number", "num", "id", "qid"))
-        if not number:
-            raise InputError(f"{name}, topic {position + 1}: no number (an attribute number or id)")
-        searched = _first(parts, ("query", "title", "question", "summary", "description", "desc"))
-        yield Topic(
-            number.strip(),
-            searched or _spaced(" ".join(element.itertext())),
-            _first(parts, ("narrative", "narr")),
-            _first(parts, ("description", "desc", "question")),
-        )
-
-
 def _doc(block: str, fields: Fields, name: str, line: int) -> Doc:
     id_tags, title_tags, text_tags = (
-        given if part in fields.chosen else usual
-        for part, given, usual in (
+        chosen if part in fields.chosen else usual
+        for part, chosen, usual in (
             ("id", fields.id, ID_TAGS),
             ("title", fields.title, TITLE_TAGS),
             ("text", fields.text, TEXT_TAGS),
         )
     )
-    doc_id = next((_spaced(_plain(value)) for value in _elements(block, id_tags)), "")
+    doc_id = next((spaced(_plain(value)) for value in _elements(block, id_tags)), "")
     if not doc_id:
         raise InputError.at(name, line, f"the <DOC> that begins here has no <{id_tags[0]}>")
     titles = _elements(block, title_tags)
-    title = "\n".join(_spaced(_plain(t)) for t in (titles if "title" in fields.chosen else titles[:1]))
+    title = "\n".join(spaced(_plain(t)) for t in (titles if "title" in fields.chosen else titles[:1]))
     texts = _elements(block, text_tags)
     if not texts and "text" not in fields.chosen:
         texts = [_element((*OTHER_TAGS, *title_tags)).sub(" ", block)]
@@ -122,7 +96,7 @@ def _element(tags: tuple[str, ...]) -> re.Pattern[str]:
 
 def _topic_part(block: str, tag: str) -> str:
     match = re.search(rf"<{tag}(?:\s[^<>]*)?>(.*?)(?=</?[a-zA-Z]|\Z)", block, re.DOTALL | re.IGNORECASE)
-    return _spaced(html.unescape(match[1])) if match else ""
+    return spaced(html.unescape(match[1])) if match else ""
 
 
 def _plain(text: str) -> str:
@@ -131,12 +105,9 @@ def _plain(text: str) -> str:
 
 def _lines(text: str) -> str:
     """The lines that are not blank, each with single spaces."""
-    return "\n".join(filter(None, map(_spaced, text.splitlines())))
+    return "\n".join(filter(None, map(spaced, text.splitlines())))
 
 
-def _spaced(text: str) -> str:
+def spaced(text: str) -> str:
+    """The words with single spaces between them."""
     return " ".join(text.split())
-
-
-def _first(parts: dict[str, str], names: tuple[str, ...]) -> str:
-    return next((parts[name] for name in names if parts.get(name)), "")

@@ -1,4 +1,4 @@
-"""Runs: read from TREC and MS MARCO files of any size, and written so that they read back the same."""
+"""Judgments and runs in columns, of files of any size: TREC's, BEIR's and MS MARCO's differ in their number of columns."""
 
 from __future__ import annotations
 
@@ -6,84 +6,131 @@ import bisect
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import InputError, ParameterError, Run, Strings, Topic, Topics
-from ..storage.files import reading, write
-from .qrels import one_word
+from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
+from ..storage.files import Source
+from .format import File
 
-FORMATS = ("trec", "msmarco")
-COLUMNS = {6: (2, 4), 3: (1, 2)}  # where document and score (or rank) are
+TREC_RUN, MS_MARCO_RUN = 6, 3
+RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # where document and score (or rank) are
+TREC_QRELS, BEIR_QRELS = 4, 3
+QRELS_COLUMNS = {BEIR_QRELS: "topic, document, grade", TREC_QRELS: "topic, group, document, grade"}
+QRELS_HEADER = ("query-id", "query_id", "qid", "topic")
 BLOCK = 1 << 17  # bytes: small enough for the cache of a processor
 SPACE = np.zeros(256, dtype=bool)
 SPACE[[9, 10, 11, 12, 13, 32]] = True  # what bytes.split() splits at
 
 
-def read_run(path: str | Path, topics: Topics | None = None) -> Run:
-    """The run of a file; .gz is unpacked, "-" is standard input.
+def qrels_width(file: File) -> int:
+    """How many columns the first line of a file of judgments has."""
+    line = file.start.split("\n", 1)[0]
+    by_tabs = line.count("\t") + 1
+    return by_tabs if by_tabs in QRELS_COLUMNS else len(line.split())
 
-    Reads TREC (topic, Q0, document, rank, score, tag), of which the rank and the order of the lines count for nothing, and
-    MS MARCO (topic, document, rank), whose scores become 1/rank, so that the order is kept. The run has the given `topics`,
-    with an empty ranking for each that the file does not have; topics that only the file has follow without text.
 
-    Takes about 16 bytes a row, and the ids. Raises InputError that names file and line for a wrong number of columns, a
-    score that is no number or NaN, and a document listed twice for one topic.
+def read_qrels_columns(source: Source, width: int) -> Qrels:
+    """The judgments of a file of 3 or 4 columns, separated by tabs where that gives as many, else by any white space.
+
+    Raises:
+        InputError: With the line, for another number of columns, a grade that is no integer, and a document that has two
+            grades for one topic.
     """
-    with reading(path) as source:
-        rows = _Rows(source.name, topics or Topics())
-        for block in source.blocks(BLOCK):
-            rows.add(block)
+    rows = _QrelsRows(source, width)
+    try:
+        return Qrels(rows)
+    except InputError as error:
+        # Qrels takes the rows one by one: the line read last is the one at fault.
+        raise error if rows.wrong else InputError.at(source.name, rows.line, str(error)) from None
+
+
+def run_width(file: File) -> int:
+    """How many columns the first line of a run has."""
+    return len(file.head.lstrip().split(b"\n", 1)[0].split())
+
+
+def read_run_columns(source: Source, width: int, topics: Topics) -> Run:
+    """The run of a file of 6 or 3 columns, with `topics` first and then those that only the file has.
+
+    Raises:
+        InputError: With the line, for another number of columns, a score that is no number or NaN, and a document listed twice
+            for one topic.
+    """
+    rows = _RunRows(source.name, width, topics)
+    for block in source.blocks(BLOCK):
+        rows.add(block)
     return rows.run()
 
 
-def write_run(run: object, path: str | Path, tag: str = "fontes", format: str = "trec") -> None:
-    """Writes a run (all that `Run.of` accepts): TREC's six columns, or MS MARCO's three ("msmarco").
-
-    Scores have as many digits as read back to the same float32, ranks count from 1, and the rows are in the one order, so
-    the same run always gives the same bytes. A topic without results leaves no trace. Raises InputError for an id with
-    white space, which such a file cannot hold, and where writing fails; ParameterError for a tag that is not one word or
-    an unknown format.
-    """
-    if format not in FORMATS:
-        raise ParameterError(f"there is no run format '{format}'; there are {', '.join(FORMATS)}")
-    if tag.split() != [tag]:
-        raise ParameterError(f"the tag '{tag}' must be one word")
-    write(path, _lines(Run.of(run), tag, format))
-
-
-def _lines(run: Run, tag: str, format: str) -> Iterator[bytes]:
+def run_rankings(run: Run) -> Iterator[tuple[str, Ranking]]:
+    """The rankings of a run that columns can hold. Raises InputError for an id with white space."""
     for topic_id, ranking in run.items():
         one_word(topic_id, "topic")
         ids = ranking.ids
         if len(" ".join(ids).split()) != len(ids) or "" in ids:
             for doc_id in ids:
                 one_word(doc_id, "document")
-        if format == "msmarco":
-            lines = [f"{topic_id}\t{doc_id}\t{rank}\n" for rank, doc_id in enumerate(ids, 1)]
-        else:
-            scores = ranking.scores.astype(str).tolist()
-            lines = [
-                f"{topic_id} Q0 {doc_id} {rank} {score} {tag}\n"
-                for rank, (doc_id, score) in enumerate(zip(ids, scores, strict=True), 1)
-            ]
-        yield "".join(lines).encode()
+        yield topic_id, ranking
 
 
-class _Rows:
+def one_word(value: str, what: str) -> str:
+    """`value`, if it is one word. Raises InputError for an id that is empty or has white space inside."""
+    if value.split() != [value]:
+        raise InputError(f"the {what} id '{value}' has white space in it or is empty; a TREC file cannot hold it")
+    return value
+
+
+class _QrelsRows:
+    """The rows of a file of judgments, and the line that was read last."""
+
+    def __init__(self, source: Source, width: int) -> None:
+        self.source = source
+        self.width = width
+        self.line = 0
+        self.wrong = False
+
+    def __iter__(self) -> Iterator[tuple[str, str, str, int]]:
+        first = True
+        for number, text in self.source.texts():
+            self.line = number
+            cells = self._cells(text)
+            if len(cells) != self.width:
+                either = first and len(cells) not in QRELS_COLUMNS
+                columns = " or ".join(QRELS_COLUMNS.values()) if either else QRELS_COLUMNS[self.width]
+                raise self._error(f"{len(cells)} columns, not {columns}")
+            if first and self.width == BEIR_QRELS and cells[0].lower() in QRELS_HEADER and not _parses(int, cells[2]):
+                first = False
+                continue
+            first = False
+            if not _parses(int, cells[-1]):
+                raise self._error(f"the grade '{cells[-1]}' is not an integer")
+            topic, doc = cells[0].strip(), cells[-2].strip()
+            yield topic, cells[1].strip() if self.width == TREC_QRELS else "0", doc, int(cells[-1])
+
+    def _cells(self, line: str) -> list[str]:
+        cells = line.split("\t")
+        return cells if len(cells) == self.width else line.split()
+
+    def _error(self, problem: str) -> InputError:
+        self.wrong = True
+        return InputError.at(self.source.name, self.line, problem)
+
+
+class _RunRows:
     """The rows read so far: for each the number of its topic and its document, by first appearance, and the score."""
 
-    def __init__(self, name: str, topics: Topics) -> None:
+    def __init__(self, name: str, width: int, topics: Topics) -> None:
         self.name = name
+        self.width = width
         self.topics = topics
         self.topic_numbers = _numbering(t.encode() for t in topics)
         self.doc_codes = _numbering(())
         self.numbers: list[NDArray[np.int64]] = []
         self.codes: list[NDArray[np.int32]] = []
         self.scores: list[NDArray[np.float32]] = []
-        self.width = 0
         self.count = 0
         self.blanks: list[int] = []  # for each blank line the number of rows before it
 
@@ -93,10 +140,9 @@ class _Rows:
         if not tokens:
             self.blanks += [self.count] * block.count(b"\n")
             return
-        self.width = self.width or len(block.lstrip().split(b"\n", 1)[0].split())
-        if self.width not in COLUMNS or not _is_regular(block, self.width):
+        if not _is_regular(block, self.width):
             self._check(block)
-        doc, score = COLUMNS[self.width]
+        doc, score = RUN_COLUMNS[self.width]
         rows = len(tokens) // self.width
         self.numbers.append(np.fromiter(map(self.topic_numbers.__getitem__, tokens[:: self.width]), np.int64, rows))
         self.codes.append(np.fromiter(map(self.doc_codes.__getitem__, tokens[doc :: self.width]), np.int32, rows))
@@ -126,7 +172,9 @@ class _Rows:
     def _parsed(self, tokens: list[bytes]) -> NDArray[np.float32]:
         """The scores, or 1/rank. Raises InputError for what is no number, NaN, and a rank below 1."""
         parse: Callable[[bytes], float]
-        parse, what, kind = (float, "score", "number") if self.width == 6 else (_reciprocal, "rank", "whole number from 1")
+        parse, what, kind = float, "score", "number"
+        if self.width == MS_MARCO_RUN:
+            parse, what, kind = _reciprocal, "rank", "whole number from 1"
         try:
             values = np.fromiter(map(parse, tokens), np.float64, len(tokens))
             wrong = np.flatnonzero(np.isnan(values))[:1].tolist()
@@ -145,9 +193,10 @@ class _Rows:
             columns = len(line.split())
             if not columns:
                 self.blanks.append(rows)
-            elif columns != self.width or columns not in COLUMNS:
-                wanted = "6 (TREC) or 3 (MS MARCO)" if self.width not in COLUMNS else f"{self.width} as in the lines before"
-                raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {wanted}")
+            elif columns != self.width:
+                either = "6 (TREC) or 3 (MS MARCO)" if columns not in RUN_COLUMNS else str(self.width)
+                right = f"{self.width} as in the lines before" if rows else either
+                raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {right}")
             else:
                 rows += 1
 
@@ -200,7 +249,7 @@ def _reciprocal(token: bytes) -> float:
     return 1 / rank if rank > 0 else math.nan
 
 
-def _parses(parse: Callable[[bytes], object], token: bytes) -> bool:
+def _parses(parse: Callable[[Any], object], token: str | bytes) -> bool:
     try:
         parse(token)
     except ValueError:
