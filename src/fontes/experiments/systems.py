@@ -130,7 +130,8 @@ class Searches:
         except InputError as error:
             raise InputError(f"system '{name}': {error}") from None
         seconds = run.provenance.get("seconds")
-        return SystemRun(run, str(run.provenance.get("system", "")), float(seconds) if isinstance(seconds, (int, float)) else None)
+        measured = float(seconds) if isinstance(seconds, (int, float)) else None
+        return SystemRun(run, str(run.provenance.get("system", "")), measured)
 
     def _made(self, stage: Stage[Any, Any]) -> SystemRun:
         steps = steps_of(stage)

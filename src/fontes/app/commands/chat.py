@@ -79,7 +79,7 @@ def _rewritten(text: str | None, stage: Stage[Topics, Run], index: Index) -> Sta
     from ...core.part import walk
     from ...core.stage import steps
     from ...lexical import Lexical
-    from ...rewrite import Automatic, Manual
+    from ...rewrite.turns import Carried
     from ..pipelines import rewriter
 
     if text is None:
@@ -87,7 +87,7 @@ def _rewritten(text: str | None, stage: Stage[Topics, Run], index: Index) -> Sta
             return stage
         text = "weighted_turns()" if any(isinstance(part, Lexical) for part in walk(stage)) else "last_turns(1)"
     rewriting = rewriter(text, index)
-    if any(isinstance(part, (Automatic, Manual)) for part in walk(rewriting)):
+    if any(isinstance(part, Carried) and part.missing == "error" for part in walk(rewriting)):
         raise ParameterError(f"what is typed carries no rewrites, which {text} takes; write 'last_turns()', 'hqe()', …")
     return rewriting >> stage
 

@@ -24,9 +24,9 @@ def eval_(
     json: Json = False,
 ) -> None:
     """Measure a run against judgments: means over all judged topics."""
+    from ...datasets import qrels_of
     from ...formats import read_run
     from ...measures import evaluate
-    from ...datasets import qrels_of
     from ..output import print_evaluation, print_json
 
     if qrels == "-" and run == "-":

@@ -28,8 +28,8 @@ def index(
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
-    from ...index import Index
     from ...datasets import corpus_of
+    from ...index import Index
     from ..output import counted, print_json, say, size
     from ..progress import reporting
 

@@ -79,8 +79,8 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
-    from ...recipes import recipe
     from ...datasets import named, qrels_of, topics_of
+    from ...recipes import recipe
     from ..output import print_json
     from ..progress import note, reporting
     from .compare import COMMA

@@ -26,9 +26,9 @@ def rerank(
     tag: Tag = "fontes",
 ) -> None:
     """Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."""
+    from ...datasets import topics_of
     from ...formats import read_run, write_run
     from ...index import Index
-    from ...datasets import topics_of
     from ..pipelines import reranker
     from ..progress import reporting
 

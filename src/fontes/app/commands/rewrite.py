@@ -28,8 +28,8 @@ def rewrite(
     format: Format = None,
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
-    from ...formats import write_topics
     from ...datasets import topics_of
+    from ...formats import write_topics
     from ..pipelines import opened, rewriter
     from ..progress import reporting
 

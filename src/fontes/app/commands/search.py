@@ -35,9 +35,9 @@ def search(
     json: Json = False,
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
+    from ...datasets import topics_of
     from ...formats import write_run
     from ...index import Index
-    from ...datasets import topics_of
     from ..output import print_hits, print_json, ranking_as_json
     from ..pipelines import retriever
     from ..progress import reporting

@@ -41,8 +41,8 @@ def terms(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind."""
-    from ...train import TermSettings, train_terms
     from ...datasets import topics_of
+    from ...train import TermSettings, train_terms
     from ..output import print_json
     from ..progress import reporting
 

@@ -36,10 +36,10 @@ def tune(
 ) -> None:
     """Tune a pipeline by nested cross-validation: what it finds, and what that is worth on topics held out."""
     from ...core.expression import tunable
+    from ...datasets import qrels_of, topics_of
     from ...index import Index
     from ...plots.plot import format_of
     from ...tuning import tune as tune_stage
-    from ...datasets import qrels_of, topics_of
     from ..output import print_json
 
     if topics == "-" and qrels == "-":
