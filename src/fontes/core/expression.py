@@ -7,6 +7,7 @@ signed numbers, tuples and lists of these, and the operators `>>`, `%`, `*` and 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -231,7 +232,7 @@ class _Builder:
         try:
             return parameter.checked(value)
         except ParameterError as error:
-            raise self._error(node, f"{label.rstrip('_0123456789')}: {error}") from None
+            raise self._error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}") from None
 
     def _tuned(self, path: str, parameter: Any, node: ast.Call) -> Any:
         if self._values is None:

@@ -287,7 +287,7 @@ def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) ->
     """The first problem of a file, with its table and key."""
     first = error.errors()[0]
     *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
-    if tables[:1] == ["systems"] or (key in raw.get("systems", {}) and not tables):
+    if tables[:1] == ["systems"]:
         return _of_system(path, raw, [*tables, key][1])
     where = f"{path}{f', [{tables[0]}]' if tables else ''}"
     if first["type"] == "extra_forbidden":

@@ -22,8 +22,8 @@ class Cast2021(Recipe, name="cast2021"):
     """BM25 with rewritten turns, the documents' passages read again by MonoT5, and the best passage of each document.
 
     Topics are turns of conversations. They are rewritten in two ways, each of which gives a run of passages and one of
-    documents. (1) Documents are retrieved. (2) They are split into passages. (3) Passages are read again. Each of these steps is
-    a parameter: a stage, or an expression for one.
+    documents. (1) Documents are retrieved. (2) They are split into passages. (3) Passages are read again. Each step is a
+    parameter: a stage, or an expression for one.
 
     The published figures are those of the organisers' automatic run in the overview of CAsT 2021, as Łajewska and Balog (ECIR
     2023) cite them.
