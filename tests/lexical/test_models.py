@@ -68,7 +68,7 @@ def expected(collection: Collection, query: dict[str, float], score: Score) -> d
 def agree(index: Index, retriever, query: str | Topic, wanted: dict[int, float], rounding: float = 1e-6) -> None:
     """The retriever gives just these documents, with these scores to float32 precision, in the one order."""
     ranking = retriever.search(query, 1000)
-    scores = {index.position(hit.id): hit.score for hit in ranking}
+    scores = {index.ordinal(hit.id): hit.score for hit in ranking}
     assert scores.keys() == wanted.keys()
     for doc, score in wanted.items():
         assert scores[doc] == pytest.approx(score, rel=3e-7, abs=rounding), (doc, score)

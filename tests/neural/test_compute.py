@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fontes.neural.models.compute import Precision, in_batches, prepared
 
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.core.errors import FontesError
 from fontes.neural.models import compute, hub as models
+from fontes.neural.models.compute import Precision, in_batches, prepared
 
 torch = pytest.importorskip("torch")
 
@@ -367,7 +367,7 @@ def test_other_errors_of_the_work_are_not_hidden() -> None:
 def test_progress_counts_items_and_the_part_of_all_tokens() -> None:
     seen: list[Any] = []
     in_batches([1, 3, 6], 6, lambda batch: batch, seen.append)
-    assert [(one.documents, one.fraction) for one in seen] == [(1, 0.6), (3, 1.0)]
+    assert [(one.done, one.fraction) for one in seen] == [(1, 0.6), (3, 1.0)]
     assert seen[0].seconds_left == pytest.approx(seen[0].seconds * (1 / 0.6 - 1))
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fontes.neural.encoders.base import text_of
 
 from fontes.core import InputError, ParameterError, Topic, Topics
 from fontes.core.values import Doc
 from fontes.index import Index, encoding
 from fontes.neural.dense import vectors
+from fontes.neural.encoders.base import text_of
 
 
 @dataclass(frozen=True)
@@ -223,13 +223,13 @@ def test_vectors_of_another_encoder_are_an_error_that_names_both(index):
         ({"k": 0}, "k must be a whole number from 1 up, not 0"),
         ({"k": 1.5}, "k must be"),
         ({"effort": 3}, "effort is"),
-        ({"search": "hnsw", "effort": 0}, "effort is"),
-        ({"search": "nonsense"}, "FAISS cannot make an index 'nonsense'"),
-        ({"search": "annoy"}, "it is 'annoy'"),
-        ({"search": "annoy:0"}, "it is 'annoy:0'"),
-        ({"search": "annoy:1000000000"}, "it is 'annoy:1000000000'"),
-        ({"search": "IVF4096,Flat"}, r"FAISS cannot make an index 'IVF4096,Flat' of 700 vectors \("),
-        ({"search": "Flat", "effort": 4}, "has no effort to set"),
+        ({"algorithm": "hnsw", "effort": 0}, "effort is"),
+        ({"algorithm": "nonsense"}, "FAISS cannot make an index 'nonsense'"),
+        ({"algorithm": "annoy"}, "it is 'annoy'"),
+        ({"algorithm": "annoy:0"}, "it is 'annoy:0'"),
+        ({"algorithm": "annoy:1000000000"}, "it is 'annoy:1000000000'"),
+        ({"algorithm": "IVF4096,Flat"}, r"FAISS cannot make an index 'IVF4096,Flat' of 700 vectors \("),
+        ({"algorithm": "Flat", "effort": 4}, "has no effort to set"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_an_error_in_one_sentence(index, changes, message):
@@ -307,9 +307,9 @@ def test_k_is_pushed_down_and_tuning_makes_copies(index):
     dense = index.dense(Hashed())
     assert (dense % 10) == dense.with_(k=10)
     assert dense % 5000 == dense
-    assert dense.with_(search="hnsw") == index.dense(Hashed(), search="hnsw")
+    assert dense.with_(algorithm="hnsw") == index.dense(Hashed(), algorithm="hnsw")
     assert dataclasses.replace(dense, k=3).k == 3
-    assert repr(index.dense(Hashed(), search="hnsw", effort=64)).endswith("hnsw, effort=64, k=1000)")
+    assert repr(index.dense(Hashed(), algorithm="hnsw", effort=64)).endswith("hnsw, effort=64, k=1000)")
 
 
 @pytest.mark.parametrize("search", ["hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4", "Flat", "annoy:20"])
@@ -318,7 +318,7 @@ def test_an_approximate_search_measures_its_recall_keeps_its_index_and_gives_exa
         pytest.importorskip("annoy")
     index = Index.build(made_docs(), tmp_path / "x")
     index.encode(Hashed())
-    dense = index.dense(Hashed(), search=search, k=20)
+    dense = index.dense(Hashed(), algorithm=search, k=20)
     with caplog.at_level(logging.WARNING, "fontes.neural"):
         run = dense(queries())
     assert f"{search} over 700 vectors" in caplog.text
@@ -334,13 +334,13 @@ def test_an_approximate_search_measures_its_recall_keeps_its_index_and_gives_exa
         assert places == sorted(places)
     caplog.clear()
     again = Index.open(tmp_path / "x")
-    assert again.dense(Hashed(), search=search, k=20)(queries()) == run
+    assert again.dense(Hashed(), algorithm=search, k=20)(queries()) == run
     assert caplog.text == ""  # it was not built again
     assert [kept["search"] for kept in again.info()["vectors"][0]["approximate"]] == [search]
     kept = next((tmp_path / "x" / "cache").rglob("index"))
     first = kept.read_bytes()
     kept.write_bytes(first[:100])
-    assert Index.open(tmp_path / "x").dense(Hashed(), search=search, k=20)(queries()) == run  # built anew, and the same
+    assert Index.open(tmp_path / "x").dense(Hashed(), algorithm=search, k=20)(queries()) == run  # built anew, and the same
     assert kept.read_bytes() == first
     again.check()
 
@@ -351,7 +351,7 @@ def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_w
     for name in ("a", "b"):
         index = Index.build(made_docs(300), tmp_path / name)
         index.encode(encoder)
-        runs.append(index.dense(encoder, search="OPQ2,IVF8,PQ2x4", k=10)(queries(10)))
+        runs.append(index.dense(encoder, algorithm="OPQ2,IVF8,PQ2x4", k=10)(queries(10)))
     assert runs[0] == runs[1]
     first, second = ((tmp_path / name / "cache").rglob("index") for name in ("a", "b"))
     assert next(first).read_bytes() == next(second).read_bytes()
@@ -359,7 +359,7 @@ def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_w
 
 
 def test_more_effort_finds_more(index):
-    dense = index.dense(Hashed(), search="IVF64,Flat", k=10)
+    dense = index.dense(Hashed(), algorithm="IVF64,Flat", k=10)
     recalls = [dense.with_(effort=effort).recall()["R@10"] for effort in (1, 8, 64)]
     assert recalls == sorted(recalls)
     assert recalls[0] < recalls[2] == 1.0
@@ -373,7 +373,7 @@ def test_annoy_gives_the_cosine_of_its_distance(index):
         forest.add_item(row, vector)
     forest.set_seed(7)
     forest.build(50)
-    run = index.dense(Hashed(), search="annoy:50", k=10)(queries())
+    run = index.dense(Hashed(), algorithm="annoy:50", k=10)(queries())
     for topic, text in queries().items():
         rows, distances = forest.get_nns_by_vector(Hashed().encode_queries([text])[0], 10, include_distances=True)
         cosines = {index.ids[row]: 1 - distance**2 / 2 for row, distance in zip(rows, distances, strict=True)}
@@ -386,13 +386,13 @@ def test_annoy_refuses_vectors_that_have_not_length_1(index):
     pytest.importorskip("annoy")
     index.encode(Hashed(length=None))
     with pytest.raises(ParameterError, match="length 1"):
-        index.dense(Hashed(length=None), search="annoy:5").search("w1")
+        index.dense(Hashed(length=None), algorithm="annoy:5").search("w1")
 
 
 def test_an_approximate_search_of_several_vectors_a_document_gives_documents_once(index):
     encoder = Parts(dim=24)
     index.encode(encoder)
-    run = index.dense(encoder, search="hnsw", k=15)(queries())
+    run = index.dense(encoder, algorithm="hnsw", k=15)(queries())
     exact = index.dense(encoder, k=15)(queries())
     assert all(len(set(run[t].ids)) == 15 for t in run)
     assert np.mean([len(set(run[t].ids) & set(exact[t].ids)) / 15 for t in run]) > 0.9
@@ -405,7 +405,7 @@ def test_an_index_that_cannot_be_written_keeps_its_approximate_index_in_memory(t
     index = Index.build(made_docs(100), tmp_path / "x")
     index.encode(Hashed())
     monkeypatch.setattr("fontes.storage.artifact.tempfile.mkdtemp", refuse)
-    dense = index.dense(Hashed(), search="hnsw")
+    dense = index.dense(Hashed(), algorithm="hnsw")
     assert dense(queries()) == dense(queries())
     assert "hnsw" in index.embeddings(Hashed()).searchers
 
@@ -420,7 +420,7 @@ def test_the_vectors_of_a_run_are_named_in_its_provenance(index):
 def test_a_block_of_int8_keeps_127_steps_of_the_greatest_magnitude():
     job = encoding.Job("f", "e", None, 3, "int8", ["a", "b"], lambda *_: (np.zeros((0, 3)), np.zeros(1)))
     given = np.array([[1.0, -0.5, 0.004], [0, 0, 0]], np.float32)
-    kept, norms, scales, counts = encoding.stored(given, np.arange(3), job, 0, 2)
+    kept, norms, scales, counts = encoding.quantized(given, np.arange(3), job, 0, 2)
     assert kept.tolist() == [[127, -64, 1], [0, 0, 0]]
     assert scales[0] == np.float32(1 / 127)
     assert norms[1] == 0
@@ -428,7 +428,7 @@ def test_a_block_of_int8_keeps_127_steps_of_the_greatest_magnitude():
 
 
 def test_an_ivf_index_visits_enough_lists_for_k(index):
-    dense = index.dense(Hashed(), search="IVF64,Flat", k=200)
+    dense = index.dense(Hashed(), algorithm="IVF64,Flat", k=200)
     found, whole = dense(queries()), index.dense(Hashed(), k=200)(queries())
     assert all(len(found[topic]) == 200 for topic in found)
     assert np.mean([len(set(found[t].ids) & set(whole[t].ids)) / 200 for t in whole]) > 0.95

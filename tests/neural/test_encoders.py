@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fontes.neural.encoders.base import text_of
 from numpy.typing import NDArray
 from support.tiny_models import CONFIGURATIONS, docs, tiny
 
 from fontes import ChunkedEncoder, Doc, SentenceEncoder, TransformerEncoder
 from fontes.core import InputError, ParameterError
+from fontes.neural.encoders.base import text_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -14,11 +14,10 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 safetensors = pytest.importorskip("safetensors.torch")
 
-from fontes.neural.late.colbert import ColBERT  # noqa: E402
-from fontes.neural.late.maxsim import maxsim  # noqa: E402
-
 from fontes.core.errors import InputError, ParameterError  # noqa: E402
 from fontes.core.values import Doc  # noqa: E402
+from fontes.neural.late.colbert import ColBERT  # noqa: E402
+from fontes.neural.late.maxsim import maxsim  # noqa: E402
 
 WORDS = (
     "the",

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fontes.neural.rerank.base import sigmoid
 from numpy.typing import NDArray
 
 import fontes as ft
+from fontes.core.progress import Progress
 from fontes.neural.rerank import base as rerank
+from fontes.neural.rerank.base import sigmoid
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,11 @@ class Overlap(ft.neural.Reranker):
         return f"overlap {self.version}"
 
     def scores(
-        self, pairs: Sequence[tuple[str, str]], progress: Callable[[ft.index.Progress], None] | None = None
+        self, pairs: Sequence[tuple[str, str]], progress: Callable[[Progress], None] | None = None
     ) -> NDArray[np.float32]:
         self.asked.extend(pairs)
         if progress is not None:
-            progress(ft.index.Progress(len(pairs), 1.0, 1.0))
+            progress(Progress("reranking", len(pairs), len(pairs), 1.0))
         found = [len({*query.split()} & {*document.split()}) + len(document) / 1000 for query, document in pairs]
         return np.array(found, dtype=np.float32)
 
@@ -128,11 +129,11 @@ def test_many_topics_are_reranked_in_groups_with_the_same_result(monkeypatch: py
     whole = Overlap()(run)
     monkeypatch.setattr(rerank, "TOGETHER", 5)
     assert Overlap()(run) == whole
-    seen: list[ft.index.Progress] = []
+    seen: list[Progress] = []
     Overlap().rerank(run, seen.append)
     assert len(seen) > 5
-    assert [p.documents for p in seen] == sorted(p.documents for p in seen)
-    assert (seen[-1].documents, seen[-1].fraction) == (run.rows, 1.0)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert (seen[-1].done, seen[-1].fraction) == (run.rows, 1.0)
 
 
 def test_passages_are_reranked_and_joined_again() -> None:

@@ -38,7 +38,7 @@ def test_the_curves_of_bm25_are_weights_of_the_index_over_their_idf(variant, ind
     avgdl = index.tokens / len(index)
     weighting = index.bm25(variant=variant, k1=1.2, b=0.75).weighting
     statistics = Statistics.of(index)
-    term = index.place("stone3")  # rare enough that no variant has an idf of 0
+    term = index.term_number("stone3")  # rare enough that no variant has an idf of 0
     docs, tf = index.postings(np.array([term]))
     weight = weighting.postings(statistics, Postings(np.array([term]), np.array([len(docs)]), docs, tf))
     idf = weighting.idf(statistics, len(docs))

@@ -215,8 +215,8 @@ def harbour_pipelines(folder: Path) -> Pipelines:
     return (
         named("posts", folder, POSTS, searches)
         | named("claims", folder, CLAIMS, {"bm25": bm25, "jelinek-mercer": index.ql(smoothing="jelinek-mercer")})
-        | named("sparse", folder, weighted, {"impacts": sparse.impacts()})
-        | named("sparse", folder, POSTS, {"impacts of text": sparse.impacts(k=30)})
+        | named("sparse", folder, weighted, {"impacts": sparse.learned_sparse()})
+        | named("sparse", folder, POSTS, {"impacts of text": sparse.learned_sparse(k=30)})
         | named("czech", folder, ASKED, {"bm25": czech.bm25(), "tfidf": czech.tfidf(sublinear_tf=True)})
         | named("causal", folder, CAUSAL, why)
         | named("filter", folder, WHY, filters)

@@ -86,10 +86,10 @@ class CausalEvidence(Reranker, name="causal_evidence"):
             some = texts[at : at + TOGETHER]
             found.update(zip(some, evidence_of(some, self.encoder, head, self.sentences), strict=True))
             if progress is not None:
-                from ..index import Progress
+                from ..core.progress import Progress
 
                 share = (at + len(some)) / len(texts)
-                progress(Progress(round(share * len(pairs)), time.perf_counter() - start, share))
+                progress(Progress("reranking", round(share * len(pairs)), len(pairs), time.perf_counter() - start, "pairs"))
         asked = self._queries([query for query, _ in pairs])
         return np.array([self._pooled(self._near(found[text], asked.get(query))) for query, text in pairs], dtype=np.float32)
 

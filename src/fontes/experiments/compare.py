@@ -46,7 +46,7 @@ def compare(
         alpha: The corrected p up to which a difference is called significant; intervals cover 1 - alpha.
         seed: Of randomisation (100,000 permutations) and bootstrap (10,000 resamples): the same seed, the same numbers.
         cache: Whether to keep the runs of stages, and those of each prefix, on disk: True in the user's cache folder, or the
-            path of a folder; False neither reads nor writes. See `Stage.key` for what is kept.
+            path of a folder; False neither reads nor writes. See `Stage.key` for which.
 
     Raises:
         InputError: A file or a value cannot be read, or there are no judgments.
@@ -58,13 +58,13 @@ def compare(
     testing = Testing(test, correction, alpha, seed)
     against = None if baseline is None else _name_of(baseline, list(by_name))
     judgments = judgments_of(qrels)
-    asked = None if topics is None else Topics.read(topics)
-    runs = run_all(by_name, None if asked is None else _judged(asked, judgments), Cache.of(cache))
+    known = None if topics is None else Topics.read(topics)
+    runs = run_all(by_name, None if known is None else _judged(known, judgments), Cache.of(cache))
     return report_of(
         {name: SystemRun(**vars(run)) for name, run in runs.items()},
         judgments,
         parsed,
-        topics=asked,
+        topics=known,
         baseline=against,
         testing=testing,
     )

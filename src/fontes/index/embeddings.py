@@ -16,7 +16,7 @@ from ..storage.artifact import Artifact, Kind
 from ..storage.caches import Cached
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
-KIND = Kind("fontes-vectors", 1, "vectors.json", "vectors", REMEDY)
+KIND = Kind("fontes-vectors", 1, "vectors", REMEDY)
 FOLDER = re.compile(r"vectors-([0-9a-f]{16}-(?:float32|float16|int8))-(\d+)")
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 

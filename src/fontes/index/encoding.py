@@ -18,10 +18,10 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, InputError, ParameterError
+from ..core.progress import Progress, Report
 from ..storage.arrays import sync, write_array
 from ..storage.artifact import commit, drafting, seal
 from ..storage.hashes import hash_text
-from .build import Progress
 from .embeddings import DTYPES, KIND, Embeddings, find, latest
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
@@ -29,21 +29,22 @@ MOST = 1e15  # the length of a vector; inner products then stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
 PARTS = ("vectors.npy", "norms", "scales", "counts")  # of an encoding under way
 
-Vectors = tuple[NDArray[np.float32], NDArray[np.int64]]
+VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
 class Job:
     """What is to be encoded for a segment.
 
-    fingerprint   the encoder's
-    encoder       how the encoder calls itself
-    settings      what it takes to make it again, as JSON, or None
-    dim           of its vectors
-    dtype         "float32", "float16" or "int8"
-    ids           of the documents
-    vectors       the vectors of the documents from one position up to another, and where those of each document start; it may
-                  report its progress within the block
+    Args:
+        fingerprint: The encoder's.
+        encoder: What the encoder calls itself.
+        settings: What it takes to make the encoder again, as JSON, or None.
+        dim: The number of dimensions of its vectors.
+        dtype: "float32", "float16" or "int8".
+        ids: The ids of the documents.
+        vectors: Gives the vectors of the documents from one ordinal up to another, and where those of each document start
+            (int64, one entry more). It may report how many of them are done.
     """
 
     fingerprint: str
@@ -52,16 +53,16 @@ class Job:
     dim: int
     dtype: str
     ids: Sequence[str]
-    vectors: Callable[[int, int, Callable[[Progress], None] | None], Vectors]
+    vectors: Callable[[int, int, Report], VectorsOfDocuments]
 
     @property
     def name(self) -> str:
-        """Of its folder, without the number."""
+        """The name of its folder, without the number."""
         return f"{hash_text(self.fingerprint)[:16]}-{self.dtype}"
 
 
-def encode(segment: Path, job: Job, overwrite: bool, progress: Callable[[Progress], None] | None) -> Embeddings:
-    """Encodes the documents of a segment and keeps their vectors there, unless they are there already.
+def store_vectors(segment: Path, job: Job, overwrite: bool, progress: Report) -> Embeddings:
+    """Encodes the documents of a segment and stores their vectors there, unless they are there already.
 
     After each block its vectors are on the disk and in a journal; an encoding that was killed, or that filled the disk, goes
     on after the last block that is in the journal.
@@ -80,30 +81,34 @@ def encode(segment: Path, job: Job, overwrite: bool, progress: Callable[[Progres
         return _encoded(segment, draft, job, progress)
 
 
-def _encoded(segment: Path, draft: Path, job: Job, progress: Callable[[Progress], None] | None) -> Embeddings:
+def _encoded(segment: Path, draft: Path, job: Job, progress: Report) -> Embeddings:
     count = len(job.ids)
     with _writing(segment, None, count):
         journal = Journal(draft, job)
     try:
         before, start = journal.documents, time.perf_counter()
 
-        def tell(done: float) -> None:
-            if progress:
-                progress(Progress(int(done), time.perf_counter() - start, done / count if count else 1.0, before))
+        def report(done: float) -> None:
+            part = done / count if count else 1.0
+            progress(Progress("encoding", int(done), count, time.perf_counter() - start, part=part, before=before))
 
         while journal.documents < count:
             first, last = journal.documents, min(journal.documents + BLOCK, count)
-            inner = (lambda p, a=first, b=last: tell(a + (p.fraction or 0.0) * (b - a))) if progress else None
-            vectors, bounds = job.vectors(first, last, inner)
-            block = stored(vectors, bounds, job, first, last)
+            vectors, bounds = job.vectors(first, last, _within(first, last, report))
+            block = quantized(vectors, bounds, job, first, last)
             with _writing(segment, journal, count):
                 journal.append(*block)
-            tell(journal.documents)
+            report(journal.documents)
         with _writing(segment, journal, count):
             folder = journal.finish(segment)
     finally:
         journal.close()
     return Embeddings(folder)
+
+
+def _within(first: int, last: int, report: Callable[[float], None]) -> Report:
+    """The report of a block's encoding, told as documents done of all."""
+    return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
 
 
 @contextlib.contextmanager
@@ -120,13 +125,27 @@ def _writing(segment: Path, journal: Journal | None, count: int) -> Iterator[Non
         ) from e
 
 
-def stored(
+def quantized(
     vectors: NDArray[np.float32], bounds: NDArray[np.int64], job: Job, first: int, last: int
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
-    """A block as it is kept: vectors, norms, scales and the count of vectors of each document.
+    """A block in the numbers in which it is stored.
 
-    int8 keeps round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale. Raises InputError for
-    vectors that are not finite, or too long, and ParameterError for others than the encoder promised.
+    int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale.
+
+    Args:
+        vectors: (rows, dim), the vectors of the documents.
+        bounds: Where those of each document start, one entry more.
+        job: What they are for.
+        first: The ordinal of the first document.
+        last: The one after that of the last.
+
+    Returns:
+        Vectors of the job's dtype, (rows, dim); norms, (rows,); scales, (rows,), empty unless the dtype is int8; and how many
+        vectors each document has.
+
+    Raises:
+        InputError: A vector is not finite, or too long.
+        ParameterError: The encoder gave other vectors than it promised.
     """
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if vectors.ndim != 2 or vectors.shape[1] != job.dim or len(bounds) != last - first + 1 or bounds[-1] != len(vectors):
@@ -144,16 +163,16 @@ def stored(
             f"document '{doc_id}': {job.encoder} gave a vector that {job.dtype} cannot hold, or that is not finite"
         )
     scales = np.zeros(0, np.float32)
-    kept: NDArray[Any] = vectors.astype(DTYPES[job.dtype]) if job.dtype != "int8" else vectors
-    exact = kept.astype(np.float64)
+    small: NDArray[Any] = vectors.astype(DTYPES[job.dtype]) if job.dtype != "int8" else vectors
+    exact = small.astype(np.float64)
     if job.dtype == "int8":
         scales = np.abs(vectors).max(axis=1, initial=0) / np.float32(127)
-        kept = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
-        kept = np.clip(kept, -127, 127).astype(np.int8)
-        exact = kept * scales[:, None].astype(np.float64)
+        small = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
+        small = np.clip(small, -127, 127).astype(np.int8)
+        exact = small * scales[:, None].astype(np.float64)
     norms = np.linalg.norm(exact, axis=1)
     above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
-    return kept, np.where(norms > 0, above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)
+    return small, np.where(norms > 0, above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)
 
 
 class Journal:

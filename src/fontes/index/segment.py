@@ -13,7 +13,7 @@ from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 from ..storage.arrays import read_array
 from .documents import DocumentStore
-from .kernels import decode
+from .kernels import unpack_postings
 
 CHUNK = 1 << 22  # postings that are checked at a time
 
@@ -45,7 +45,7 @@ class Segment:
         """The postings of the terms with these numbers, end to end: documents, and term frequencies."""
         size = int(self.df[terms].sum(dtype=np.int64))
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        if not decode(self._postings, self._bounds, self.df, len(self.ids), terms, docs, tfs):
+        if not unpack_postings(self._postings, self._bounds, self.df, len(self.ids), terms, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; build the index again")
         return docs, tfs
 

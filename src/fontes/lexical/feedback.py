@@ -87,8 +87,8 @@ class RM3(Stage[Run, Topics], name="rm3"):
     def _fits(self, term: str) -> bool:
         if len(term) not in TERM_LENGTHS or not term.isalnum():
             return False
-        place = self.index.place(term)
-        return place >= 0 and self.index.df[place] <= self.max_df * Statistics.of(self.index).documents_with_terms
+        number = self.index.term_number(term)
+        return number >= 0 and self.index.df[number] <= self.max_df * Statistics.of(self.index).documents_with_terms
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..index.files import CACHE
 from ..storage.arrays import write_array
 from ..storage.artifact import Artifact, Kind, commit, seal, staging
 from ..storage.caches import Attached, Cached
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # postings that are weighted at a time
 MOST = 4  # models whose impacts an index keeps, in memory and on disk
 LARGE = 2_000_000  # postings from which on impacts are kept on disk
-KIND = Kind("fontes-impacts", 1, "impacts.json", "impacts", "they are worked out again when they are needed")
+KIND = Kind("fontes-impacts", 1, "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True)
@@ -225,7 +224,7 @@ def _cached(
     make: Callable[[], dict[str, NDArray[Any]]],
 ) -> dict[str, NDArray[Any]]:
     """The arrays of these types and shapes, from the cache or made now and, if they are to be kept, put there."""
-    folder = index.path / CACHE / index.fingerprint[:16] / name
+    folder = index.cache / name
     with contextlib.suppress(IndexFormatError):
         return _stored(folder, shapes)
     arrays = make()

@@ -75,7 +75,7 @@ class Lexical(Stage[Topics, Run]):
         topic = query if isinstance(query, Topic) else Topic("1", query)
         weighting = self.weighting
         statistics = Statistics.of(self.index)
-        doc = self.index.position(doc_id)
+        doc = self.index.ordinal(doc_id)
         counts = self._counts([topic])[0]
         _, terms, weights = _bags(weighting, [counts])
         parts = []
@@ -94,7 +94,7 @@ class Lexical(Stage[Topics, Run]):
         )
 
     def _counts(self, topics: Sequence[Topic]) -> list[dict[int, float]]:
-        """For each topic its terms, by their places in the index, and how often they occur, or the weights of the topic."""
+        """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
         analyzed = iter(self.index.analyzer.many([t.text for t in topics if t.weights is None]))
         counts = []
         for topic in topics:
@@ -105,9 +105,9 @@ class Lexical(Stage[Topics, Run]):
                     raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is not a finite number")
                 if not abs(weight) <= MOST_WEIGHT:
                     raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is beyond {MOST_WEIGHT:g}")
-                place = self.index.place(term)
-                if place >= 0 and weight != 0:
-                    bag[place] = float(weight)
+                number = self.index.term_number(term)
+                if number >= 0 and weight != 0:
+                    bag[number] = float(weight)
             counts.append(bag)
         return counts
 

@@ -30,7 +30,7 @@ def search_topics(index: Index, weighting: Weighting, topics: Topics, bags: Bags
         index: The index.
         weighting: The model.
         topics: The topics.
-        bags: The terms of each topic, by their places in the index, with their query weights.
+        bags: The terms of each topic, by number, with their query weights.
         k: How many documents a topic gets at most.
         threads: How many threads search.
     """

@@ -32,7 +32,7 @@ class Postings:
     """Some postings: those of each term, end to end.
 
     Args:
-        terms: The terms, by their places in the index.
+        terms: The terms, by number.
         df: For each term how many of the postings are its own.
         docs: For each posting the ordinal of its document.
         tf: For each posting how often the document has the term.

@@ -45,10 +45,7 @@ class Ranks:
     @classmethod
     def of(cls, run: Run, qrels: Qrels) -> Ranks:
         """The table for a run."""
-        sizes = np.array([len(grades) for grades in qrels.values()], dtype=np.int64)
-        starts = np.cumsum(sizes) - sizes
-        topic = np.repeat(np.arange(len(qrels)), sizes)
-        grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
+        topic, grade, starts = judgments(qrels)
         retrieved, rank = _look_up(run, qrels, starts)
         order = np.lexsort((rank, topic))
         return cls(qrels, topic, grade[order], rank[order], starts, retrieved, rank)
@@ -83,6 +80,17 @@ class Ranks:
             sets = self.qrels.groups(topic_id, rel)
             complete[i] = min((max(rank[d] for d in members) for members in sets), default=FAR)
         return complete
+
+
+def judgments(qrels: Qrels) -> tuple[Ints, Ints, Ints]:
+    """The judgments as columns, int64, in the order of the qrels.
+
+    Returns:
+        For each judgment the number of its topic, and its grade; and for each topic its first judgment.
+    """
+    sizes = np.array([len(grades) for grades in qrels.values()], dtype=np.int64)
+    grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
+    return np.repeat(np.arange(len(qrels)), sizes), grade, np.cumsum(sizes) - sizes
 
 
 def ratio(above: Floats | Ints, below: Floats | Ints) -> Floats:

@@ -68,7 +68,8 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
         )
 
 
-to_documents = ToDocuments  # the name that a text has for it
+to_documents = ToDocuments
+"""The stage under the name that a text has for it: `to_documents("max")` joins passages, in Python and in a text."""
 
 
 def parents_of(

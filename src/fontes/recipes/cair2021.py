@@ -85,7 +85,7 @@ class Cair2021(Recipe, name="cair2021"):
         after = self.stage("after", index)
 
         search = "flat" if self.trees is None else f"annoy:{self.trees}"
-        semantic = index.dense(self._encoder, search=search, k=self.depth)
+        semantic = index.dense(self._encoder, algorithm=search, k=self.depth)
         lexical = index.bm25(variant=self.variant, k1=self.k1, b=self.b, k=self.depth)
 
         merged = self._merged(semantic, lexical, keywords >> lexical) % self.depth

@@ -23,7 +23,9 @@ from .arrays import read_array, sync, sync_folder
 from .hashes import hash_file, hash_json
 from .locks import locked
 
+META = "artifact.json"  # the file with the metadata
 FileTable = dict[str, dict[str, Any]]
+_REMEDY = "make them again with overwrite=True (--overwrite)"
 _BUSY = FontesError("the folder is in use")
 
 
@@ -34,14 +36,12 @@ class Kind:
     Args:
         format: The name of the format, which the metadata holds.
         version: The version of the format that this Fontes writes and reads.
-        file: The name of the JSON file with the metadata.
         noun: What the artifact holds, for messages.
         remedy: What to do about a damaged one, for messages.
     """
 
     format: str
     version: int
-    file: str
     noun: str
     remedy: str
 
@@ -94,7 +94,7 @@ def read_meta(folder: Path, kind: Kind) -> dict[str, Any]:
     Raises:
         IndexFormatError: It is missing, damaged, or of another version of the format.
     """
-    path = folder / kind.file
+    path = folder / META
     try:
         meta: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         sound = meta["format"] == kind.format and meta["digest"] == _digest(meta)
@@ -110,17 +110,35 @@ def read_meta(folder: Path, kind: Kind) -> dict[str, Any]:
     return meta
 
 
-def seal(folder: Path, kind: Kind, settings: Mapping[str, Any], pattern: str = "*") -> None:
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings of an artifact of any kind, and its bytes; empty where its metadata are missing or damaged."""
+    with suppress(IndexFormatError):
+        artifact = Artifact(folder, _kind_of(folder))
+        return {**settings(artifact.meta), "bytes": artifact.bytes}
+    return {}
+
+
+def check_folder(folder: Path) -> None:
+    """Reads every file of an artifact of any kind. Raises IndexFormatError where one is not as it was written."""
+    Artifact(folder, _kind_of(folder)).check()
+
+
+def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings among the metadata of an artifact."""
+    return {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
+
+
+def seal(folder: Path, kind: Kind, facts: Mapping[str, Any], pattern: str = "*") -> None:
     """Writes the metadata of the files in a folder; all of it is on the disk when this returns.
 
     Args:
         folder: The folder with the complete files.
         kind: What they are.
-        settings: What else the metadata says of them, as JSON.
+        facts: The settings: what else the metadata says of them, as JSON.
         pattern: Which files belong to the artifact.
     """
-    meta = {"format": kind.format, "version": kind.version, **settings, "files": file_table(folder, pattern, kind.file)}
-    with (folder / kind.file).open("w", encoding="utf-8") as file:
+    meta = {"format": kind.format, "version": kind.version, **facts, "files": file_table(folder, pattern, META)}
+    with (folder / META).open("w", encoding="utf-8") as file:
         json.dump({**meta, "digest": _digest(meta)}, file, indent=1, ensure_ascii=False)
         sync(file)
     sync_folder(folder)
@@ -170,7 +188,8 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
                 if _is_at(handle, draft):  # else another process has just committed it
                     break
             held.close()
-        _remove_leftovers(place)
+        with locked(place.parent):
+            _remove_leftovers(place)
         yield draft
         with suppress(OSError):
             if _is_at(handle, draft):
@@ -179,14 +198,16 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
 
 def commit(folder: Path, place: Path) -> None:
     """Puts a finished folder, staged or drafted, in its place. What was there before stays until then, and goes after."""
-    old = folder.with_name(f"{_prefix(place)}old-{os.getpid()}")
+    old = None
     with locked(place.parent):
         folder.chmod(0o777 & ~umask())
         if place.exists():
+            old = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
             place.rename(old)
         folder.rename(place)
         sync_folder(place.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable:
@@ -223,6 +244,15 @@ def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def _kind_of(folder: Path) -> Kind:
+    """The kind that an artifact's metadata name."""
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        return Kind(str(meta["format"]), meta["version"], "files", _REMEDY)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise IndexFormatError(f"{folder / META} is missing or damaged; {_REMEDY}") from error
 
 
 def _digest(meta: Mapping[str, Any]) -> str:

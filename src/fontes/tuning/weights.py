@@ -18,7 +18,7 @@ from ..fusion.methods import WEIGHTED, FusionMethod, weighted
 from ..measures.evaluation import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
-from ..measures.ranks import FAR, Ranks
+from ..measures.ranks import FAR, Ranks, judgments
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
 FEW = 8  # sorting takes about as long as comparing each pair with this many judged documents
@@ -118,14 +118,14 @@ def fit_weights(
     systems = [Run.of(run) for run in runs]
     if len(systems) < 2:
         raise ParameterError(f"weights are learned for two runs or more, not {len(systems)}")
-    judgments = judgments_of(qrels)
-    held_out = _deal(judgments, folds, seed)
+    judged = judgments_of(qrels)
+    held_out = _deal(judged, folds, seed)
     steps = _steps(step)
-    space = _Space(systems, judgments, parse(measure), _method(fusion), steps)
-    everything = np.ones(len(judgments), dtype=bool)
+    space = _Space(systems, judged, parse(measure), _method(fusion), steps)
+    everything = np.ones(len(judged), dtype=bool)
     best = space.search(everything)
-    names = np.array(list(judgments), dtype=object)
-    values = np.zeros(len(judgments))
+    names = np.array(list(judged), dtype=object)
+    values = np.zeros(len(judged))
     parts: list[WeightsFold] = []
     chosen: list[tuple[Steps, Iterable[str]]] = []
     for out in held_out:
@@ -191,11 +191,11 @@ class _Space:
 
     def run(self, best: Steps, folds: Sequence[tuple[Steps, Iterable[str]]]) -> Run:
         """The run whose topics are fused each with the weights of its fold, or with the best for all."""
-        position = {topic_id: i for i, topic_id in enumerate(self.pairs.topics)}
+        number = {topic_id: i for i, topic_id in enumerate(self.pairs.topics)}
         scores = weighted(self.columns, self.weights(best), self.times)
         for point, names in folds:
-            inside = np.zeros(len(position), dtype=bool)
-            inside[[position[name] for name in names if name in position]] = True
+            inside = np.zeros(len(number), dtype=bool)
+            inside[[number[name] for name in names if name in number]] = True
             rows = self.pairs.of_topics(inside)
             times = None if self.times is None else self.times[rows]
             scores[rows] = weighted(self.columns[:, rows], self.weights(point), times)
@@ -234,13 +234,11 @@ class _Judgments:
     @classmethod
     def of(cls, pairs: Pairs, qrels: Qrels) -> _Judgments:
         # The first table of ranks, of the pairs in any order, says which judged documents there are; their order is ours.
-        sizes = np.array([len(grades) for grades in qrels.values()], dtype=np.int64)
-        topic = np.repeat(np.arange(len(qrels)), sizes)
+        topic, grade, starts = judgments(qrels)
         ordered = Ranks.of(pairs.run(np.zeros(len(pairs)), {}), qrels)
-        position = {topic_id: i for i, topic_id in enumerate(pairs.topics)}
-        last = np.array([pairs.bounds[position[t] + 1] - 1 if t in position else 0 for t in qrels], dtype=np.int64)
+        number = {topic_id: i for i, topic_id in enumerate(pairs.topics)}
+        last = np.array([pairs.bounds[number[t] + 1] - 1 if t in number else 0 for t in qrels], dtype=np.int64)
         row = np.flatnonzero(ordered.by_qrels < FAR)
-        grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
         # With equal scores the one order is by descending id, and the pairs of a topic ascend by id.
         pair = last[topic[row]] - ordered.by_qrels[row]
         end = np.searchsorted(pairs.bounds, pair, side="right")
@@ -248,7 +246,7 @@ class _Judgments:
         rivals = None
         if 0 < size.sum() <= FEW * len(pairs):
             rivals = np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
-        return cls(qrels, row, pair, first, size, rivals, topic, grade, np.cumsum(sizes) - sizes, ordered.retrieved)
+        return cls(qrels, row, pair, first, size, rivals, topic, grade, starts, ordered.retrieved)
 
     def ranks(self, pairs: Pairs, scores: Floats) -> Ranks:
         """Where the judged documents are when the pairs have these scores."""
@@ -285,15 +283,15 @@ def _steps(step: float) -> int:
 
 
 def _method(fusion: dict[str, Any]) -> FusionMethod:
-    given = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
-    unknown = set(given) - {"method", "normalize", "k", "missing"}
+    parameters = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
+    unknown = set(parameters) - {"method", "normalize", "k", "missing"}
     if unknown:
         raise ParameterError(
             f"fit_weights has no parameter '{min(unknown)}'; of fuse it takes method, normalize, k and missing"
         )
-    if given["method"] not in WEIGHTED:
-        raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {given['method']!r}")
-    return FusionMethod.checked(given["method"], given["normalize"], None, given["k"], given["missing"])
+    if parameters["method"] not in WEIGHTED:
+        raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {parameters['method']!r}")
+    return FusionMethod.checked(parameters["method"], parameters["normalize"], None, parameters["k"], parameters["missing"])
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:

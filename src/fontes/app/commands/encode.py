@@ -79,7 +79,7 @@ def _encode(index: Index, encoder: Any, dtype: str, search: str, overwrite: bool
 
     with reporting(quiet) as report:
         index.encode(encoder, dtype=dtype, overwrite=overwrite, progress=report)
-    recall = index.dense(encoder, search=search, dtype=dtype).recall() if search != "flat" else {}
+    recall = index.dense(encoder, algorithm=search, dtype=dtype).recall() if search != "flat" else {}
     return {**index.embeddings(encoder, dtype).info(), "search": search, "recall": recall}
 
 

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
 from ...index.embeddings import Embeddings
-from ...index.files import CACHE
-from ...storage.artifact import Artifact, Kind, commit, read_meta, seal, staging
+from ...storage.artifact import Artifact, Kind, commit, seal, settings, staging
 from ...storage.caches import Cached
 from ...storage.hashes import hash_text
 from ..models.hub import library
 
 SEED = 7
-KIND = Kind("fontes-approximate", 1, "approximate.json", "an approximate index", "it is built again when it is needed")
+KIND = Kind("fontes-approximate", 1, "an approximate index", "it is built again when it is needed")
 FILE = "index"  # in which the library keeps it
 BLOCK = 1 << 16  # vectors that are added at a time
 SAMPLE = 1 << 20  # vectors that FAISS is trained on at most
@@ -32,7 +31,9 @@ EF_CONSTRUCTION = 200
 EF_SEARCH = 256  # at least
 VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, 16 at least, and as many as hold enough rows
 ANNOY = re.compile(r"annoy:([1-9]\d{0,8})")
-NAMES = 'search must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
+NAMES = (
+    'algorithm must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
+)
 
 _LOCK = threading.RLock()  # FAISS keeps some parameters of a search in its index, others in the process
 
@@ -215,13 +216,13 @@ class Annoy(Searcher):
         self.index.load(str(file))
 
 
-def searcher(embeddings: Embeddings, spec: str, index_path: Path, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
+def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
     """The approximate index `spec` over these vectors, from memory, from the cache of the index, or built now.
 
     Args:
         embeddings: The vectors.
         spec: The name of the search, as `index.dense` takes it.
-        index_path: Where the index is, whose cache keeps it.
+        cache: The folder where what was worked out from these vectors is kept.
         measure: Is called with one that was built now, and gives what is to be known of it besides.
 
     Raises:
@@ -233,7 +234,7 @@ def searcher(embeddings: Embeddings, spec: str, index_path: Path, measure: Calla
         if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
             raise ParameterError(f"{NAMES}; it is {spec!r}")
         made: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
-        folder = _folder(embeddings, spec, index_path)
+        folder = cache / hash_text(spec)[:16]
         if not _load(made, embeddings, folder):
             made.build(embeddings)
             facts = {"search": spec, "library": made.library, "vectors": len(embeddings)}
@@ -245,37 +246,19 @@ def searcher(embeddings: Embeddings, spec: str, index_path: Path, measure: Calla
     return searchers.get(spec, make)
 
 
-def kept(embeddings: Embeddings, index_path: Path) -> list[dict[str, Any]]:
-    """What is known of all approximate indexes in the cache."""
-    facts = []
-    for folder in sorted(_place(embeddings, index_path).glob("[!.]*")):
-        with contextlib.suppress(IndexFormatError):
-            facts.append(_facts(read_meta(folder, KIND)))
-    return facts
-
-
-def _facts(meta: dict[str, Any]) -> dict[str, Any]:
-    """What the metadata say of an approximate index."""
-    facts = {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
-    return {**facts, "bytes": meta["files"][FILE]["bytes"]}
-
-
-def _place(embeddings: Embeddings, index_path: Path) -> Path:
-    return index_path / CACHE / f"vectors-{embeddings.meta['digest'][:16]}"
-
-
-def _folder(embeddings: Embeddings, spec: str, index_path: Path) -> Path:
-    return _place(embeddings, index_path) / hash_text(spec)[:16]
+def _facts(artifact: Artifact) -> dict[str, Any]:
+    """What is known of an approximate index in the cache."""
+    return {**settings(artifact.meta), "bytes": artifact.bytes}
 
 
 def _load(made: Searcher, embeddings: Embeddings, folder: Path) -> bool:
     """Reads an index from the cache; False where it has none that this library can read."""
     try:
-        meta = Artifact(folder, KIND).meta
-        if meta["library"] != made.library:
+        artifact = Artifact(folder, KIND)
+        if artifact.meta["library"] != made.library:
             return False
         made.load(folder / FILE, embeddings.dim)
-        made.facts = _facts(meta)
+        made.facts = _facts(artifact)
         return True
     except (OSError, KeyError, IndexFormatError):
         return False
@@ -311,5 +294,5 @@ def _annoy() -> Any:
     try:
         from annoy import AnnoyIndex
     except ImportError as e:
-        raise MissingExtraError.of("annoy", "annoy", "the search 'annoy:TREES'") from e
+        raise MissingExtraError.of("annoy", "annoy", "the algorithm 'annoy:TREES'") from e
     return AnnoyIndex

@@ -53,7 +53,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     topic without text finds nothing, and a document whose vector is zeros is not found. Topics are encoded one by one, so that
     a topic has the same vector in every batch.
 
-    algorithm  `search` in `index.dense` and `with_`. "flat": exact; the same run for the same vectors whatever the batch, k and
+    algorithm  "flat": exact; the same run for the same vectors whatever the batch, k and
                threads. Or approximate: "hnsw"; a factory string of FAISS, such as "IVF256,Flat" or "OPQ16,IVF64,PQ16"; or
                "annoy:1000", Annoy with its number of trees, for vectors of length 1. An approximate index is built when it is
                first needed, its recall against exact search is measured and logged, and it is kept in the index's cache. It
@@ -101,11 +101,6 @@ class Dense(Stage[Topics, Run], name="dense"):
     def cut(self, k: int) -> Self:
         return self if k >= self.k else self.with_(k=k)
 
-    def with_(self, **changes: Any) -> Self:
-        if "search" in changes:
-            changes["algorithm"] = changes.pop("search")
-        return super().with_(**changes)
-
     def key(self) -> str | None:
         """What this stage does, with all parameters of its encoder; None for an encoder that is not of Fontes."""
         if settings_of(self.encoder) is None:
@@ -119,7 +114,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         text = query.text if isinstance(query, Topic) else query
         embeddings = self.index.embeddings(self.encoder, self.dtype)
-        doc = self.index.position(doc_id)
+        doc = self.index.ordinal(doc_id)
         if not text.strip():
             return Explanation(0.0, "the topic has no text")
         vector = self._queries([text], embeddings)[0]
@@ -213,7 +208,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
             return {"recall": recall, "seconds": round(seconds, 2)}
 
-        return searcher(embeddings, self.algorithm, self.index.path, measure)
+        return searcher(embeddings, self.algorithm, self.index.cache_of(embeddings), measure)
 
     def _measured(self, embeddings: Embeddings, searcher: Searcher) -> dict[str, float]:
         count = len(self.index)

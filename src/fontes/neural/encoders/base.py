@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...core.values import Doc
 
 if TYPE_CHECKING:
-    from ...index import Progress
+    from ...core.progress import Progress
 
 
 @runtime_checkable

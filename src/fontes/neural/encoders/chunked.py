@@ -16,7 +16,7 @@ from ...core.values import Doc
 from .base import Encoder, digest, text_of, unit
 
 if TYPE_CHECKING:
-    from ...index import Progress
+    from ...core.progress import Progress
 
 POOLINGS = ("max", "mean")
 UNITS = ("words", "tokens")
@@ -116,4 +116,8 @@ def _of_documents(progress: Callable[[Progress], None] | None, bounds: NDArray[n
     """`progress` counting documents, where the encoder counts windows."""
     if progress is None:
         return None
-    return lambda given: progress(replace(given, documents=given.documents * (len(bounds) - 1) // max(1, int(bounds[-1]))))
+    return lambda given: progress(
+        replace(
+            given, done=given.done * (len(bounds) - 1) // max(1, int(bounds[-1])), total=len(bounds) - 1, part=given.fraction
+        )
+    )

@@ -20,7 +20,7 @@ from .base import digest, sample_ids, text_of, unit
 from .transformer import token_spans
 
 if TYPE_CHECKING:
-    from ...index import Progress
+    from ...core.progress import Progress
 
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of prompts, as sentence-transformers has them
 

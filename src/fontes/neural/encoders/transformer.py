@@ -20,7 +20,7 @@ from . import architectures as architectures
 from .base import digest, sample_ids, text_of, unit
 
 if TYPE_CHECKING:
-    from ...index import Progress
+    from ...core.progress import Progress
 
 logger = logging.getLogger("fontes.neural")
 

@@ -22,7 +22,7 @@ from ..models.hub import device, fingerprint, library, loaded, located, quiet, r
 from .checkpoint import Checkpoint, Settings
 
 if TYPE_CHECKING:
-    from ...index import Progress
+    from ...core.progress import Progress
 
 SEED = 20200425  # of the projection that a plain encoder gets where `dim` is given
 SAMPLE = "A late interaction model keeps one vector for each token of a document and of a query. "

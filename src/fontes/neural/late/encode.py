@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
+from ...core.progress import Report, silent
 from ...core.values import Topics
-from ...index import Progress
 from ...index.embeddings import Embeddings
-from ...index.encoding import Job, encode
+from ...index.encoding import Job, VectorsOfDocuments, store_vectors
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal
 from .colbert import ColBERT
@@ -50,7 +49,7 @@ def encode_late(
     centroids: int | None = None,
     topics: object = None,
     overwrite: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Report = silent,
 ) -> dict[str, Any]:
     """Stores the documents' token vectors with the index, for `index.late(colbert)`, and measures what the search finds.
 
@@ -67,7 +66,7 @@ def encode_late(
     check_nbits(nbits)
     if centroids is not None and centroids < 1:
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
-    segment, name = index._folder, folder_name(colbert.fingerprint, nbits)
+    segment, name = index.segment_folder, folder_name(colbert.fingerprint, nbits)
     with contextlib.ExitStack() as held:
         try:
             draft = held.enter_context(drafting(segment / name, _busy(index)))
@@ -90,22 +89,20 @@ def _busy(index: Index) -> FontesError:
     return FontesError(f"{index.path} is being encoded by another process with the same model; wait for it")
 
 
-def _encoded(
-    index: Index, colbert: ColBERT, nbits: int, overwrite: bool, progress: Callable[[Progress], None] | None
-) -> Embeddings:
+def _encoded(index: Index, colbert: ColBERT, nbits: int, overwrite: bool, progress: Report) -> Embeddings:
     """The documents' token vectors, whole; those that are there already serve."""
     if nbits != 32 and not overwrite:
         with contextlib.suppress(IndexFormatError):
-            if (found := whole_vectors(index._folder, colbert.fingerprint, 16)) is not None:
+            if (found := whole_vectors(index.segment_folder, colbert.fingerprint, 16)) is not None:
                 return found
     ids = index.ids.tolist()
 
-    def vectors(first: int, last: int, tell: Callable[[Progress], None] | None) -> Any:
-        return colbert.encode_documents(index.docs(ids[first:last]), tell)
+    def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
+        return colbert.encode_documents(index.docs(ids[first:last]), report)
 
     dtype = "float32" if nbits == 32 else "float16"
     job = Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, ids, vectors)
-    return encode(index._folder, job, overwrite, progress)
+    return store_vectors(index.segment_folder, job, overwrite, progress)
 
 
 def _compressed(
@@ -119,7 +116,7 @@ def _compressed(
     overwrite: bool,
 ) -> TokenVectors:
     """Makes the files of token vectors in a draft that is put in its place in one step."""
-    segment, name = index._folder, folder_name(colbert.fingerprint, nbits)
+    segment, name = index.segment_folder, folder_name(colbert.fingerprint, nbits)
     for left in draft.iterdir():  # by a process that was killed
         left.unlink()
     bounds = whole.bounds if len(whole.bounds) else np.arange(whole.documents + 1)

@@ -34,7 +34,7 @@ class Late(Stage[Topics, Run], name="late"):
     tokens has to it (Khattab and Zaharia, SIGIR 2020), computed on the vectors as they are stored. A topic without text finds
     nothing.
 
-    algorithm    `search` in `index.late` and `with_`. "centroids": documents are found by their tokens' centroids, and those
+    algorithm    "centroids": documents are found by their tokens' centroids, and those
                  that look best get the exact score (PLAID; Santhanam et al., CIKM 2022); it is approximate, and `encode_late`
                  has measured what it finds. "exhaustive": every document gets its score
     k            how many documents a topic gets at most
@@ -92,12 +92,6 @@ class Late(Stage[Topics, Run], name="late"):
             return self
         return self.with_(k=k) if self.algorithm == "exhaustive" or self._effort(k) == self._effort(self.k) else None
 
-    def with_(self, **changes: Any) -> Self:
-        """A copy with other parameters; `search` changes the algorithm. Raises ParameterError for a name that is none."""
-        if "search" in changes:
-            changes["algorithm"] = changes.pop("search")
-        return super().with_(**changes)
-
     def key(self) -> str | None:
         """What this stage does; its model by its parameters as well, some of which change queries alone."""
         return f"{self!r} {self.index.fingerprint} {stored(self.index, self.colbert, self.nbits).meta['digest']}"
@@ -110,7 +104,7 @@ class Late(Stage[Topics, Run], name="late"):
         """The score of the document, token by token of the query. It adds up to the score in the run."""
         self._check()
         text = query.text if isinstance(query, Topic) else query
-        place = self.index.position(doc_id)
+        place = self.index.ordinal(doc_id)
         vectors, _ = stored(self.index, self.colbert, self.nbits).vectors(np.array([place]))
         return explained(self.colbert, text, self.index.doc(doc_id), vectors)
 
@@ -138,7 +132,7 @@ class Late(Stage[Topics, Run], name="late"):
 
     def _check(self) -> None:
         if self.algorithm not in ALGORITHMS:
-            raise ParameterError(f"search is one of {' and '.join(ALGORITHMS)}, not {self.algorithm!r}")
+            raise ParameterError(f"algorithm is one of {' and '.join(ALGORITHMS)}, not {self.algorithm!r}")
         for name, least in (("k", 1), ("nprobe", 1), ("candidates", 4)):
             value = getattr(self, name)
             if value is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TOKENS = 1 << 12  # of documents that a thread scores at a time
 TOGETHER = 16  # queries that are searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes late --overwrite)"
-KIND = Kind("fontes-late", 1, "late.json", "token vectors", REMEDY)
+KIND = Kind("fontes-late", 1, "token vectors", REMEDY)
 
 
 class TokenVectors:
@@ -155,7 +155,7 @@ def stored(index: Index, colbert: ColBERT, nbits: int | None = None) -> TokenVec
 
     def open_() -> TokenVectors:
         widths = [bits for bits in (32, 16, 4, 2, 1) if nbits in (None, bits)]
-        folders = (index._folder / folder_name(fingerprint, bits) for bits in widths)
+        folders = (index.segment_folder / folder_name(fingerprint, bits) for bits in widths)
         folder = next((folder for folder in folders if folder.is_dir()), None)
         if folder is None:
             raise ParameterError(_absent(index, colbert, nbits))
@@ -179,7 +179,7 @@ def forget(index: Index) -> None:
 def _absent(index: Index, colbert: ColBERT, nbits: int | None) -> str:
     kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
     held = []
-    for folder in sorted(index._folder.glob("late-*")):
+    for folder in sorted(index.segment_folder.glob("late-*")):
         with contextlib.suppress(IndexFormatError):
             meta = read_meta(folder, KIND)
             held.append(f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})")

@@ -23,7 +23,7 @@ from ...storage.caches import cache_folder
 from .hub import library
 
 if TYPE_CHECKING:
-    from ...index import Progress
+    from ...core.progress import Progress
 
 logger = logging.getLogger("fontes.neural")
 
@@ -111,7 +111,7 @@ def in_batches(
     """
     if tokens < 1:
         raise ParameterError(f"a batch has one token at least, not {tokens}")
-    from ...index import Progress
+    from ...core.progress import Progress
 
     size = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
     order = np.argsort(-size, kind="stable")
@@ -133,7 +133,8 @@ def in_batches(
         done += len(batch)
         done_tokens += int(size[batch].sum())
         if progress is not None:
-            progress(Progress(done, time.perf_counter() - start, done_tokens / all_tokens))
+            seconds = time.perf_counter() - start
+            progress(Progress("encoding", done, len(order), seconds, "texts", part=done_tokens / all_tokens))
     return work(order) if results is None else results
 
 

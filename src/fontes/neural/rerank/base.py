@@ -198,6 +198,6 @@ def _part(progress: Report | None, before: int, pairs: int, rows: int, start: fl
 
     def report(part: Progress) -> None:
         done = before + (part.fraction or 0.0) * pairs
-        progress(Progress(before + part.documents, time.perf_counter() - start, done / rows))
+        progress(Progress("reranking", before + part.done, rows, time.perf_counter() - start, "pairs", part=done / rows))
 
     return report

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError, PipelineError
-from ...core.progress import Report
+from ...core.progress import Progress, Report
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
-from ...index import Index, Progress
+from ...index import Index
 from ..late.colbert import ColBERT
 from ..late.late import explained
 from ..late.maxsim import maxsim
@@ -71,7 +71,7 @@ class LateReranker(Reranker, name="late_reranker"):
             return super().rescored(run, progress)
         used, docs = np.unique(run.codes, return_inverse=True)
         index: Any = run.documents
-        places = np.array([index.position(doc_id) for doc_id in run.ids.take(used)], dtype=np.int64)
+        places = np.array([index.ordinal(doc_id) for doc_id in run.ids.take(used)], dtype=np.int64)
         asked = np.repeat(np.array([topic.text for topic in run.topics.values()], dtype=object), np.diff(run.bounds))
         found = self._scores(asked.tolist(), docs, lambda part: store.vectors(places[part]), progress)
         facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": 0, "nbits": store.nbits}
@@ -113,7 +113,7 @@ class LateReranker(Reranker, name="late_reranker"):
                 scores[pair] = maxsim(queries[texts[pair]], found[rows], np.array([0, rows.stop - rows.start]))[0]
             done += len(pairs)
             if progress is not None:
-                progress(Progress(done, time.perf_counter() - start, done / len(texts)))
+                progress(Progress("reranking", done, len(texts), time.perf_counter() - start, "pairs"))
         return scores
 
 

@@ -1,36 +1,42 @@
-"""The vectors that an index holds: which there are, those of an encoder, and new ones."""
+"""The vectors that a segment's documents have: which there are, those of an encoder, and new ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.errors import IndexFormatError, ParameterError
-from .build import Progress
+from ..core.progress import Report
+from ..core.values import Doc
 from .embeddings import DTYPES, Embeddings, find
-from .encoding import Job, encode
+from .encoding import Job, VectorsOfDocuments, store_vectors
 from .segment import Segment
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
 
 
-class Shelf:
-    """The vectors of the documents of one segment, by encoder and dtype."""
+class VectorStore:
+    """The vectors of the documents of one segment, by encoder and dtype.
+
+    Args:
+        path: The index's, for messages.
+        folder: The segment's.
+        segment: The segment.
+    """
 
     def __init__(self, path: Path, folder: Path, segment: Segment) -> None:
-        """`path` is the index's, for messages; `folder` the segment's."""
         self._path = path
         self._folder = folder
         self._segment = segment
-        self._held = find(folder)
+        self._stored = find(folder)
 
     def sound(self) -> list[Embeddings]:
         """Those that can be read."""
-        return [held for held in self._held.values() if isinstance(held, Embeddings)]
+        return [vectors for vectors in self._stored.values() if isinstance(vectors, Embeddings)]
 
     def of(self, encoder: Encoder, dtype: str | None) -> Embeddings:
         """Those of an encoder, the most exact ones where no dtype is given.
@@ -39,15 +45,15 @@ class Shelf:
         """
         fitting = self._fitting(encoder, dtype)
         if not fitting:
-            self._held = {**find(self._folder), **self._held}  # another process may have made them
+            self._stored = {**find(self._folder), **self._stored}  # another process may have made them
             fitting = self._fitting(encoder, dtype)
         if fitting:
             return fitting[0]
-        for held in self._held.values():
-            if isinstance(held, IndexFormatError):
-                raise held
+        for vectors in self._stored.values():
+            if isinstance(vectors, IndexFormatError):
+                raise vectors
         remedy = f"index.encode(encoder), or fontes encode {self._path} MODEL, makes them"
-        if not self._held:
+        if not self._stored:
             raise ParameterError(f"{self._path} holds no vectors; {remedy}")
         kind = f"{dtype} vectors" if dtype else "vectors"
         names = " and ".join(f"{e.encoder} ({e.dtype}, fingerprint {e.meta['fingerprint'][:8]})" for e in self.sound())
@@ -60,30 +66,39 @@ class Shelf:
         self,
         encoder: Encoder,
         settings: dict[str, Any] | None,
-        vectors_of: Callable[..., Any],
+        vectors_of: Callable[[Encoder, Sequence[Doc], Report], VectorsOfDocuments],
         dtype: str,
         overwrite: bool,
-        progress: Callable[[Progress], None] | None,
+        progress: Report,
     ) -> None:
-        """Encodes the documents, or makes the vectors of float32 ones that are there. Raises ParameterError for the dtype.
+        """Encodes the documents, or makes the vectors of float32 ones that are there.
 
-        `settings` are the encoder's, as JSON; `vectors_of` takes the encoder, documents and who is told of progress.
+        Args:
+            encoder: The encoder.
+            settings: What it takes to make the encoder again, as JSON, or None.
+            vectors_of: Gives the vectors of documents by an encoder.
+            dtype: "float32", "float16" or "int8".
+            overwrite: Whether vectors that are there already are made again.
+            progress: Is called as documents are done.
+
+        Raises:
+            ParameterError: There is no such dtype.
         """
         if dtype not in DTYPES:
             raise ParameterError(f"dtype must be float32, float16 or int8, not {dtype!r}")
         ids = self._segment.ids.tolist()
         full = None if overwrite or dtype == "float32" else next(iter(self._fitting(encoder, "float32")), None)
 
-        def vectors(first: int, last: int, tell: Any) -> Any:
+        def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
             if full is None:
-                return vectors_of(encoder, self._segment.store.read(ids[first:last], range(first, last)), tell)
+                return vectors_of(encoder, self._segment.store.read(ids[first:last], range(first, last)), report)
             a, b = full.rows(first, last)
             bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
             return full.decoded(slice(a, b)), bounds
 
         job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, dtype, ids, vectors)
-        made = encode(self._folder, job, overwrite, progress)
-        self._held = {**find(self._folder), **self._held, job.name: made}
+        new = store_vectors(self._folder, job, overwrite, progress)
+        self._stored = {**find(self._folder), **self._stored, job.name: new}
 
     def _fitting(self, encoder: Encoder, dtype: str | None) -> list[Embeddings]:
         """The sound vectors of an encoder, the most exact ones first."""
