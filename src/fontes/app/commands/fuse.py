@@ -12,7 +12,7 @@ from ...core.errors import ParameterError
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(rich_help_panel="Runs")
 def fuse(
     runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC or MS MARCO.", show_default=False)],
     method: Annotated[

@@ -10,7 +10,7 @@ import typer
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def split(
     topics: Annotated[str, typer.Argument(help="A file of topics, irds:NAME, or -.", show_default=False)],
     qrels: Annotated[
