@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fontes.recipes.telling import Teller
 from support.tiny_recipe import CALLS, DOCS, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
 from fontes.core.progress import Progress
-from fontes.recipes.telling import Teller
 
 
 def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fontes.experiments.stages import STAGES
 from typer.testing import CliRunner, Result
 
 import fontes as ft
 from fontes.app.cli import app
-from fontes.experiments.stages import STAGES
 from fontes.rewrite.names import REWRITERS
 
 
