@@ -194,7 +194,7 @@ def _vectors(facts: dict[str, Any]) -> str:
     found = f"{facts['encoder']}: {facts['vectors']:,} of {facts['dim']} dimensions, {facts['dtype']}, {size(facts['bytes'])}"
     for kept in facts["approximate"]:
         recall = ", ".join(f"{name} {value:.3f}" for name, value in kept["recall"].items())
-        found += f"; {kept['search']} ({recall} of exact search)"
+        found += f"; {kept['algorithm']} ({recall} of exact search)"
     return found
 
 

@@ -24,7 +24,7 @@ from ...index.files import CACHE
 from ..models.hub import library
 
 SEED = 7
-VERSION = 1  # of what is kept in the cache
+VERSION = 2  # of what is kept in the cache
 BLOCK = 1 << 16  # vectors that are added at a time
 SAMPLE = 1 << 20  # vectors that FAISS is trained on at most
 HNSW = "HNSW32,Flat"
@@ -230,7 +230,7 @@ def searcher(embeddings: Embeddings, spec: str, index_path: Path) -> tuple[Searc
                 raise ParameterError(f"{NAMES}; it is {spec!r}")
             if not _loaded(found, embeddings, _folder(embeddings, spec, index_path)):
                 found.build(embeddings)
-                found.facts = {"version": VERSION, "search": spec, "library": found.library, "vectors": len(embeddings)}
+                found.facts = {"version": VERSION, "algorithm": spec, "library": found.library, "vectors": len(embeddings)}
                 return found, True
             embeddings.memory[spec] = found
         return embeddings.memory[spec], False
