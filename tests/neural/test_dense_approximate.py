@@ -106,17 +106,15 @@ def test_an_approximate_search_of_several_vectors_a_document_gives_documents_onc
 
 
 def test_an_index_that_cannot_be_written_keeps_its_approximate_index_in_memory(tmp_path, monkeypatch):
-    from fontes.neural.dense import ann
-
     def refuse(**_: object) -> str:
         raise OSError(30, "Read-only file system")
 
     index = Index.build(made_docs(100), tmp_path / "x")
     index.encode(Hashed())
-    monkeypatch.setattr(ann.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr("fontes.storage.artifact.tempfile.mkdtemp", refuse)
     dense = index.dense(Hashed(), algorithm="hnsw")
     assert dense(queries()) == dense(queries())
-    assert "hnsw" in index.embeddings(Hashed()).memory
+    assert "hnsw" in index.embeddings(Hashed()).searchers
 
 
 def test_an_ivf_index_visits_enough_lists_for_k(index):

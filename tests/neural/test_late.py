@@ -22,6 +22,7 @@ from fontes.neural.late import encode as late_encode, store as late_store
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
 from fontes.neural.late.store import TokenVectors, folder_name, scores_of, stored
+from fontes.storage.artifact import drafting
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +191,7 @@ def test_a_model_whose_vectors_are_not_there_is_an_error_that_names_those_that_a
 
 
 def test_parameters_outside_their_range_are_errors(index: ft.Index, model: ColBERT) -> None:
-    for changes in ({"k": 0}, {"search": "flat"}, {"nprobe": 0}, {"candidates": 3}):
+    for changes in ({"k": 0}, {"algorithm": "flat"}, {"nprobe": 0}, {"candidates": 3}):
         with pytest.raises(ParameterError, match=next(iter(changes))):
             index.late(model).with_(**changes)(QUERIES)
     with pytest.raises(ParameterError, match="nbits"):
@@ -253,9 +254,9 @@ def test_there_is_nothing_to_do_where_the_vectors_are_there_unless_they_are_to_b
     index: ft.Index, model: ColBERT
 ) -> None:
     folder = stored(index, model, 2).folder
-    before = (folder / "late.json").stat().st_ino
+    before = (folder / "artifact.json").stat().st_ino
     encode_late(index, model, nbits=2)
-    assert (folder / "late.json").stat().st_ino == before
+    assert (folder / "artifact.json").stat().st_ino == before
     encode_late(index, model, nbits=2, centroids=8, overwrite=True)
     assert TokenVectors(folder).meta["centroids"] == 8
     assert stored(index, model, 2).meta["centroids"] == 8
@@ -270,17 +271,21 @@ def test_damaged_files_are_errors_that_say_what_to_do(index: ft.Index, model: Co
     with pytest.raises(IndexFormatError, match=r"codes.npy has changed; make it again with overwrite=True"):
         sound.check()
     (folder / "codes.npy").write_bytes(codes[:-5])
-    with pytest.raises(IndexFormatError, match=r"codes.npy is missing or damaged"):
+    with pytest.raises(IndexFormatError, match=r"codes.npy has \d+ bytes instead of \d+; make it again"):
         TokenVectors(folder)
-    meta = json.loads((folder / "late.json").read_text())
-    (folder / "late.json").write_text(json.dumps({**meta, "tokens": 1}))
-    with pytest.raises(IndexFormatError, match=r"late.json is damaged"):
+    meta = json.loads((folder / "artifact.json").read_text())
+    (folder / "artifact.json").write_text(json.dumps({**meta, "tokens": 1}))
+    with pytest.raises(IndexFormatError, match=r"artifact.json is damaged"):
         TokenVectors(folder)
 
 
 def test_two_processes_do_not_encode_the_same_at_once(index: ft.Index, model: ColBERT) -> None:
     name = folder_name(model.fingerprint, 4)
-    with late_encode._alone(index._folder, name), pytest.raises(FontesError, match="being encoded by another process"):
+    busy = FontesError("the draft is in use")
+    with (
+        drafting(index.segment_folder / name, busy),
+        pytest.raises(FontesError, match="being encoded by another process"),
+    ):
         encode_late(index, model, nbits=4)
 
 

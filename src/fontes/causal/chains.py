@@ -281,8 +281,8 @@ class _Words:
         index = documents
 
         def weight(term: str) -> float:
-            place = index.place(term)
-            df = int(index.df[place]) if place >= 0 else 0
+            number = index.term_number(term)
+            df = int(index.df[number]) if number >= 0 else 0
             return math.log(1 + (len(index) - df + 0.5) / (df + 0.5)) if df else 0.0
 
         return cls(lambda text: frozenset(index.analyzer(text)), cache(weight))

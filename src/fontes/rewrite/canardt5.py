@@ -20,7 +20,7 @@ from ..core.values import Topic, Topics
 from .turns import earlier, rewritten, utterance
 
 if TYPE_CHECKING:
-    from ..index import Progress
+    from ..core.progress import Progress
 
 KIND = "T5 rewriter"
 BETWEEN = " ||| "

@@ -64,7 +64,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     scaled: bool = True
 
     def apply(self, given: Topics, progress: Report, /) -> Topics:
-        from ..lexical.weightings import idf_lucene
+        from ..lexical.bm25 import idf_lucene
 
         self._check()
         conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in given.values()}
