@@ -16,7 +16,7 @@ from fontes import Topic, Topics, Turn
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from test_rerank_models import WORDS, save_t5  # noqa: E402  (needs torch)
+from support.tiny_t5 import WORDS, save_t5  # noqa: E402  (needs torch)
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,7 @@ def test_each_rewriter_is_the_stage_with_its_options(index: Path, tmp_path: Path
 def test_canard_is_run_with_the_model_of_a_folder(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from test_rerank_models import save_t5
+    from support.tiny_t5 import save_t5
 
     folder = save_t5(tmp_path / "t5")
     lines = '{"_id": "1_1", "text": "water?", "turns": [{"text": "water?"}]}\n'

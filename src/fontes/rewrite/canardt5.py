@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_whole
-from ..core.progress import Report
+from ..core.progress import Report, silent
 from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
@@ -141,7 +141,7 @@ class CanardT5(Stage[Topics, Topics], name="canard_t5"):
             written[:] = model.generated([inputs[i] for i in batch], self.num_beams, self.max_new_tokens)
             return written
 
-        return dict(zip(contexts, in_batches(lengths, tokens, work, progress).tolist(), strict=True))
+        return dict(zip(contexts, in_batches(lengths, tokens, work, progress or silent).tolist(), strict=True))
 
     @property
     def _model(self) -> _Model:
