@@ -128,7 +128,7 @@ def _check(docs: list[Doc], before: int) -> None:
 
 
 def _marked(docs: Iterable[Doc]) -> Iterator[Doc]:
-    """The documents; an OSError that comes from reading them is marked as such, to be told from one of writing the index."""
+    """The documents; an OSError that comes from reading them is marked as such: it is not one of writing the index."""
     try:
         yield from docs
     except OSError as e:

@@ -68,9 +68,9 @@ def store_vectors(segment: Path, job: Job, overwrite: bool, progress: Report) ->
     on after the last block that is in the journal.
     """
     busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            draft = held.enter_context(drafting(segment / f"vectors-{job.name}", busy))
+            draft = stack.enter_context(drafting(segment / f"vectors-{job.name}", busy))
         except OSError as e:
             raise FontesError(f"{segment.parent}: vectors cannot be written: {e.strerror}; nothing was changed") from e
         existing = find(segment).get(job.name)
@@ -107,7 +107,7 @@ def _encoded(segment: Path, draft: Path, job: Job, progress: Report) -> Embeddin
 
 
 def _within(first: int, last: int, report: Callable[[float], None]) -> Report:
-    """The report of a block's encoding, told as documents done of all."""
+    """The report of a block's encoding, as documents done of all."""
     return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
 
 

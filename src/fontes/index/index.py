@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import docs as as_docs, read_corpus
 from ..storage.artifact import check_folder, read_settings
-from ..text import Analyzer
+from ..text import Analyzer, snippet
 from .build import SCALE, TermWeights, build_segment, content, memory_size
 from .embeddings import Embeddings, find
 from .factory import Factory
@@ -162,7 +163,7 @@ class Index(Factory):
         return named
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
-        """The documents' vectors by `encoder`, the most exact ones where no dtype is given.
+        """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
 
         Raises ParameterError where there are none, IndexFormatError where they are damaged.
         """
@@ -229,6 +230,16 @@ class Index(Factory):
         """The terms of the documents with these ids, from their stored text. Raises InputError for an unknown id."""
         return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
 
+    def marked(self, query: str, doc: Doc) -> str:
+        """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
+        piece = snippet(self.analyzer, doc.text, self.analyzer(query))
+        shown, at = "", 0
+        for start, end in piece.matches:
+            shown += f"{escape(piece.text[at:start])}<b>{escape(piece.text[start:end])}</b>"
+            at = end
+        title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
+        return title + shown + escape(piece.text[at:])
+
     def ordinal(self, doc_id: str) -> int:
         """The number of a document in the index: its place in `ids`, from 0. Raises InputError where there is no such id."""
         ordinal = self.ids.find(doc_id)
@@ -267,8 +278,8 @@ class Index(Factory):
         }
 
     def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        kept = map(read_settings, sorted(self.cache_of(vectors).glob("[!.]*")))
-        return {**vectors.info(), "approximate": [facts for facts in kept if facts]}
+        stored = map(read_settings, sorted(self.cache_of(vectors).glob("[!.]*")))
+        return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
 
     def cache_of(self, vectors: Embeddings) -> Path:
         """The folder for what was worked out from some of the documents' vectors; it may be deleted at any time."""

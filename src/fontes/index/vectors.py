@@ -39,7 +39,7 @@ class VectorStore:
         return [vectors for vectors in self._stored.values() if isinstance(vectors, Embeddings)]
 
     def of(self, encoder: Encoder, dtype: str | None) -> Embeddings:
-        """Those of an encoder, the most exact ones where no dtype is given.
+        """Those of an encoder, the most exact ones where `dtype` is None.
 
         Raises ParameterError where there are none, IndexFormatError where they are damaged.
         """

@@ -164,6 +164,7 @@ class InterpolatedPrecision(Binary, name="IPrec", aliases=("iprec_at_recall_K",)
     example: ClassVar[float] = 0.1
 
     def _checked(self, cutoff: Any) -> float:
+        """The recall as a float. Raises ParameterError unless it lies between 0 and 1."""
         recall = number("the recall of IPrec", cutoff)
         if not 0 <= recall <= 1:
             raise ParameterError(f"the recall of IPrec must lie between 0 and 1, as in IPrec@0.1, not {cutoff!r}")

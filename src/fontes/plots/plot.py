@@ -93,6 +93,7 @@ class Plot:
         return memory.getvalue()
 
     def _repr_svg_(self) -> str:
+        """In a notebook: the figure."""
         return self.to_bytes("svg").decode()
 
     def __repr__(self) -> str:
@@ -197,6 +198,7 @@ def plain_ticks(*logarithmic: Axis) -> None:
 
 
 def _first_digit(value: float) -> int:
+    """The first digit of a number."""
     return int(f"{value:e}"[0])
 
 

@@ -157,11 +157,11 @@ def staging(place: Path) -> Iterator[Path]:
     place.parent.mkdir(parents=True, exist_ok=True)
     folder = None
     try:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             with locked(place.parent):
                 _remove_leftovers(place)
                 folder = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
-                held.enter_context(locked(folder, _BUSY))
+                stack.enter_context(locked(folder, _BUSY))
             yield folder
     finally:
         if folder is not None:
@@ -180,14 +180,14 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
         OSError: The draft cannot be made.
     """
     draft = place.with_name(f".{place.name}")
-    with ExitStack() as held:
+    with ExitStack() as stack:
         while True:
             draft.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):
-                handle = held.enter_context(locked(draft, busy))
+                handle = stack.enter_context(locked(draft, busy))
                 if _is_at(handle, draft):  # else another process has just committed it
                     break
-            held.close()
+            stack.close()
         with locked(place.parent):
             _remove_leftovers(place)
         yield draft

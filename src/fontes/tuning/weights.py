@@ -154,6 +154,7 @@ class _Space:
         self._grid = list(_grid(systems, steps)) if self.whole else []
 
     def weights(self, point: Steps) -> tuple[float, ...]:
+        """The weights of a point, which add up to 1."""
         return tuple(part / self.steps for part in point)
 
     def values(self, point: Steps) -> Floats:
@@ -179,6 +180,7 @@ class _Space:
         return self._best([self._climb(start, topics) for start in (even, *alone)], topics)
 
     def _climb(self, point: Steps, topics: NDArray[np.bool_]) -> Steps:
+        """The best weights that are reached from a point by moving one step at a time."""
         while True:
             better = self._best([point, *_moves(point)], topics)
             if self.mean(better, topics) <= self.mean(point, topics):
@@ -186,6 +188,7 @@ class _Space:
             point = better
 
     def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
+        """The best of some points; of equal ones the nearest to equal weights."""
         # Means of the same values in another order differ in their last bits; they count as equal.
         return max(points, key=lambda p: (round(self.mean(p, topics), 12), -sum(x * x for x in p), p))
 
@@ -283,6 +286,7 @@ def _steps(step: float) -> int:
 
 
 def _method(fusion: dict[str, Any]) -> FusionMethod:
+    """The method of fusion, with its parameters checked."""
     parameters = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
     unknown = set(parameters) - {"method", "normalize", "k", "missing"}
     if unknown:
@@ -309,4 +313,5 @@ def _moves(point: Steps) -> Iterator[Steps]:
 
 
 def _shown(weights: Sequence[float]) -> str:
+    """Weights in one line."""
     return ",".join(f"{weight:g}" for weight in weights)

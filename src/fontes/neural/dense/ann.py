@@ -104,14 +104,14 @@ class Faiss(Searcher):
     def _quiet(self) -> tuple[Any, ...]:
         """Sets the seed of every clustering, and lets small collections be clustered without a warning; the quantizers made."""
         faiss = _faiss()
-        clusterings, made = [], []
+        clusterings, quantizers = [], []
         inner = faiss.downcast_index(self.index)
         if isinstance(inner, faiss.IndexPreTransform):
             for i in range(inner.chain.size()):
                 transform = faiss.downcast_VectorTransform(inner.chain.at(i))
                 if isinstance(transform, faiss.OPQMatrix):
                     transform.pq = faiss.ProductQuantizer(transform.d_out, transform.M, 8)
-                    made.append(transform.pq)
+                    quantizers.append(transform.pq)
                     clusterings.append(transform.pq.cp)
             inner = faiss.downcast_index(inner.index)
         if hasattr(inner, "pq"):
@@ -120,7 +120,7 @@ class Faiss(Searcher):
             clusterings.append(ivf.cp)
         for parameters in clusterings:
             parameters.seed, parameters.min_points_per_centroid = SEED, 1
-        return tuple(made)
+        return tuple(quantizers)
 
     def _fill(self, embeddings: Embeddings) -> None:
         count = len(embeddings)
@@ -138,14 +138,14 @@ class Faiss(Searcher):
         """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
         with _faiss_threads(threads):
             if (ivf := self._ivf()) is not None:
-                enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows that are wanted
+                enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows
                 ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
             elif (hnsw := self._hnsw()) is not None:
                 hnsw.hnsw.efSearch = effort or max(count, EF_SEARCH)
             elif effort is not None:
                 raise ParameterError(f"the index {self.spec!r} has no effort to set; IVF and HNSW indexes have")
-            found: NDArray[np.int64] = self.index.search(np.ascontiguousarray(queries), count)[1]
-            return found
+            rows: NDArray[np.int64] = self.index.search(np.ascontiguousarray(queries), count)[1]
+            return rows
 
     def save(self, file: Path) -> None:
         """Writes the index."""
@@ -202,8 +202,8 @@ class Annoy(Searcher):
         """The nearest rows. `effort` is search_k, the nodes that are inspected; default: trees x count."""
         rows = np.full((len(queries), count), -1, dtype=np.int64)
         for query, of_query in zip(queries, rows, strict=True):
-            found = self.index.get_nns_by_vector(query, count, -1 if effort is None else effort)
-            of_query[: len(found)] = found
+            nearest = self.index.get_nns_by_vector(query, count, -1 if effort is None else effort)
+            of_query[: len(nearest)] = nearest
         return rows
 
     def save(self, file: Path) -> None:
@@ -233,14 +233,14 @@ def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[
     def make() -> Searcher:
         if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
             raise ParameterError(f"{NAMES}; it is {spec!r}")
-        made: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
+        new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
         folder = cache / hash_text(spec)[:16]
-        if not _load(made, embeddings, folder):
-            made.build(embeddings)
-            facts = {"search": spec, "library": made.library, "vectors": len(embeddings)}
-            made.facts = {**facts, **measure(made)}
-            _keep(made, folder)
-        return made
+        if not _load(new, embeddings, folder):
+            new.build(embeddings)
+            facts = {"search": spec, "library": new.library, "vectors": len(embeddings)}
+            new.facts = {**facts, **measure(new)}
+            _keep(new, folder)
+        return new
 
     searchers: Cached[str, Searcher] = embeddings.searchers
     return searchers.get(spec, make)
@@ -251,25 +251,25 @@ def _facts(artifact: Artifact) -> dict[str, Any]:
     return {**settings(artifact.meta), "bytes": artifact.bytes}
 
 
-def _load(made: Searcher, embeddings: Embeddings, folder: Path) -> bool:
+def _load(new: Searcher, embeddings: Embeddings, folder: Path) -> bool:
     """Reads an index from the cache; False where it has none that this library can read."""
     try:
         artifact = Artifact(folder, KIND)
-        if artifact.meta["library"] != made.library:
+        if artifact.meta["library"] != new.library:
             return False
-        made.load(folder / FILE, embeddings.dim)
-        made.facts = _facts(artifact)
+        new.load(folder / FILE, embeddings.dim)
+        new.facts = _facts(artifact)
         return True
     except (OSError, KeyError, IndexFormatError):
         return False
 
 
-def _keep(made: Searcher, folder: Path) -> None:
+def _keep(new: Searcher, folder: Path) -> None:
     """Puts an index into the cache, whole or not at all, where that can be written."""
     with contextlib.suppress(OSError), staging(folder) as draft:
-        made.save(draft / FILE)
-        seal(draft, KIND, made.facts)
-        made.facts["bytes"] = (draft / FILE).stat().st_size
+        new.save(draft / FILE)
+        seal(draft, KIND, new.facts)
+        new.facts["bytes"] = (draft / FILE).stat().st_size
         commit(draft, folder)
 
 

@@ -53,36 +53,45 @@ def encode_late(
 ) -> dict[str, Any]:
     """Stores the documents' token vectors with the index, for `index.late(colbert)`, and measures what the search finds.
 
-    nbits       bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which keep the vectors whole, as float16 or float32
-    centroids   how many; default: four times the square root of the number of tokens, as a power of two
-    topics      queries to measure recall with; default: the first sentences of 32 documents
-    overwrite   make it anew where it is there already; else there is nothing to do
-    progress    is called with a `Progress` as documents are encoded
-
     An encoding that was interrupted goes on where it was. While it lasts the vectors are on disk whole, in float16 (float32
-    for nbits=32). Returns what there is then: see `TokenVectors.info`; `recall` says for the best 10, 100 and 1,000 documents
-    which share of those of the exhaustive search over whole vectors `index.late(colbert)` finds.
+    for nbits=32).
+
+    Args:
+        index: The index.
+        colbert: The model.
+        nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which store the vectors whole, as float16 or float32.
+        centroids: How many; default: four times the square root of the number of tokens, as a power of two.
+        topics: Queries to measure recall with; default: the first sentences of 32 documents.
+        overwrite: Make it anew where it is there already; else there is nothing to do.
+        progress: Is called as documents are encoded.
+
+    Returns:
+        What there is then: see `TokenVectors.info`; `recall` says for the best 10, 100 and 1,000 documents which share of those
+        of the exhaustive search over whole vectors `index.late(colbert)` finds.
+
+    Raises:
+        FontesError: Another process encodes with the same model, or the disk is full.
     """
     check_nbits(nbits)
     if centroids is not None and centroids < 1:
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
     segment, name = index.segment_folder, folder_name(colbert.fingerprint, nbits)
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            draft = held.enter_context(drafting(segment / name, _busy(index)))
+            draft = stack.enter_context(drafting(segment / name, _busy(index)))
         except OSError as error:
             raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror}") from error
         if (folder := segment / name).is_dir() and not overwrite:
             return TokenVectors(folder).info()
         whole = _encoded(index, colbert, nbits, overwrite, progress)
         try:
-            made = _compressed(index, colbert, draft, whole, nbits, centroids, topics, overwrite)
+            stored = _compressed(index, colbert, draft, whole, nbits, centroids, topics, overwrite)
         except OSError as error:
             raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror or error}") from error
         if nbits in NBITS and not (segment / folder_name(colbert.fingerprint, 16)).is_dir():
             shutil.rmtree(whole.folder, ignore_errors=True)
         forget(index)
-        return made.info()
+        return stored.info()
 
 
 def _busy(index: Index) -> FontesError:
@@ -93,8 +102,8 @@ def _encoded(index: Index, colbert: ColBERT, nbits: int, overwrite: bool, progre
     """The documents' token vectors, whole; those that are there already serve."""
     if nbits != 32 and not overwrite:
         with contextlib.suppress(IndexFormatError):
-            if (found := whole_vectors(index.segment_folder, colbert.fingerprint, 16)) is not None:
-                return found
+            if (whole := whole_vectors(index.segment_folder, colbert.fingerprint, 16)) is not None:
+                return whole
     ids = index.ids.tolist()
 
     def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
@@ -158,8 +167,8 @@ def _twin(segment: Path, fingerprint: str, count: int) -> TokenVectors | None:
     """Those of the same model in other bits with as many centroids, which need not be found again."""
     for folder in sorted(segment.glob(f"{folder_name(fingerprint, 0)[:-1]}*")):
         with contextlib.suppress(IndexFormatError):
-            if len((found := TokenVectors(folder)).codec.centroids) == count:
-                return found
+            if len((vectors := TokenVectors(folder)).codec.centroids) == count:
+                return vectors
     return None
 
 
@@ -190,23 +199,23 @@ def _write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
-def _recall(index: Index, colbert: ColBERT, made: TokenVectors, whole: Embeddings, topics: object) -> dict[str, Any]:
+def _recall(index: Index, colbert: ColBERT, vectors: TokenVectors, whole: Embeddings, topics: object) -> dict[str, Any]:
     """The share of the exhaustive search's best k that the search finds, for each k that the collection is larger than."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
-    depths = [k for k in DEPTHS if k < made.documents]
+    depths = [k for k in DEPTHS if k < vectors.documents]
     if not texts or not depths:
         return {}
     queries = colbert.encode_queries(texts)
-    docs, ranks, found = np.arange(made.documents), index.ids.rank, dict.fromkeys(depths, 0)
+    docs, ranks, matches = np.arange(vectors.documents), index.ids.rank, dict.fromkeys(depths, 0)
     for first in range(0, len(queries), TOGETHER):
         part = queries[first : first + TOGETHER]
         for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs, os.cpu_count() or 1), strict=True):
             expected = best(docs, scores, ranks, depths[-1])
             for k in depths:
-                near = made.candidates(query, *effort(k))
-                hits = near[best(near, made.scores(query, near, os.cpu_count() or 1), ranks, k)]
-                found[k] += len(np.intersect1d(hits, expected[:k]))
-    shares = {str(k): round(found[k] / (k * len(queries)), 4) for k in depths}
+                near = vectors.candidates(query, *effort(k))
+                hits = near[best(near, vectors.scores(query, near, os.cpu_count() or 1), ranks, k)]
+                matches[k] += len(np.intersect1d(hits, expected[:k]))
+    shares = {str(k): round(matches[k] / (k * len(queries)), 4) for k in depths}
     source = "topics" if topics is not None else "first sentences"
     return {**shares, "queries": len(queries), "source": source}
 

@@ -34,11 +34,16 @@ KIND = Kind("fontes-late", 1, "token vectors", REMEDY)
 class TokenVectors:
     """The token vectors of a segment's documents by one ColBERT: compressed, or whole beside their centroids.
 
-    bounds      int64: document i has the tokens bounds[i]:bounds[i+1]
-    codes       int32: the centroid of each token
-    meta        what it is made of, and its recall
+    Attributes:
+        folder: Where they are.
+        meta: Their metadata: model, fingerprint, nbits, counts, and the recall that was measured.
+        nbits: Bits a dimension.
+        codec: Its centroids and buckets.
+        bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
+        codes: int32: the centroid of each token.
 
-    Raises IndexFormatError where a file is missing or damaged.
+    Raises:
+        IndexFormatError: A file is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -85,10 +90,10 @@ class TokenVectors:
         for centroid in probed.tolist():
             there[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
         docs = np.flatnonzero(there)
-        for least, kept in ((threshold, count), (-np.inf, count // 4)):
-            if len(docs) > kept:
+        for least, most in ((threshold, count), (-np.inf, count // 4)):
+            if len(docs) > most:
                 scores = interaction(similarities, tokens, self.codes, self.bounds, docs, least)
-                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:kept]])
+                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
         return docs
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
@@ -178,12 +183,12 @@ def forget(index: Index) -> None:
 
 def _absent(index: Index, colbert: ColBERT, nbits: int | None) -> str:
     kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
-    held = []
+    others = []
     for folder in sorted(index.segment_folder.glob("late-*")):
         with contextlib.suppress(IndexFormatError):
             meta = read_meta(folder, KIND)
-            held.append(f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})")
-    there = f"; it holds those of {' and '.join(held)}" if held else ""
+            others.append(f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})")
+    there = f"; it holds those of {' and '.join(others)}" if others else ""
     return (
         f"{index.path} holds no {kind} of {colbert!r} (fingerprint {colbert.fingerprint[:8]}){there}; "
         f"fontes.neural.encode_late(index, colbert), or fontes late {index.path} MODEL, makes them"
@@ -219,14 +224,14 @@ def folder_name(fingerprint: str, nbits: int) -> str:
 def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | None:
     """The whole token vectors of a model in 16 or 32 bits, where there are any."""
     dtype = "float32" if nbits == 32 else "float16"
-    for found in find(segment).values():
-        if isinstance(found, Embeddings) and found.fingerprint == fingerprint and found.dtype == dtype:
-            return found
+    for vectors in find(segment).values():
+        if isinstance(vectors, Embeddings) and vectors.fingerprint == fingerprint and vectors.dtype == dtype:
+            return vectors
     return None
 
 
 def _whole(segment: Path, fingerprint: str, nbits: int) -> Embeddings:
-    found = whole_vectors(segment, fingerprint, nbits)
-    if found is None:
+    vectors = whole_vectors(segment, fingerprint, nbits)
+    if vectors is None:
         raise IndexFormatError(f"{segment}: the whole token vectors are missing or damaged; {REMEDY}")
-    return found
+    return vectors

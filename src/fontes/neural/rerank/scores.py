@@ -40,16 +40,16 @@ class ScoreFile:
 
     def read(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
         """The scores under these keys, float32; NaN where there is none."""
-        found: dict[bytes, float] = {}
+        scores: dict[bytes, float] = {}
 
         def select(file: sqlite3.Connection) -> None:
             for at in range(0, len(keys), ASKED):
                 some = keys[at : at + ASKED]
                 rows = file.execute(f"SELECT key, score FROM scores WHERE key IN ({','.join('?' * len(some))})", some)
-                found.update(rows.fetchall())
+                scores.update(rows.fetchall())
 
         self._with_file(select)
-        return np.array([found.get(key, np.nan) for key in keys], dtype=np.float32)
+        return np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
 
     def write(self, keys: Sequence[bytes], scores: NDArray[np.float32]) -> None:
         """Keeps scores; what is no number is left out."""
