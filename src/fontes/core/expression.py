@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .errors import FontesError, InputError, ParameterError, PipelineError
+from .errors import FontesError, ParameterError, PipelineError
 from .parameters import parameters
 from .part import Part, stages
 from .registry import nearest
@@ -111,11 +111,11 @@ class _Builder:
             raise ParameterError("the pipeline is empty; write it as bm25() % 100 >> rm3() >> bm25()")
         if len(self._text) > LONGEST:
             raise ParameterError(f"the pipeline has {len(self._text):,} characters; {LONGEST:,} are allowed")
-        self._source = self._text.strip()
+        self._source = self._text.replace("\n", " ").strip()  # a text may go over several lines
         try:
             tree = ast.parse(self._source, mode="eval")
         except SyntaxError as error:
-            raise self._error((error.lineno or 1, (error.offset or 1) - 1), f"not an expression ({error.msg})") from None
+            raise self._error((error.offset or 1) - 1, f"not an expression ({error.msg})") from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise ParameterError(f"the pipeline cannot be read ({error or 'nested too deeply'})") from None
         return self._made(tree.body)
@@ -295,11 +295,11 @@ class _Builder:
         """The error for a problem, with the place in the text; an error from further inside keeps its own."""
         if problem.startswith("pipeline, "):
             return kind(problem)
-        line, column = place if isinstance(place, tuple) else (place.lineno, place.col_offset)
-        of_line = f"line {line}, " if "\n" in self._source else ""
-        text = self._source.encode().splitlines()[line - 1] if not isinstance(place, tuple) else b""
-        column = len(text[:column].decode(errors="replace")) if text else column
-        return (InputError if kind is InputError else kind)(f"pipeline, {of_line}column {column + 1}: {problem}")
+        if isinstance(place, int):
+            column = place
+        else:  # ast counts bytes
+            column = len(self._source.encode()[: place.col_offset].decode(errors="replace"))
+        return kind(f"pipeline, column {column + 1}: {problem}")
 
 
 def _kind(value: Any) -> str:

@@ -23,12 +23,16 @@ LOW = np.uint64(0xFFFFFFFF)
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The union of several runs.
+    """The union of several runs. Takes 4 bytes a pair and 8 a row; making it, some 40 bytes a row.
 
-    `topics` are those of all runs: the first run's in its order, then those that the second adds, and so on. Topic i has the
-    pairs bounds[i]:bounds[i+1] (int64), in ascending order of the document ids; `codes` (int32, positions in `ids`) are the
-    documents. For each run, `numbers` holds the position in `topics` of each of its topics and `places` the pair of each of its
-    rows, both int64. Takes 4 bytes a pair and 8 a row; making it, some 40 bytes a row.
+    Attributes:
+        runs: The runs.
+        topics: Those of all runs: the first run's in its order, then those that the second adds, and so on.
+        ids: A table of document ids.
+        bounds: int64, (topics + 1,): topic i has the pairs bounds[i] to bounds[i + 1], in ascending order of the document ids.
+        codes: int32, (pairs,): the document of each pair, as a position in `ids`.
+        numbers: For each run, int64, (its topics,): where in `topics` each of its topics is.
+        places: For each run, int64, (its rows,): the pair of each of its rows.
     """
 
     runs: tuple[Run, ...]
@@ -65,8 +69,8 @@ class Pairs:
         place = np.empty(len(keys), dtype=np.int64)
         place[np.repeat(starts[:-1], total) + (keys & LOW).astype(np.int64)] = ends - 1
         bounds = np.concatenate([[0], ends])[starts]
-        found = ids.order[rank[new]].astype(np.int32)
-        return cls(tuple(runs), topics, ids, bounds, found, tuple(numbers), tuple(place[r] for r in rows))
+        pairs = ids.order[rank[new]].astype(np.int32)
+        return cls(tuple(runs), topics, ids, bounds, pairs, tuple(numbers), tuple(place[r] for r in rows))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -89,7 +93,11 @@ class Pairs:
         return first + (~keys & LOW).astype(np.int64)
 
     def run(self, scores: Floats, provenance: dict[str, Any]) -> Run:
-        """The run with these scores, one a pair, in the one order."""
+        """The run with these scores, one a pair, in the one order.
+
+        Raises:
+            InputError: A score is NaN; the message names topic and document.
+        """
         with np.errstate(over="ignore"):
             rounded = scores.astype(np.float32)
         documents = next((run.documents for run in self.runs if run.documents is not None), None)
@@ -106,16 +114,16 @@ def _topics(runs: Sequence[Run]) -> tuple[Topics, list[Ints]]:
     """The topics of all runs, with text where a run has it, and for each run the positions of its topics."""
     if all(run.topics is runs[0].topics for run in runs):
         return runs[0].topics, [np.arange(len(runs[0]))] * len(runs)
-    found: dict[str, Topic] = {}
+    topics: dict[str, Topic] = {}
     position: dict[str, int] = {}
     numbers = []
     for run in runs:
         for topic_id, topic in run.topics.items():
             position.setdefault(topic_id, len(position))
-            if not found.setdefault(topic_id, topic).text:
-                found[topic_id] = topic
+            if not topics.setdefault(topic_id, topic).text:
+                topics[topic_id] = topic
         numbers.append(np.fromiter(map(position.__getitem__, run.topics), np.int64, len(run)))
-    return Topics(found.values()), numbers
+    return Topics(topics.values()), numbers
 
 
 def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:

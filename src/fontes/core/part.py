@@ -7,6 +7,7 @@ they are given: encoders, models, keyphrase extractors. Trees of parts are walke
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
 from typing import Any, ClassVar, Self
@@ -171,7 +172,8 @@ class Part:
         return self.written(index_names(self), strict=False)
 
 
-stages: Registry[type[Part]] = Registry("fontes.stages", "stage")
+DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
+stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 """All parts that have a name: stages, and the encoders and models that stages are given."""
 
 

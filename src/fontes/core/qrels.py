@@ -25,9 +25,13 @@ class Qrels(Mapping[str, Mapping[str, int]]):
     __slots__ = ("_grades", "_groups")
 
     def __init__(self, rows: Iterable[tuple[str, str, str, int]] = ()) -> None:
-        """Rows of (topic id, group, document id, grade).
+        """Judgments.
 
-        Raises InputError for a document that has two different grades for one topic.
+        Args:
+            rows: (topic id, group, document id, grade).
+
+        Raises:
+            InputError: A document has two different grades for one topic.
         """
         self._grades: dict[str, dict[str, int]] = {}
         self._groups: dict[str, dict[str, set[str]]] = {}
@@ -41,31 +45,36 @@ class Qrels(Mapping[str, Mapping[str, int]]):
                 self._groups.setdefault(topic_id, {}).setdefault(group, set()).add(doc_id)
 
     @classmethod
-    def of(cls, given: object) -> Qrels:
+    def of(cls, value: object) -> Qrels:
         """Qrels from whatever a caller has at hand.
 
-        Accepts Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns query_id
-        or qid, doc_id or docno, relevance or label), or an iterable of (topic id, document id, grade).
+        Args:
+            value: Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns query_id
+                or qid, doc_id or docno, relevance or label), an iterable of (topic id, document id, grade), or the path of a
+                file.
+
+        Raises:
+            InputError: It is nothing of the kind, a grade is no whole number, or a document has two grades for one topic.
         """
-        if isinstance(given, Qrels):
-            return given
-        if isinstance(given, (str, os.PathLike)):
-            qrels: Qrels = read("qrels", given)
+        if isinstance(value, Qrels):
+            return value
+        if isinstance(value, (str, os.PathLike)):
+            qrels: Qrels = read("qrels", value)
             return qrels
         rows: Iterable[tuple[Any, Any, Any]]
-        if isinstance(given, Mapping):
-            rows = ((t, d, g) for t, grades in given.items() for d, g in grades.items())
-        elif hasattr(given, "columns"):
+        if isinstance(value, Mapping):
+            rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())
+        elif hasattr(value, "columns"):
             rows = zip(
-                column(given, ("query_id", "qid")),
-                column(given, ("doc_id", "docno")),
-                column(given, ("relevance", "label")),
+                column(value, ("query_id", "qid")),
+                column(value, ("doc_id", "docno")),
+                column(value, ("relevance", "label")),
                 strict=True,
             )
-        elif isinstance(given, Iterable):
-            rows = given
+        elif isinstance(value, Iterable):
+            rows = value
         else:
-            raise InputError(f"qrels cannot be made from {type(given).__name__}; give a mapping, a DataFrame or triples")
+            raise InputError(f"qrels cannot be made from {type(value).__name__}; give a mapping, a DataFrame or triples")
         try:
             return cls((str(t), "0", str(d), _grade(g)) for t, d, g in rows)
         except (TypeError, ValueError, AttributeError) as e:
@@ -74,9 +83,14 @@ class Qrels(Mapping[str, Mapping[str, int]]):
             raise InputError(f"the qrels are not rows of topic id, document id and a whole number ({e})") from e
 
     def groups(self, topic_id: str, rel: int = 1) -> list[frozenset[str]]:
-        """The evidence sets of a topic: each group, and each relevant document (grade >= rel) in no group, alone.
+        """The evidence sets of a topic.
 
-        A group counts when all its documents have at least the grade `rel`.
+        Args:
+            topic_id: A topic; one without judgments has no sets.
+            rel: The least grade that is relevant.
+
+        Returns:
+            Each group whose documents all have at least the grade `rel`, and each document of such a grade in no group, alone.
         """
         grades = self._grades.get(topic_id, {})
         named = list(self._groups.get(topic_id, {}).values())
@@ -110,7 +124,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         return f"Qrels({len(self)} topics, {sum(map(len, self._grades.values()))} judgments)"
 
 
-def _grade(given: Any) -> int:
-    if int(given) != float(given):
-        raise ValueError(f"the grade {given} is not a whole number")
-    return int(given)
+def _grade(value: Any) -> int:
+    if int(value) != float(value):
+        raise ValueError(f"the grade {value} is not a whole number")
+    return int(value)

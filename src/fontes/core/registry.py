@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import pkgutil
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
-from types import ModuleType
-from typing import Generic, TypeVar
+from importlib.util import find_spec
+from typing import Any, Generic, TypeVar
 
 from .errors import ParameterError
 
@@ -19,22 +22,28 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Things by name. They register themselves when their module is imported; unknown names make it look at entry points.
 
-    An entry point of the group names a module, whose import registers what is in it; a package, of which all modules are
-    imported; or an object, which is registered under the entry point's name. The rooms of Fontes are entry points like those
-    of any other package. One that cannot be imported is left out with a warning that names its package.
+    An entry point of the group names a module, whose import registers what is in it; a package, of which all modules count; or
+    an object, which is registered under the entry point's name. The rooms of Fontes are entry points like those of any other
+    package. One that cannot be imported is left out with a warning that names its package.
+
+    Importing every module for one name may take seconds. So a registry may be told how a module's source shows the names
+    that it registers: then sources are read, and only the modules that a name needs are imported.
     """
 
-    def __init__(self, group: str, noun: str) -> None:
+    def __init__(self, group: str, noun: str, declaration: re.Pattern[str] | None = None) -> None:
         """An empty registry.
 
         Args:
             group: The group of entry points, such as "fontes.stages".
             noun: What its things are called in messages, such as "stage".
+            declaration: Finds in a module's source each name that it registers, in its first group; modules without a match are
+                not imported. None: all modules are imported when the first unknown name is asked for.
         """
         self.group = group
         self.noun = noun
+        self._declaration = declaration
         self._things: dict[str, T] = {}
-        self._loaded = False
+        self._modules: dict[str, list[str]] | None = None  # by name, the modules that say that they register it
 
     def add(self, name: str, thing: T) -> None:
         """Registers a thing.
@@ -47,54 +56,68 @@ class Registry(Generic[T]):
             raise ParameterError(f"two {self.noun}s are called '{name}': {_place(known)} and {_place(thing)}; rename one")
         self._things[name] = thing
 
-    def load(self) -> None:
-        """Imports what the entry points of the group name; once."""
-        if self._loaded:
-            return
-        self._loaded = True
-        for point in sorted(entry_points(group=self.group), key=lambda point: (point.value, point.name)):
-            try:
-                self._load(point)
-            except Exception as error:
-                package = point.dist.name if point.dist else point.value
-                warnings.warn(f"the {self.noun}s of the package {package} ({point.value}) are left out: {error}", stacklevel=2)
-
-    def _load(self, point: EntryPoint) -> None:
-        loaded = point.load()
-        if not isinstance(loaded, ModuleType):
-            if not any(thing is loaded for thing in self._things.values()):
-                self.add(point.name, loaded)
-        elif hasattr(loaded, "__path__"):
-            for module in pkgutil.walk_packages(loaded.__path__, f"{loaded.__name__}."):
-                import_module(module.name)
-
     def __getitem__(self, name: str) -> T:
         """The thing of this name.
 
         Raises:
             ParameterError: There is none; the message has the nearest name.
         """
-        if name not in self:
+        if name not in self._things:
+            for module in self._declared().get(name, ()):
+                self._import(module)
+        if name not in self._things:
             raise ParameterError(f"there is no {self.noun} '{name}'; {nearest(name, self)}")
         return self._things[name]
 
     def __contains__(self, name: object) -> bool:
-        if name not in self._things:
-            self.load()
-        return name in self._things
+        return name in self._things or name in self._declared()
 
     def __iter__(self) -> Iterator[str]:
         """The names, in alphabetical order."""
-        self.load()
-        return iter(sorted(self._things))
+        declared = self._declared()
+        return iter(sorted({*self._things, *declared}))
 
     def __len__(self) -> int:
-        self.load()
-        return len(self._things)
+        return len(list(iter(self)))
 
     def items(self) -> list[tuple[str, T]]:
-        """The names with their things, in alphabetical order."""
-        return [(name, self._things[name]) for name in self]
+        """The names with their things, in alphabetical order; what cannot be imported is left out."""
+        for module in dict.fromkeys(module for modules in self._declared().values() for module in modules):
+            self._import(module)
+        return sorted(self._things.items(), key=lambda item: item[0])
+
+    def _declared(self) -> dict[str, list[str]]:
+        """By name, the modules that register it; the entry points are looked at once."""
+        if self._modules is None:
+            self._modules = {}
+            for point in sorted(entry_points(group=self.group), key=lambda point: (point.value, point.name)):
+                if point.attr:
+                    self._load(point)
+                    continue
+                for name, source in _sources(point.module):
+                    if self._declaration is None:
+                        self._import(name)
+                    else:
+                        for declared in self._declaration.findall(source):
+                            self._modules.setdefault(declared, []).append(name)
+        return self._modules
+
+    def _load(self, point: EntryPoint) -> None:
+        try:
+            loaded = point.load()
+            if not any(thing is loaded for thing in self._things.values()):
+                self.add(point.name, loaded)
+        except Exception as error:
+            self._left_out(point.value, error)
+
+    def _import(self, module: str) -> None:
+        try:
+            import_module(module)
+        except Exception as error:
+            self._left_out(module, error)
+
+    def _left_out(self, place: str, error: Exception) -> None:
+        warnings.warn(f"the {self.noun}s of {place} are left out: {error}", stacklevel=2)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -102,6 +125,22 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}" if names else "there is none"
+
+
+def _sources(name: str) -> Iterator[tuple[str, str]]:
+    """The modules of a package, or a module alone, each with its source; nothing below the top package is imported."""
+    with contextlib.suppress(ImportError, AttributeError, ValueError):
+        yield from _of_spec(find_spec(name))
+
+
+def _of_spec(spec: ModuleSpec | None) -> Iterator[tuple[str, str]]:
+    if spec is None:
+        return
+    source = getattr(spec.loader, "get_source", lambda name: None)(spec.name)
+    yield spec.name, source or ""
+    for info in pkgutil.iter_modules(spec.submodule_search_locations or (), f"{spec.name}."):
+        finder: Any = info.module_finder
+        yield from _of_spec(finder.find_spec(info.name))
 
 
 def _place(thing: object) -> str:

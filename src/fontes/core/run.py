@@ -21,12 +21,13 @@ class Run(Mapping[str, "Ranking"]):
     """What a system returned: a mapping from topic id to a `Ranking`. Immutable.
 
     A ranking is ordered by score, descending, then by document id, descending as strings: the order of trec_eval. A topic
-    without results has an empty ranking.
+    without results has an empty ranking. Inside there are columns; a row takes 8 bytes.
 
-    Inside there are columns: `bounds` (int64, one more than topics; topic i has the rows bounds[i]:bounds[i+1]), `codes`
-    (int32, positions in `ids`), `scores` (float32) and `ids`, the table of document ids. A row takes 8 bytes.
-
-    `documents` is the way to the documents' text, where there is one. `provenance` says what was run.
+    Attributes:
+        topics: The topics, in their order.
+        documents: The way to the documents' text, where there is one.
+        provenance: What was run: "system", the text of the stage; "indexes", by the names in the text the fingerprints of the
+            indexes; "seconds"; and what stages add.
     """
 
     __slots__ = ("_bounds", "_codes", "_ids", "_position", "_scores", "documents", "provenance", "topics")
@@ -72,36 +73,41 @@ class Run(Mapping[str, "Ranking"]):
         raise AttributeError(f"a Run does not change; run.with_({name}=…) makes a new one")
 
     @classmethod
-    def of(cls, given: object, topics: Topics | None = None) -> Run:
+    def of(cls, value: object, topics: Topics | None = None) -> Run:
         """A run from whatever a caller has at hand.
 
-        Accepts a Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
-        pandas DataFrame (columns query_id or qid, doc_id or docno, score), or an iterable of (topic id, document id, score).
-        Raises InputError for NaN scores and for a document listed twice for one topic.
+        Args:
+            value: A Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
+                pandas DataFrame (columns query_id or qid, doc_id or docno, score), an iterable of (topic id, document id,
+                score), or the path of a file.
+            topics: The run's topics, where they are known; else a topic has its id alone.
+
+        Raises:
+            InputError: It is nothing of the kind, a score is NaN, or a document is listed twice for one topic.
         """
-        if isinstance(given, Run):
-            return given
-        if isinstance(given, (str, os.PathLike)):
-            run: Run = read("run", given)
+        if isinstance(value, Run):
+            return value
+        if isinstance(value, (str, os.PathLike)):
+            run: Run = read("run", value)
             return run
-        if isinstance(given, Mapping):
+        if isinstance(value, Mapping):
             rows: Iterable[tuple[Any, Any, Any]] = (
                 (str(t), d, s)
-                for t, ranking in given.items()
+                for t, ranking in value.items()
                 for d, s in (ranking.items() if isinstance(ranking, Mapping) else ranking)
             )
-            topics = topics or Topics(Topic(str(t), "") for t in given)
-        elif hasattr(given, "columns"):
+            topics = topics or Topics(Topic(str(t), "") for t in value)
+        elif hasattr(value, "columns"):
             rows = zip(
-                map(str, column(given, ("query_id", "qid"))),
-                column(given, ("doc_id", "docno")),
-                column(given, ("score",)),
+                map(str, column(value, ("query_id", "qid"))),
+                column(value, ("doc_id", "docno")),
+                column(value, ("score",)),
                 strict=True,
             )
-        elif isinstance(given, Iterable):
-            rows = given
+        elif isinstance(value, Iterable):
+            rows = value
         else:
-            raise InputError(f"a run cannot be made from {type(given).__name__}; give a mapping, a DataFrame or triples")
+            raise InputError(f"a run cannot be made from {type(value).__name__}; give a mapping, a DataFrame or triples")
         topic_ids: dict[str, int] = {t: i for i, t in enumerate(topics or ())}
         doc_ids: dict[str, int] = {}
         numbers, codes, scores = [], [], []
@@ -135,9 +141,19 @@ class Run(Mapping[str, "Ranking"]):
         documents: Documents | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> Run:
-        """A run from rows in any order: topic number (position in `topics`), document code (position in `ids`), score.
+        """A run from rows in any order.
 
-        Raises InputError for NaN scores and for a document listed twice for one topic.
+        Args:
+            topics: The topics.
+            ids: A table of document ids.
+            numbers: int64, (rows,): the topic of each row, as a position in `topics`.
+            codes: int32, (rows,): its document, as a position in `ids`.
+            scores: float32, (rows,).
+            documents: The way to the documents' text.
+            provenance: What was run.
+
+        Raises:
+            InputError: A score is NaN, or a document is listed twice for one topic.
         """
         codes, scores = np.asarray(codes, dtype=np.int32), np.asarray(scores, dtype=np.float32)
         counts = np.bincount(numbers, minlength=len(topics)) if len(numbers) else np.zeros(len(topics), dtype=np.int64)
@@ -193,7 +209,12 @@ class Run(Mapping[str, "Ranking"]):
         return len(self._codes)
 
     def with_(self, **changes: Any) -> Run:
-        """A copy with other `topics` (the same ids in the same order), `documents` or `provenance`."""
+        """A copy with other `topics` (the same ids in the same order), `documents` or `provenance`.
+
+        Raises:
+            ParameterError: Something else is to be changed.
+            InputError: The topics have other ids, or another order.
+        """
         unknown = set(changes) - {"topics", "documents", "provenance"}
         if unknown:
             raise ParameterError(f"a run has no {', '.join(sorted(unknown))} to change; it has topics, documents, provenance")
@@ -242,7 +263,11 @@ class Run(Mapping[str, "Ranking"]):
         )
 
     def top(self, k: int) -> Run:
-        """The best `k` documents of each topic. Raises ParameterError for a k below 0."""
+        """The best `k` documents of each topic.
+
+        Raises:
+            ParameterError: `k` is below 0.
+        """
         if k < 0:
             raise ParameterError(f"the best k documents: k must be 0 or more, not {k}")
         sizes = np.minimum(np.diff(self._bounds), min(k, self.rows))
@@ -356,7 +381,11 @@ class Ranking(Sequence[Hit]):
         return self._scores
 
     def docs(self) -> list[Doc]:
-        """The documents, best first. Raises InputError where the run does not know its collection."""
+        """The documents, best first.
+
+        Raises:
+            InputError: The run does not know its documents.
+        """
         if self._documents is None:
             raise InputError("this run does not know its documents; run.with_(documents=index) tells it")
         return self._documents.docs(self.ids)

@@ -14,7 +14,7 @@ from .checks import check_whole
 from .errors import PipelineError
 from .html import boxes
 from .pairs import Pairs
-from .part import Names, Part, indexes_of
+from .part import Names, Part, fields, indexes_of
 from .progress import Report, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
@@ -134,10 +134,10 @@ class Stage(Part, ABC, Generic[A, B]):
     @property
     def _is_cut(self) -> bool:
         """Whether the text shows the depth as `% k`, which can lower it and not raise it."""
-        return (
-            bool(self.depth_field)
-            and getattr(self, self.depth_field) < type(self).__dataclass_fields__[self.depth_field].default
-        )  # type: ignore[attr-defined]
+        if not self.depth_field:
+            return False
+        default = next(field.default for field in fields(type(self)) if field.name == self.depth_field)
+        return bool(getattr(self, self.depth_field) < default)
 
     def __rshift__(self, after: Stage[B, C]) -> Stage[A, C]:
         if not isinstance(after, Stage):

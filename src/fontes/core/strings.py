@@ -16,8 +16,11 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 class Strings(Sequence[str]):
     """An immutable sequence of strings: UTF-8 bytes end to end, and where each one starts.
 
-    `blob` is uint8, `offsets` an integer array with one entry more than there are strings. `order`, where it is known
-    already, lists the positions in ascending order of the bytes, which is also the order of the code points.
+    Args:
+        blob: uint8, the bytes of all strings.
+        offsets: Whole numbers, (strings + 1,): where each string starts, and where the last one ends.
+        order: uint32, (strings,): the positions in ascending order of the bytes, which is also the order of the code points,
+            where they are known already.
     """
 
     __slots__ = ("_blob", "_offsets", "_order", "_rank")

@@ -14,7 +14,14 @@ from .html import of_explanation
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """A document: an id, unique in its collection, a text, perhaps a title, and any JSON values as metadata."""
+    """A document.
+
+    Args:
+        id: Unique in its collection.
+        text: The text.
+        title: The title, where there is one.
+        metadata: Any JSON values by name.
+    """
 
     id: str
     text: str
@@ -26,12 +33,22 @@ class Documents(Protocol):
     """Whoever can give the documents behind ids: an index, or any object with this one method."""
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """The documents with these ids, in this order. Raises InputError for an id that is unknown."""
+        """The documents with these ids, in this order.
+
+        Raises:
+            InputError: There is no document with an id.
+        """
         ...
 
 
 class Hit(NamedTuple):
-    """One document of a ranking. `rank` counts from 1."""
+    """One document of a ranking.
+
+    Attributes:
+        id: The document's id.
+        score: Its score.
+        rank: Its rank, counted from 1.
+    """
 
     id: str
     score: float
@@ -40,7 +57,15 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a conversation: what was asked, its rewrites where known, and the answer that was given."""
+    """One turn of a conversation.
+
+    Args:
+        text: The utterance as the user typed it.
+        manual: A rewrite by hand, where there is one.
+        automatic: A rewrite by a system, where there is one.
+        answer: The answer that the user got.
+        answer_id: The id of the document that the answer came from.
+    """
 
     text: str
     manual: str = ""
@@ -53,10 +78,14 @@ class Turn:
 class Topic:
     """An information need.
 
-    `text` is what is searched. `narrative` and `description` are the longer fields of TREC topics. `turns` is the
-    conversation so far, oldest first and ending with this topic's own turn. `weights`, where given, maps index terms
-    (as the analyzer writes them) to weights and replaces the analysis of `text`. A rewritten topic keeps the topic that
-    it came from in `origin`.
+    Args:
+        id: Unique among its topics.
+        text: What is searched.
+        narrative: What is relevant and what is not: the longest field of TREC's topics.
+        description: The need in a sentence, as in TREC's topics.
+        turns: The conversation so far, oldest first, ending with this topic's own turn.
+        weights: Index terms (as the analyzer writes them) with their weights, in place of the analysis of `text`.
+        origin: The topic that this one was rewritten from.
     """
 
     id: str
@@ -69,11 +98,16 @@ class Topic:
 
 
 class Topics(Mapping[str, Topic]):
-    """Topics by id, in the order in which they were given. Raises InputError for an id that occurs twice."""
+    """Topics by id, in the order in which they came. Immutable."""
 
     __slots__ = ("_topics",)
 
     def __init__(self, topics: Iterable[Topic] = ()) -> None:
+        """Topics in their order.
+
+        Raises:
+            InputError: An id occurs twice.
+        """
         self._topics: dict[str, Topic] = {}
         for topic in topics:
             if topic.id in self._topics:
@@ -81,35 +115,42 @@ class Topics(Mapping[str, Topic]):
             self._topics[topic.id] = topic
 
     @classmethod
-    def of(cls, given: object) -> Topics:
+    def of(cls, value: object) -> Topics:
         """Topics from whatever a caller has at hand.
 
-        Accepts Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a pandas DataFrame (columns
-        query_id or qid, and text or query), or an iterable of Topic, of (id, text) pairs, or of strings (ids "1", "2", …).
+        Args:
+            value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a pandas DataFrame (columns
+                query_id or qid, and text or query), an iterable of Topic, of (id, text) pairs, or of strings (ids "1", "2", …),
+                or the path of a file as a `Path`.
+
+        Raises:
+            InputError: It is nothing of the kind, or an id occurs twice.
         """
-        if isinstance(given, Topics):
-            return given
-        if isinstance(given, Topic):
-            return cls([given])
-        if isinstance(given, str):
-            return cls([Topic("1", given)])
-        if isinstance(given, Mapping):
-            return cls(t if isinstance(t, Topic) else Topic(str(i), t) for i, t in given.items())
-        if hasattr(given, "columns"):
-            ids = column(given, ("query_id", "qid"))
-            texts = column(given, ("text", "query"))
+        if isinstance(value, Topics):
+            return value
+        if isinstance(value, Topic):
+            return cls([value])
+        if isinstance(value, str):
+            return cls([Topic("1", value)])
+        if isinstance(value, os.PathLike):
+            return cls.read(value)
+        if isinstance(value, Mapping):
+            return cls(t if isinstance(t, Topic) else Topic(str(i), t) for i, t in value.items())
+        if hasattr(value, "columns"):
+            ids = column(value, ("query_id", "qid"))
+            texts = column(value, ("text", "query"))
             return cls(Topic(str(i), str(t)) for i, t in zip(ids, texts, strict=True))
-        if isinstance(given, Iterable):
-            return cls(_topic(item, number) for number, item in enumerate(given, 1))
-        raise InputError(f"topics cannot be made from {type(given).__name__}; give a query, a mapping or a list")
+        if isinstance(value, Iterable):
+            return cls(_topic(item, number) for number, item in enumerate(value, 1))
+        raise InputError(f"topics cannot be made from {type(value).__name__}; give a query, a mapping or a list")
 
     @classmethod
-    def read(cls, given: object) -> Topics:
-        """Topics as `of` makes them; but a string is the path of a file, as is whatever has one."""
-        if isinstance(given, (str, os.PathLike)):
-            topics: Topics = read("topics", given)
+    def read(cls, value: object) -> Topics:
+        """Topics as `of` makes them, but for a string, which is the path of a file and not a query."""
+        if isinstance(value, (str, os.PathLike)):
+            topics: Topics = read("topics", value)
             return topics
-        return cls.of(given)
+        return cls.of(value)
 
     def __getitem__(self, topic_id: str) -> Topic:
         return self._topics[topic_id]
@@ -126,7 +167,13 @@ class Topics(Mapping[str, Topic]):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a score is what it is: a value, what it stands for, and the parts that it is made of."""
+    """Why a score is what it is: a tree.
+
+    Args:
+        value: A number.
+        label: What it stands for.
+        parts: What it is made of.
+    """
 
     value: float
     label: str
@@ -148,7 +195,11 @@ class Explanation:
 
 
 def column(frame: Any, names: tuple[str, ...]) -> list[Any]:
-    """The column of a DataFrame under the first of `names` that it has."""
+    """The column of a DataFrame under the first of `names` that it has.
+
+    Raises:
+        InputError: It has none of them; the message lists its columns.
+    """
     for name in names:
         if name in frame.columns:
             return list(frame[name])

@@ -1,0 +1,235 @@
+"""Pipelines as text: what is written is what is read, and what is wrong is said with its place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from support.toys import Ask, Find, Join, Model, Read, Shelf, toys
+
+from fontes.core import Cut, FontesError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
+from fontes.core.expression import part, pipeline, tunable
+from fontes.core.stage import stage
+
+SHELF = Shelf()
+FIND = Find(SHELF)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered() -> Iterator[None]:
+    with toys():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (FIND, "toy_find()"),
+        (FIND % 3, "toy_find() % 3"),
+        (Find(SHELF, k=3), "toy_find() % 3"),
+        (Find(SHELF, k=30), "toy_find(k=30)"),
+        (Find(SHELF, 0.5, threads=3), "toy_find(k1=0.5)"),
+        (Ask() >> FIND, "toy_ask() >> toy_find()"),
+        (FIND % 5 >> Read(Model("m")), 'toy_find() % 5 >> toy_read("m")'),
+        (FIND >> Read(Model("m", 9), 2), 'toy_find() >> toy_read(toy_model("m", length=9), factor=2)'),
+        (FIND >> Read(Model("m")) % 4, 'toy_find() >> toy_read("m") % 4'),
+        (0.7 * FIND + 0.3 * (FIND % 2), "0.7 * toy_find() + 0.3 * (toy_find() % 2)"),
+        ((FIND + FIND) % 3, "(toy_find() + toy_find()) % 3"),
+        (FIND + FIND >> Read(Model("m")), 'toy_find() + toy_find() >> toy_read("m")'),
+        (2 * (0.5 * FIND), "2 * (0.5 * toy_find())"),
+        (-1.5 * FIND % 3, "-1.5 * toy_find() % 3"),
+        ((FIND >> Read(Model("m"))) + FIND, '(toy_find() >> toy_read("m")) + toy_find()'),
+        (Cut(2) >> Read(Model("m")), 'cut(2) >> toy_read("m")'),
+        (Join((FIND, 2 * FIND), "x"), 'toy_join(toy_find(), 2 * toy_find(), method="x")'),
+        (FIND >> Read(Model('a "b" \\')), "toy_find() >> toy_read('a \"b\" \\\\')"),
+    ],
+)
+def test_a_stage_prints_the_text_that_makes_it(made: Stage, text: str) -> None:
+    assert repr(made) == made.text == text
+    again = pipeline(text, SHELF)
+    assert repr(again) == text
+    assert again("x") == made("x") if made.takes is Topics else again == made
+
+
+SIMPLE = st.builds(lambda k1, k: Find(SHELF, k1, k), st.floats(0, 4, width=32), st.integers(1, 10))
+TREES = st.recursive(
+    SIMPLE,
+    lambda inner: st.one_of(
+        st.builds(lambda a, b: a + b, inner, inner),
+        st.builds(lambda a, w: w * a, inner, st.floats(-3, 3)),
+        st.builds(lambda a, k: a % k, inner, st.integers(1, 20)),
+        st.builds(lambda a, f: a >> Read(Model("m"), f), inner, st.integers(-3, 3)),
+        st.builds(lambda a: Ask() >> a, inner),
+        st.builds(lambda a, b: Join((a, b)), inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TREES)
+def test_whatever_is_built_with_operators_is_read_back_as_the_same(made: Stage) -> None:
+    again = pipeline(made.text, SHELF)
+    assert again.text == made.text
+    assert again("x") == made("x")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("toy_fimd()", r"column 1: there is no stage 'toy_fimd'; did you mean 'toy_find'\?"),
+        ("toy_ask() >> toy_fimd()", r"column 14: there is no stage 'toy_fimd'"),
+        ("toy_find(kk1=1)", r"column 10: toy_find has no parameter 'kk1'; did you mean 'k1'\?"),
+        ("toy_find(k1='a')", r"column 13: toy_find: k1 must be float, not 'a'"),
+        ("toy_find(k1=True)", "k1 must be float, not True"),
+        ("toy_find(k=1.5)", "k must be int, not 1.5"),
+        ("toy_find(k1=-1)", "column 1: k1 must be 0 or more, not -1"),
+        ("toy_find(1.0, k1=1.0)", "'k1' is given twice"),
+        ("toy_find(1.0, 3, 4, 5)", "toy_find takes 3 arguments at most, besides its index"),
+        ("toy_read()", "column 1: toy_read needs the parameter 'model'"),
+        ("toy_find", r"'toy_find' is a stage; write toy_find\(\)"),
+        ("toy_find() >> toy_ask()", "column 15: toy_find gives Run, but toy_ask takes Topics"),
+        ("toy_find() % 0", "column 14: % keeps the best k documents: k must be a whole number from 1 up, not 0"),
+        ("toy_find() * toy_find()", r"\* does not join a stage \(toy_find\(\)\) and a stage \(toy_find\(\)\)"),
+        ("toy_find() + 3", r"\+ does not join"),
+        ("3 >> toy_find()", ">> does not join 3 and a stage"),
+        ("toy_find() - toy_find()", "of the operators there are >>"),
+        ("toy_find() and toy_find()", "only names, calls, literals"),
+        ("[toy_find() for x in y]", "only names, calls, literals"),
+        ("toy_find().k1", "only names, calls, literals"),
+        ("toy_find()()", "only the name of a stage can be called"),
+        ("(lambda: 1)()", "only the name of a stage can be called"),
+        ("__import__('os').system('ls')", "only the name of a stage can be called"),
+        ("__import__('os')", "there is no stage '__import__'"),
+        ("toy_find(**{})", r"\*\* before an argument is not known here"),
+        ("toy_join(*x)", r"\* before an argument is not known here"),
+        ("toy_find(k1=f'{1}')", "only names, calls, literals"),
+        ("toy_find(k1=1j)", "only names, calls, literals"),
+        ("toy_find(k1=10**9)", "of the operators there are >>"),
+        ("toy_find(k1=-(-1))", "only names, calls, literals"),
+        ("toy_find(", "not an expression"),
+        ("toy_find() >>\n  toy_fimd()", "column 17: there is no stage 'toy_fimd'"),
+        ("", "the pipeline is empty"),
+        ("1", "'1' is 1, not a stage"),
+        ("toy_model('m')", "not a stage"),
+        ("toy_find(k1=tune())", "tune.. belongs to what `tune` is given"),
+        ("tune()", "tune.. is the value of a parameter"),
+        ("toy_find(index='other')", "there is no index 'other'; only one index is given, which needs no name"),
+        ("toy_find(k1=" + "9" * 5000 + ")", "pipeline"),
+        ("(" * 300 + "1" + ")" * 300, "pipeline"),
+        ("-" * 300 + "1", "pipeline|only names"),
+        ("toy_join(" * 150 + ")" * 150, "nested"),
+        ("toy_find()" + " " * 30_000 + "% 3", "20,000 are allowed"),
+        ("toy_find(k1=\0)", "pipeline"),
+    ],
+)
+def test_what_is_wrong_in_a_text_is_one_sentence_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(FontesError, match=said) as caught:
+        pipeline(text, SHELF)
+    assert "\n" not in str(caught.value).strip()
+    assert isinstance(caught.value, (ParameterError, PipelineError))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(max_size=60), st.text("toy_find()>%*+-.,='\"[]{}0123456789 \n", max_size=60)))
+def test_any_text_is_a_stage_or_a_sentence(text: str) -> None:
+    try:
+        assert isinstance(pipeline(text, SHELF), Stage)
+    except FontesError:
+        pass
+
+
+def test_a_text_is_never_evaluated() -> None:
+    tree = ast.parse(Path(pipeline.__code__.co_filename).read_text(encoding="utf-8"))
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not called & {"eval", "exec", "compile", "__import__", "getattr_static", "import_module"}
+
+
+def test_a_stage_over_no_index_says_that_it_needs_one() -> None:
+    with pytest.raises(ParameterError, match="column 1: toy_find needs an index; none is given"):
+        pipeline("toy_find()")
+
+
+def test_stages_over_several_indexes_name_their_own() -> None:
+    title, text = Shelf("title", "1"), Shelf("text", "2")
+    made = pipeline('0.2 * toy_find(index="title") + toy_find()', indexes={"text": text, "title": title})
+    assert made == 0.2 * Find(title) + Find(text)
+    assert made.text == '0.2 * toy_find(index="title") + toy_find(index="text")'
+    assert pipeline(made.text, indexes={"title": title, "text": text}) == made
+    with pytest.raises(ParameterError, match="there is no index 'titel'; did you mean 'title'"):
+        pipeline('toy_find(index="titel")', indexes={"title": title})
+
+
+def test_indexes_of_one_name_are_told_apart_by_numbers() -> None:
+    one, other = Shelf("x", "1"), Shelf("x", "2")
+    made = Find(one) + Find(other)
+    assert made.text == 'toy_find(index="x") + toy_find(index="x_2")'
+    assert made("q").provenance["indexes"] == {"x": "1", "x_2": "2"}
+
+
+def test_the_provenance_of_a_run_makes_it_again() -> None:
+    run = (Ask() >> FIND % 4 >> Read(Model("m"), 3))("x")
+    assert pipeline(run.provenance["system"], SHELF)("x") == run
+    assert run.provenance["indexes"] == {"shelf": "f00"}
+
+
+def test_systems_are_spoken_of_by_name() -> None:
+    first = pipeline("toy_find(k1=0.5)", SHELF)
+    assert pipeline('first % 2 >> toy_read("m")', SHELF, systems={"first": first}) == first % 2 >> Read(Model("m"))
+    with pytest.raises(ParameterError, match="there is no stage or system 'furst'; did you mean 'first'"):
+        pipeline("furst", SHELF, systems={"first": first})
+
+
+def test_a_part_that_is_no_stage_has_a_text_too() -> None:
+    assert part('toy_model("m", length=3)') == Model("m", 3)
+    assert Model("m", 3, "cpu").text == 'toy_model("m", length=3)'
+    assert part('toy_model("m", device="cpu")').device == "cpu"
+
+
+def test_a_stage_of_a_function_takes_part_in_pipelines_and_has_no_text() -> None:
+    @stage(takes=Run, gives=Run)
+    def doubled(run: Run) -> dict[str, dict[str, float]]:
+        return {t: {hit.id: 2 * hit.score for hit in run[t]} for t in run}
+
+    run = (FIND % 2 >> doubled)("x")
+    assert run.to_dict() == {"1": {"d0": 24.0, "d1": 22.0}}
+    assert repr(FIND >> doubled) == "toy_find() >> stage(doubled)"
+    assert (FIND >> doubled).key() is None
+    with pytest.raises(PipelineError, match="doubled has no text: it is made from a Python function"):
+        _ = (FIND >> doubled).text
+    lower = stage(lambda topics: [topic.text.lower() for topic in topics.values()], gives=Topics)
+    assert lower("ABC")["1"].text == "abc"
+    with pytest.raises(PipelineError, match="takes and gives Topics or Run, not int"):
+        stage(len, gives=int)
+    with pytest.raises(PipelineError, match="made from a function, not from 3"):
+        stage(3)  # type: ignore[call-overload]
+
+
+def test_what_is_tuned_is_known_by_its_path() -> None:
+    make, space = tunable('toy_find(k1=tune()) + toy_find(k1=tune(0.3, 0.9)) >> toy_read("m", factor=tune([1, 2, 5]))', SHELF)
+    assert space == {"toy_find__k1": (0.5, 1.5, 0.5), "toy_find_2__k1": (0.3, 0.9), "toy_read__factor": [1, 2, 5]}
+    assert make(toy_find_2__k1=0.7, toy_read__factor=5) == Find(SHELF) + Find(SHELF, 0.7) >> Read(Model("m"), 5)
+    with pytest.raises(ParameterError, match="'k2' is not tuned in the text"):
+        make(k2=1)
+    for text, said in [
+        ("toy_find()", "has no parameter to be tuned"),
+        ("toy_find(k=tune())", "column 12: no range is known for k"),
+        ("toy_find(k1=tune(3))", "as a list"),
+        ("toy_find(k1=tune(1, 2, 3, 4))", r"write tune\(\)"),
+    ]:
+        with pytest.raises(ParameterError, match=said):
+            tunable(text, SHELF)
+
+
+def test_a_run_is_joined_to_no_stage() -> None:
+    run = FIND("x")
+    with pytest.raises(PipelineError, match="toy_join cannot join a run to a stage"):
+        part("toy_join(a, toy_find())", SHELF, systems={"a": run})
+
+
+def test_pipelines_of_pipelines_keep_their_parentheses() -> None:
+    inner = Pipeline((FIND, Read(Model("m"))))
+    assert Pipeline((Ask(), inner)).text == 'toy_ask() >> (toy_find() >> toy_read("m"))'

@@ -1,0 +1,143 @@
+"""Parts: parameters, trees, registering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass
+from typing import Any
+
+import pytest
+from support.toys import TOYS, Ask, Find, Join, Model, Read, Shelf, toys
+
+from fontes.core import ParameterError, Pipeline, Run, Stage, Topics
+from fontes.core.parameters import parameters, signature, summary
+from fontes.core.part import Part, stages, walk
+from fontes.core.progress import Progress
+from fontes.core.registry import Registry, nearest
+
+SHELF = Shelf()
+TREE = Ask() >> Find(SHELF) % 5 >> Read(Model("m"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered() -> Iterator[None]:
+    with toys():
+        yield
+
+
+def test_a_tree_is_walked_from_the_outside_in() -> None:
+    assert [type(part) for part in walk(TREE)] == [Pipeline, Ask, Find, Read, Model]
+    assert TREE.parts() == TREE.stages  # type: ignore[attr-defined]
+
+
+def test_parameters_of_parts_inside_are_changed_by_name_or_field() -> None:
+    assert TREE.with_(toy_find__k1=0.5) == Ask() >> Find(SHELF, 0.5) % 5 >> Read(Model("m"))
+    assert TREE.with_(toy_read__model__length=7) == Ask() >> Find(SHELF) % 5 >> Read(Model("m", 7))
+    assert TREE.with_(toy_model__length=7) == TREE.with_(toy_read__model__length=7)
+    both = Find(SHELF) + Find(SHELF, 0.5)
+    assert both.with_(toy_find__k1=2.0) == Find(SHELF, 2.0) + Find(SHELF, 2.0)
+    with pytest.raises(ParameterError, match="has no parameter 'toy_fund__k1'; did you mean 'toy_find__k1'"):
+        TREE.with_(toy_fund__k1=1)
+    with pytest.raises(ParameterError, match="toy_find has no parameter 'kk'; did you mean 'k'"):
+        Find(SHELF).with_(kk=1)
+
+
+def test_map_changes_parts_from_the_inside_out_and_leaves_the_tree_it_was_given() -> None:
+    seen: list[str] = []
+
+    def change(part: Part) -> Part:
+        seen.append(type(part).__name__)
+        return part.with_(length=3) if isinstance(part, Model) else part
+
+    changed = Join((TREE, Find(SHELF))).map(change)
+    assert seen == ["Ask", "Find", "Model", "Read", "Pipeline", "Find", "Join"]
+    assert changed == Join((TREE.with_(toy_model__length=3), Find(SHELF)))
+    assert Ask() >> Find(SHELF) % 5 >> Read(Model("m")) == TREE
+    assert TREE.map(lambda part: part) is TREE
+
+
+def test_what_is_lacking_is_prepared_in_all_parts() -> None:
+    prepared: list[Any] = []
+
+    @dataclass(frozen=True)
+    class Slow(Stage[Run, Run]):
+        def apply(self, run: Run, progress: Any, /) -> Run:
+            return run
+
+        def prepare(self, progress: Any) -> None:
+            prepared.append(progress)
+
+    def report(progress: Progress) -> None: ...
+
+    (TREE >> Slow() + Slow()).prepare(report)
+    assert prepared == [report, report]
+
+
+def test_progress_reaches_the_stages_inside() -> None:
+    told: list[Progress] = []
+    (Ask() >> Join((Find(SHELF) + 2 * Find(SHELF),)))("x", progress=told.append)
+    assert [(p.task, p.done, p.fraction, p.unit) for p in told] == [("finding", 1, 1.0, "topics")] * 2
+
+
+def test_what_a_stage_takes_and_gives_is_said_once() -> None:
+    assert (Ask().takes, Ask().gives, Find(SHELF).gives, Read(Model("m")).takes) == (Topics, Topics, Run, Run)
+    assert (TREE.takes, TREE.gives) == (Topics, Run)
+    assert signature(Find) == ("Topics", "Run")
+    assert signature(Model) == ("", "")
+    assert signature(Join) == ("any", "Run")
+
+
+def test_parameters_are_described_by_the_class_alone() -> None:
+    known = parameters(Find)
+    assert list(known) == ["k1", "k", "threads"]
+    assert known["k1"].description == "Their scores are multiplied by this."
+    assert (known["k1"].kind, known["k1"].default, known["k1"].range) == ("float", 1.0, (0.5, 1.5, 0.5))
+    assert parameters(Read)["model"].default is MISSING
+    assert parameters(Read)["model"].string == "toy_model"
+    assert summary(Find) == "Finds the same documents for each topic."
+
+
+def test_two_classes_of_one_name_are_an_error() -> None:
+    with pytest.raises(ParameterError, match="two stages are called 'toy_ask'"):
+        stages.add("toy_ask", Find)
+    stages.add("toy_ask", Ask)
+
+
+def test_a_name_registers_a_class_and_is_not_inherited() -> None:
+    class Named(Part, name="toy_named"):
+        pass
+
+    class Derived(Named):
+        pass
+
+    try:
+        assert stages["toy_named"] is Named
+        assert Derived.name == ""
+    finally:
+        del stages._things["toy_named"]
+
+
+def test_an_unknown_name_says_the_nearest_or_all() -> None:
+    registry: Registry[int] = Registry("fontes.nothing", "thing")
+    with pytest.raises(ParameterError, match="there is no thing 'a'; there is none"):
+        registry["a"]
+    registry.add("alpha", 1)
+    with pytest.raises(ParameterError, match="did you mean 'alpha'"):
+        registry["alpa"]
+    assert nearest("zzz", ["alpha", "beta"]) == "there are alpha, beta"
+    assert (list(registry), len(registry), registry.items()) == (["alpha"], 1, [("alpha", 1)])
+
+
+def test_all_stages_of_the_rooms_are_found_without_importing_torch() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from fontes.core.part import stages; assert 'mono_t5' in stages and 'bm25' in stages; "
+        "assert len(stages.items()) == len(stages) > 30; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_the_toys_leave_nothing_behind() -> None:
+    assert set(TOYS) <= set(stages)
