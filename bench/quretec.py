@@ -20,7 +20,7 @@ from harness import data_option
 
 from fontes import QuReTeC, Topics, read_qrels, read_topics
 from fontes.rewrite import TermScores, term_scores
-from fontes.rewrite.quretec_terms import Labels, words_of
+from fontes.rewrite.terms import Labels, words_of
 from fontes.train import TermProgress, TermSettings, train_terms
 
 ALL = 1000  # answers: of all earlier turns

@@ -21,7 +21,6 @@ from conftest import Fontes
 
 import fontes as ft
 from fontes.app import chat
-from fontes.rewrite.names import REWRITERS, rewriter_of
 
 DOCS = [
     {"_id": "bridge", "title": "The bridge", "text": "The Chain Bridge closed in May. A boy noticed the crack."},
@@ -87,15 +86,15 @@ def test_json_is_an_object_for_each_turn(run: Chat, index: ft.Index) -> None:
 @pytest.mark.parametrize(
     ("name", "query"),
     [
-        ("raw", "why?"),
-        ("last-turns", f"{FIRST} {SECOND} why?"),
-        ("last-turns:1", f"{SECOND} why?"),
-        ("last-turns:0", "why?"),
-        ("weighted-turns:0", f"{FIRST} why?"),
-        ("hqe:none", None),
+        ("raw()", "why?"),
+        ("last_turns()", f"{FIRST} {SECOND} why?"),
+        ("last_turns(1)", f"{SECOND} why?"),
+        ("last_turns(k=0)", "why?"),
+        ("weighted_turns(k=0)", f"{FIRST} why?"),
+        ("hqe(tagger='none')", None),
     ],
 )
-def test_a_rewriter_is_chosen_by_its_name(run: Chat, name: str, query: str | None) -> None:
+def test_a_rewriter_is_written_as_an_expression(run: Chat, name: str, query: str | None) -> None:
     third = objects(run(f"{FIRST}\n{SECOND}\nwhy?\n", "--json", "--with", name))[2]
     assert "error" not in third
     if query is None:
@@ -107,33 +106,20 @@ def test_a_rewriter_is_chosen_by_its_name(run: Chat, name: str, query: str | Non
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (
-            "nothing",
-            "what is typed cannot be rewritten with 'nothing'; there are raw, last-turns, weighted-turns, hqe, canard",
-        ),
-        ("manual", "what is typed cannot be rewritten with 'manual'"),
-        ("raw:2", "raw takes nothing after a colon, but got '2'"),
-        ("last-turns:two", "last-turns:two: how many earlier turns"),
-        ("quretec", "quretec needs its model: quretec:FOLDER"),
-        ("canard:/no/such/folder", "there is no T5 rewriter at '/no/such/folder'"),
+        ("nothing()", "pipeline, column 1: there is no stage 'nothing'"),
+        ("raw", "pipeline, column 1: 'raw' is a stage; write raw()"),
+        ("manual()", "what is typed carries no manual rewrite, so manual() has nothing to take"),
+        ("last_turns() >> automatic()", "what is typed carries no automatic rewrite, so automatic() has nothing to take"),
+        ("last_turns(k='two')", "pipeline, column 14: last_turns: k must be int, not 'two'"),
+        ("quretec()", "pipeline, column 1: quretec needs the parameter 'name_or_path'"),
+        ("canard_t5('/no/such/folder')", "there is no T5 rewriter at '/no/such/folder'"),
+        ("bm25()", "bm25 takes Topics and gives Run; fontes chat --with needs a stage from Topics to Topics"),
     ],
 )
 def test_a_rewriter_that_cannot_be_had_is_said_before_the_first_turn(run: Chat, name: str, said: str) -> None:
     code, out, err = run(FIRST, "--with", name)
     assert (code, out) == (1, "")
     assert err.startswith(f"fontes: {said}")
-
-
-def test_every_rewriter_has_a_class_and_takes_its_option_after_a_colon(index: ft.Index) -> None:
-    for name, (kind, _) in REWRITERS.items():
-        assert hasattr(ft, kind), name
-    assert rewriter_of("weighted-turns:2", index) == ft.rewrite.WeightedTurns(index, k=2)
-    assert rewriter_of("quretec:models/terms", index) == ft.QuReTeC("models/terms")
-    assert rewriter_of("canard:models/t5", index) == ft.CanardT5("models/t5")
-    assert rewriter_of("canard", index) == ft.CanardT5()
-    assert rewriter_of("hqe:none", index) == ft.HQE(index, tagger="none")
-    with pytest.raises(ft.core.ParameterError, match="there is no rewriter 'x'; there are raw, manual"):
-        rewriter_of("x", index)
 
 
 def test_models_and_parameters_reach_the_retriever(run: Chat) -> None:

@@ -14,7 +14,7 @@ from support.term_classifier import NOUNS, TOPICS, asked, base, model, one_threa
 from fontes.core import InputError, ParameterError, Topic, Topics, Turn
 from fontes.formats import read_canard
 from fontes.rewrite import QuReTeC, TermScores, relevant_terms, term_scores
-from fontes.rewrite.quretec_terms import Labels, history_of, words_of
+from fontes.rewrite.terms import Labels, history_of, words_of
 from fontes.train import TermTraining
 
 torch = pytest.importorskip("torch")

@@ -124,7 +124,7 @@ class Building:
         if self._bar is None or self._task is None:
             return
         left = progress.seconds_left
-        text = f"{counted(progress.documents, self._noun)}, {progress.rate:,.0f} a second"
+        text = f"{counted(getattr(progress, 'done', None) or progress.documents, self._noun)}, {progress.rate:,.0f} a second"
         text += f", {left:.0f} s left" if left is not None else ""
         total = 1.0 if progress.fraction is not None else None
         self._bar.update(self._task, total=total, completed=progress.fraction or 0.0, description=text)

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
-from ..index import Index
+from ..core.expression import pipeline
+from ..core.part import walk
 from ..lexical.weightings import BM25Weighting
 from ..passages import Deduplicate, Passages, read_duplicates, to_documents
-from ..rewrite import CanardT5
-from ..rewrite.names import CARRIED, REWRITERS, rewriter_of
+from ..rewrite.turns import Carried
 from .base import Recipe
 from .cast2021_parts import CastPassages, FirstPassages
 from .collection import Collection
@@ -24,8 +24,8 @@ class Cast2021(Recipe):
     """BM25 with rewritten turns, the documents' passages read again by MonoT5, and the best passage of each document.
 
     Topics are turns of conversations. They are rewritten in two ways, each of which gives a run of passages and one of
-    documents; None leaves these out. A rewriter is a stage, or "automatic" or "manual" (what the turns carry), "raw",
-    "last-turns", "weighted-turns", "hqe", "quretec:MODEL", or the name or folder of a T5 that was trained on CANARD.
+    documents; None leaves these out. A rewriter is a stage, or its text: "automatic()" or "manual()" (what the turns carry),
+    "raw()", "last_turns(k=2)", "weighted_turns()", "hqe()", "canard_t5()", 'quretec("FOLDER")'.
     automatic      the organisers' rewrites come from castorini/t5-base-canard, and the topics of 2021 carry them
     manual         rewrites made by hand
 
@@ -67,8 +67,8 @@ class Cast2021(Recipe):
     }
     published_on = "the 158 judged turns of CAsT 2021 and the documents of MS MARCO, KILT's Wikipedia and The Washington Post"
 
-    automatic: str | Stage[Topics, Topics] | None = "automatic"
-    manual: str | Stage[Topics, Topics] | None = "manual"
+    automatic: str | Stage[Topics, Topics] | None = "automatic()"
+    manual: str | Stage[Topics, Topics] | None = "manual()"
     k1: float = 4.46
     b: float = 0.82
     documents: int = 1000
@@ -106,14 +106,14 @@ class Cast2021(Recipe):
 
     def check(self, topics: Topics) -> None:
         for kind, rewriter in self._rewriters.items():
-            if not isinstance(rewriter, str) or rewriter not in CARRIED:
-                continue
-            lacking = [t.id for t in topics.values() if not (t.turns and getattr(t.turns[-1], rewriter).strip())]
+            stage = _rewriter(rewriter, UNBUILT)
+            carried = stage.kind if isinstance(stage, Carried) and stage.missing == "error" else ""
+            lacking = [t.id for t in topics.values() if carried and not (t.turns and getattr(t.turns[-1], carried).strip())]
             if lacking:
                 more = f" and {len(lacking) - 1} others carry" if len(lacking) > 1 else " carries"
                 raise InputError(
-                    f"recipe cast2021: topic '{lacking[0]}'{more} no {rewriter} rewrite; {kind}=raw searches what was typed, "
-                    f"{kind}=castorini/t5-base-canard has a model rewrite it, {kind}=none leaves these runs out"
+                    f"recipe cast2021: topic '{lacking[0]}'{more} no {carried} rewrite; {kind}=raw() searches what was typed, "
+                    f"{kind}=canard_t5() has a model rewrite it, {kind}=none leaves these runs out"
                 )
 
     @property
@@ -137,9 +137,10 @@ class Cast2021(Recipe):
         if isinstance(passages, Passages):
             passages.of(Doc("", ""))
         reranker = self._reranker(folder)
-        models = [_rewriter(r, None) for r in self._rewriters.values() if not isinstance(r, str) or not _needs_index(r)]
-        for model in (*models, reranker):
-            getattr(model, "fingerprint", None)  # raises where the model is not there
+        rewriters = [_rewriter(rewriter, UNBUILT) for rewriter in self._rewriters.values()]
+        for part in (*rewriters, *([] if reranker is None else [reranker])):
+            for inner in walk(part):
+                getattr(inner, "fingerprint", None)  # raises where the model is not there
         return duplicates, passages, reranker
 
     def _passages(self) -> Stage[Run, Run]:
@@ -157,12 +158,11 @@ class Cast2021(Recipe):
         return MonoT5(model, cache=cache) if model == self.reranker else CrossEncoder(model, cache=cache)
 
 
-def _rewriter(given: str | Stage[Topics, Topics], index: Index | None) -> Stage[Topics, Topics]:
-    if isinstance(given, Stage):
-        return given
-    return rewriter_of(given, index) if given.partition(":")[0] in REWRITERS else CanardT5(given)
+UNBUILT = object()
+"""What stands for the index while parameters are looked at, before it is built."""
 
 
-def _needs_index(written: str) -> bool:
-    _, options = REWRITERS.get(written.partition(":")[0], ("", {}))
-    return "index" in options
+def _rewriter(rewriter: str | Stage[Topics, Topics], index: object) -> Stage[Topics, Topics]:
+    stage = rewriter if isinstance(rewriter, Stage) else pipeline(rewriter, index)
+    stage.require(Topics, Topics, "a rewriter of cast2021")
+    return stage

@@ -19,8 +19,8 @@ import numpy as np
 from ..core import InputError, ParameterError, Topic, Topics
 from ..neural.models.compute import candidates
 from ..neural.models.hub import fingerprint, library, located, quiet, readable
-from ..rewrite.quretec import RELEVANT, THRESHOLD, Input, Pieces, QuReTeC, positions_of, silent
-from ..rewrite.quretec_terms import Labels, TermScores, history_of, term_scores, words_of
+from ..rewrite.quretec import RELEVANT, THRESHOLD, Input, Pieces, QuReTeC, positions_of, without_warnings
+from ..rewrite.terms import Labels, TermScores, history_of, term_scores, words_of
 from ..rewrite.turns import utterance
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -258,7 +258,7 @@ class _Trainer:
         transformers = library("transformers", "training")
         transformers.set_seed(settings.seed)
         labels = {0: "O", 1: RELEVANT}
-        with readable(f"the base {folder} cannot be read as an encoder"), silent():
+        with readable(f"the base {folder} cannot be read as an encoder"), without_warnings():
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
             self.module = transformers.AutoModelForTokenClassification.from_pretrained(
                 folder,

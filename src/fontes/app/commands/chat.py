@@ -27,8 +27,8 @@ def chat(
         str | None,
         typer.Option(
             "--with",
-            help="raw, last-turns[:K], weighted-turns[:K], hqe[:TAGGER], canard[:MODEL] or quretec:MODEL.",
-            show_default="weighted-turns; dense: last-turns:1",
+            help="The rewriter: raw(), 'last_turns(k=2)', weighted_turns(), hqe(), canard_t5(), 'quretec(\"FOLDER\")'.",
+            show_default="weighted_turns(); dense: last_turns(k=1)",
         ),
     ] = None,
     model: Annotated[str, typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).")] = "bm25",
@@ -49,16 +49,12 @@ def chat(
     from ...core import Topic
     from ...index import Index
     from ...rewrite import Conversation
-    from ...rewrite.names import CARRIED, REWRITERS, rewriter_of
     from ..chat import Session, answer_of
     from ..output import counted, say
 
     opened = Index.open(index)
-    chosen = with_ or ("last-turns:1" if model == "dense" else "weighted-turns")
-    usable = [name for name in REWRITERS if name not in CARRIED]
-    if chosen.partition(":")[0] not in usable:
-        raise ParameterError(f"what is typed cannot be rewritten with '{chosen}'; there are {', '.join(usable)}")
-    stage = rewriter_of(chosen, opened) >> _retriever(opened, model, k1, b, encoder)
+    chosen = with_ or ("last_turns(k=1)" if model == "dense" else "weighted_turns()")
+    stage = _rewriter(chosen, opened) >> _retriever(opened, model, k1, b, encoder)
     topics = _until(resume, at)
     last = list(topics.values())[-1] if topics else Topic("1_0", "")
     _warm(stage)
@@ -77,6 +73,21 @@ def chat(
         session.piped()
         if session.failures:
             raise typer.Exit(1)
+
+
+def _rewriter(text: str, index: Index) -> Stage[Topics, Topics]:
+    """The rewriter of an expression. Raises ParameterError for one that takes what turns from a keyboard do not carry."""
+    from ...core import Topics
+    from ...core.expression import pipeline
+    from ...core.part import walk
+    from ...rewrite.turns import Carried
+
+    stage = pipeline(text, index)
+    stage.require(Topics, Topics, "fontes chat --with")
+    for part in walk(stage):
+        if isinstance(part, Carried) and part.missing == "error":
+            raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to take")
+    return stage
 
 
 def _retriever(index: Index, model: str, k1: float | None, b: float | None, encoder: str | None) -> Stage[Topics, Run]:
