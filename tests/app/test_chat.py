@@ -343,7 +343,7 @@ def terminal(index: ft.Index) -> Iterator[Terminal]:
 
 
 def test_at_a_terminal_there_is_a_prompt_and_ctrl_c_and_ctrl_d_do_what_is_expected(terminal: Terminal, tmp_path: Path) -> None:
-    assert "3 documents, bm25, weighted-turns. /help lists the commands, Ctrl-D ends." in terminal.until("> ")
+    assert "3 documents, bm25, weighted_turns(). /help lists the commands, Ctrl-D ends." in terminal.until("> ")
     terminal.type(f"{FIRST}\n")
     answer = terminal.until("\n> ")
     assert "\x1b[1;33mChain\x1b[0m" in answer  # marked by colour, not by stars

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import fontes as ft
 from fontes.causal import evidence_sentences
-from fontes.causal.evidence_head import CUE_SCALE, PROBE, SHIPPED, cue_features, cue_strength, shipped_head
+from fontes.causal.head import CUE_SCALE, PROBE, SHIPPED, cue_features, cue_strength, shipped_head
 
 DOCS = {
     "fire": ft.Doc("fire", "The fire was caused by a spark. Nobody was hurt.", "Warehouse fire"),

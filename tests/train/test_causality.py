@@ -12,7 +12,7 @@ from conftest import Fontes
 from test_evidence import Words
 
 import fontes as ft
-from fontes.causal.evidence_head import cue_features
+from fontes.causal.head import cue_features
 from fontes.train.causality import fitted, labelled
 
 CAUSAL = ["a spark did it", "one spark", "sparks, and rain", "spark after spark"]

@@ -21,9 +21,9 @@ from ..core.values import Explanation, Topic
 from ..neural.encoders.base import unit
 from ..neural.rerank.base import Reranker
 from ..text.external import version_of
-from .evidence_head import CausalHead, shipped_head
+from .head import CausalHead, shipped_head
 from .evidence_sentences import Sentences, evidence_of
-from .pairs_cues import CUES
+from .cues import CUES
 
 if TYPE_CHECKING:
     from ..neural import Encoder

@@ -1,7 +1,7 @@
 """Training: splits without leakage, and term classifiers for conversations."""
 
 from .causality import CausalityMeasured, measure_causality, train_causality
-from .split_duplicates import Duplicate
+from .duplicates import Duplicate
 from .splits import Leakage, Part, Split, leakage, split
 from .terms import TermProgress, TermSettings, TermTraining, train_terms
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..causal.evidence_head import PROBE, CausalHead, cue_features, sentence_vectors
+from ..causal.head import PROBE, CausalHead, cue_features, sentence_vectors
 from ..core import InputError, ParameterError
 from ..core.checks import check_whole
 from ..formats.records import json_rows

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import InputError, ParameterError, Qrels, Topic, Topics
 from ..tuning.folds import Groups, units_of
-from .split_duplicates import Duplicate, check_near, duplicates_of
+from .duplicates import Duplicate, check_near, duplicates_of
 
 Several: TypeAlias = object  # what Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
 
