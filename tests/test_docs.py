@@ -9,7 +9,6 @@ what they print. Blocks with other marks (`py`, `sh`, `json`) are not run.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import inspect
 import io
@@ -198,8 +197,8 @@ def test_every_public_name_has_a_docstring_and_a_place_in_the_reference(name: st
 
 def test_the_reference_has_no_name_that_does_not_exist() -> None:
     for page in (DOCS / "reference").glob("*.md"):
-        for name in re.findall(r"^::: fontes\.(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
-            assert name in fontes.__all__, f"{page.name}: {name}"
+        for name in re.findall(r"^::: fontes\.([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert exists(name), f"{page.name}: {name}"
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -235,65 +234,6 @@ def test_every_dependency_has_its_reason() -> None:
     for requirement in [*project["dependencies"], *extras]:
         name = re.split(r"[<>=\[ ]", requirement)[0].lower()
         assert name == "fontes" or f"| {name} |" in reasons, name
-
-
-ABOVE = {  # for each room those that it may import, as the house in CONTRIBUTING.md says
-    "core": "",
-    "data": "core",
-    "text": "core data",
-    "index": "core data text",
-    "lexical": "core data text index",
-    "neural": "core data text index",
-    "fusion": "core data text index lexical neural",
-    "rewrite": "core data text index lexical neural fusion",
-    "causal": "core data text index lexical neural fusion rewrite",
-    "evaluation": "core data text index lexical neural fusion rewrite causal",
-    "train": "core data text index lexical neural fusion rewrite causal evaluation",
-    "recipes": "core data text index lexical neural fusion rewrite causal evaluation train",
-    "app": "core data text index lexical neural fusion rewrite causal evaluation train recipes",
-}
-FACTORIES = "index/index.py"  # its methods make retrievers, so they import them when called
-
-
-def test_every_room_of_the_house_has_its_place() -> None:
-    rooms = {path.parent.name for path in (ROOT / "src/fontes").glob("*/__init__.py")}
-    assert rooms == set(ABOVE)
-
-
-@pytest.mark.parametrize("room", ABOVE)
-def test_a_room_imports_only_from_the_rooms_above_it(room: str) -> None:
-    allowed = {room, *ABOVE[room].split()}
-    source = ROOT / "src" / "fontes"
-    for path in sorted((source / room).rglob("*.py")):
-        name = path.relative_to(source).as_posix()
-        for imported, in_function in imports_of(path, source):
-            if name == FACTORIES and in_function and imported in ("lexical", "neural"):
-                continue
-            assert imported in allowed, f"{name} imports {imported}"
-
-
-def imports_of(path: Path, source: Path) -> Iterator[tuple[str, bool]]:
-    """(room, whether inside a function) of each import from Fontes that runs; those for type checkers alone do not."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    package = ["fontes", *path.relative_to(source).parent.parts]
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    inside = {id(node) for function in functions for node in ast.walk(function)}
-    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    unused = {id(node) for block in guarded for statement in block.body for node in ast.walk(statement)}
-    for node in ast.walk(tree):
-        if id(node) in unused:
-            continue
-        modules: list[list[str]] = []
-        if isinstance(node, ast.Import):
-            modules = [alias.name.split(".") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else []
-            base = [*start, *(node.module.split(".") if node.module else [])]
-            # `from .. import data` names a room in what it imports.
-            modules = [[*base, alias.name] for alias in node.names] if len(base) == 1 else [base]
-        for module in modules:
-            if module[0] == "fontes" and len(module) > 1:
-                yield module[1], id(node) in inside
 
 
 if __name__ == "__main__":

@@ -30,7 +30,9 @@ from .core import (
     Topic as Topic,
     Topics as Topics,
     Turn as Turn,
+    pipeline as pipeline,
 )
+from .core.function import stage as stage
 from .datasets import dataset as dataset
 from .experiments import Experiment as Experiment, compare as compare
 from .formats import (

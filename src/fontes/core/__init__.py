@@ -1,8 +1,14 @@
-"""Values, the algebra of stages, and errors. Needs numpy alone."""
+"""Values, the algebra of stages, texts of pipelines, registries, progress and errors. Needs numpy alone."""
 
 from .errors import FontesError, IndexFormatError, InputError, MissingExtraError, ParameterError, PipelineError
+from .expression import pipeline, tunable
+from .parameters import Parameter, parameters
+from .part import Part, stages
+from .progress import Progress, Report, silent
 from .qrels import Qrels
-from .run import Ranking, Run, order_keys
+from .ranking import Ranking, order_keys
+from .registry import Registry
+from .run import Run
 from .stage import Cut, Pipeline, Scaled, Stage, Sum
 from .strings import Strings, utf8
 from .values import Doc, Documents, Explanation, Hit, Topic, Topics, Turn
@@ -17,11 +23,16 @@ __all__ = [
     "IndexFormatError",
     "InputError",
     "MissingExtraError",
+    "Parameter",
     "ParameterError",
+    "Part",
     "Pipeline",
     "PipelineError",
+    "Progress",
     "Qrels",
     "Ranking",
+    "Registry",
+    "Report",
     "Run",
     "Scaled",
     "Stage",
@@ -31,5 +42,10 @@ __all__ = [
     "Topics",
     "Turn",
     "order_keys",
+    "parameters",
+    "pipeline",
+    "silent",
+    "stages",
+    "tunable",
     "utf8",
 ]

@@ -295,10 +295,8 @@ class _Builder:
         """The error for a problem, with the place in the text; an error from further inside keeps its own."""
         if problem.startswith("pipeline, "):
             return kind(problem)
-        if isinstance(place, int):
-            column = place
-        else:  # ast counts bytes
-            column = len(self._source.encode()[: place.col_offset].decode(errors="replace"))
+        # ast counts bytes
+        column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
         return kind(f"pipeline, column {column + 1}: {problem}")
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin, overload
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import numpy as np
 
@@ -311,74 +310,6 @@ class Sum(Stage[Any, Run]):
     @property
     def _label(self) -> str:
         return repr(self)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class FunctionStage(Stage[Any, Any]):
-    """A function as a stage: what `stage` makes. It has no text, and its runs are not kept on disk.
-
-    Args:
-        function: From topics or a run to topics or a run, or to anything that `Topics.of` or `Run.of` accepts.
-        taken: What it takes: Topics or Run.
-        given: What it gives.
-    """
-
-    function: Callable[[Any], Any]
-    taken: type[Any] = Topics
-    given: type[Any] = Run
-
-    @property
-    def takes(self) -> type[Any]:
-        return self.taken
-
-    @property
-    def gives(self) -> type[Any]:
-        return self.given
-
-    def apply(self, value: Any, progress: Report, /) -> Any:
-        return self.given.of(self.function(value))
-
-    def key(self) -> str | None:
-        return None
-
-    def written(self, names: Names, *, strict: bool) -> str:
-        if strict:
-            raise PipelineError(f"{self._label} has no text: it is made from a Python function")
-        return f"stage({self._label})"
-
-    @property
-    def _label(self) -> str:
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
-
-
-@overload
-def stage(function: Callable[[Any], Any], *, takes: type[Any] = ..., gives: type[Any] = ...) -> FunctionStage: ...
-@overload
-def stage(
-    function: None = None, *, takes: type[Any] = ..., gives: type[Any] = ...
-) -> Callable[[Callable[[Any], Any]], FunctionStage]: ...
-def stage(function: Callable[[Any], Any] | None = None, *, takes: type[Any] = Topics, gives: type[Any] = Run) -> Any:
-    """A stage made from a function, directly or as a decorator.
-
-    Args:
-        function: From what the stage takes to what it gives, or to anything that `Topics.of` or `Run.of` accepts.
-        takes: Topics or Run.
-        gives: Topics or Run.
-
-    Returns:
-        The stage; without `function` a decorator that makes it: `@ft.stage(takes=ft.Run, gives=ft.Run)`.
-
-    Raises:
-        PipelineError: The stage would take or give something else.
-    """
-    for kind in (takes, gives):
-        if kind is not Topics and kind is not Run:
-            raise PipelineError(f"a stage takes and gives Topics or Run, not {getattr(kind, '__name__', kind)}")
-    if function is None:
-        return lambda function: FunctionStage(function, takes, gives)
-    if not callable(function):
-        raise PipelineError(f"a stage is made from a function, not from {function!r}")
-    return FunctionStage(function, takes, gives)
 
 
 def check_depth(k: Any) -> int:

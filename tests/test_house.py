@@ -1,0 +1,223 @@
+"""The house: which rooms there are, which way imports go, how large files and folders are, and what is said once."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import fontes as ft
+from fontes.core import Stage
+from fontes.core.parameters import parameters, summary
+from fontes.core.part import stages
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "fontes"
+ROOMS = (  # from top to bottom: a room imports from those above it
+    "core",
+    "storage",
+    "formats",
+    "datasets",
+    "text",
+    "measures",
+    "index",
+    "lexical",
+    "neural",
+    "passages",
+    "fusion",
+    "rewrite",
+    "causal",
+    "plots",
+    "comparison",
+    "tuning",
+    "experiments",
+    "train",
+    "recipes",
+    "app",
+)
+FACTORIES = "index/index.py"  # its methods make retrievers, so they import them when called
+LINES, FILES = 400, 18
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import that runs: from which module, of which, and whether inside a function."""
+
+    source: str
+    target: str
+    in_function: bool
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    modules = {module_of(path) for path in SOURCE.rglob("*.py")}
+    return tuple(imported for path in sorted(SOURCE.rglob("*.py")) for imported in imports_of(path, modules))
+
+
+def imports_of(path: Path, modules: set[str]) -> Iterator[Import]:
+    """The imports of Fontes' own modules in a file, but for those that only type checkers see."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    package = list(path.relative_to(SOURCE.parent).parent.parts)
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    unused = {id(node) for block in guarded for statement in block.body for node in ast.walk(statement)}
+    for node in ast.walk(tree):
+        if id(node) in unused:
+            continue
+        targets: list[str] = []
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*start, *(node.module.split(".") if node.module else [])])
+            named = [f"{base}.{alias.name}" for alias in node.names]
+            targets = [name if name in modules else base for name in named]
+        for target in dict.fromkeys(targets):
+            if target == "fontes" or target.startswith("fontes."):
+                yield Import(module_of(path), target, id(node) in inside)
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_every_room_has_its_place() -> None:
+    assert {path.parent.name for path in SOURCE.glob("*/__init__.py")} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_from_the_rooms_above_it(room: str) -> None:
+    allowed = ROOMS[: ROOMS.index(room) + 1]
+    factories = module_of(SOURCE / FACTORIES)
+    for imported in imports():
+        if room_of(imported.source) != room or (imported.source == factories and imported.in_function):
+            continue
+        assert room_of(imported.target) in allowed, f"{imported.source} imports {imported.target}"
+
+
+def test_measures_need_core_alone() -> None:
+    for imported in imports():
+        if room_of(imported.source) == "measures":
+            assert room_of(imported.target) in ("core", "measures"), f"{imported.source} imports {imported.target}"
+
+
+def test_nobody_imports_the_application() -> None:
+    for imported in imports():
+        if room_of(imported.target) == "app":
+            assert room_of(imported.source) in ("app", "") or imported.source == "fontes.__main__", imported
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    factories = module_of(SOURCE / FACTORIES)
+    of: dict[str, set[str]] = {}
+    for imported in imports():
+        own_package = imported.target in (imported.source, imported.source.rpartition(".")[0])
+        if not own_package and not (imported.source == factories and imported.in_function):
+            of.setdefault(imported.source, set()).add(imported.target)
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " imports ".join([*path[path.index(module) :], module])
+        if module in done:
+            return
+        for target in sorted(of.get(module, ())):
+            visit(target, (*path, module))
+        done.add(module)
+
+    for module in sorted(of):
+        visit(module, ())
+
+
+def test_no_folder_has_many_files_and_no_file_many_lines() -> None:
+    folders: dict[Path, int] = {}
+    for path in SOURCE.rglob("*.py"):
+        folders[path.parent] = folders.get(path.parent, 0) + 1
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert lines <= LINES, f"{path.relative_to(SOURCE)} has {lines} lines"
+    for folder, count in folders.items():
+        assert count <= FILES + (folder.name == "commands") * 20, f"{folder.relative_to(SOURCE)} has {count} files"
+
+
+def test_tests_mirror_the_rooms() -> None:
+    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
+    assert set(ROOMS) <= folders | {"plots"}
+    assert folders <= {*ROOMS, "hostile"}
+
+
+def test_importing_fontes_needs_numpy_alone() -> None:
+    code = """
+        import sys
+        before = set(sys.modules)
+        import fontes
+        fontes.Run, fontes.Topics, fontes.nDCG, fontes.evaluate
+        loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+        print(*sorted(loaded & set(sys.argv[1].split())))
+    """
+    heavy = (
+        "numba scipy pandas torch transformers sentence_transformers faiss spacy matplotlib optuna typer rich pydantic Stemmer"
+    )
+    command = [sys.executable, "-c", inspect.cleandoc(code), heavy]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
+
+
+def test_what_users_type_daily_is_shown_and_the_rest_is_in_its_room() -> None:
+    shown = [name for name in ft.__all__ if not inspect.ismodule(getattr(ft, name)) and not name.startswith("_")]
+    assert 40 <= len(shown) <= 50
+    for name in shown:
+        assert inspect.getdoc(getattr(ft, name)), name
+    for room in ROOMS:
+        if room not in ("app", "storage"):
+            exported = import_module(f"fontes.{room}")
+            for name in exported.__all__:
+                assert getattr(exported, name) is not None
+
+
+def test_what_a_stage_takes_and_gives_is_said_in_its_base_alone() -> None:
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                assigned = [t.id for s in node.body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)]
+                assert not {"takes", "gives"} & set(assigned), f"{path.relative_to(SOURCE)}: {node.name}"
+
+
+@pytest.mark.parametrize("name", list(stages))
+def test_every_stage_has_a_sentence_and_describes_its_parameters(name: str) -> None:
+    cls = stages[name]
+    assert summary(cls).endswith((".", "?")), summary(cls)
+    for parameter in parameters(cls).values():
+        assert parameter.description, f"{name} does not describe {parameter.name}"
+
+
+def test_stages_write_no_representation_of_their_own() -> None:
+    from fontes.core.part import Part
+
+    for _, cls in stages.items():
+        assert cls.__repr__ is Part.__repr__, cls
+        assert issubclass(cls, Stage) or cls.name
+
+
+FORBIDDEN = {"found", "given", "told", "made", "asked", "wanted", "held"}
+
+
+def test_values_have_names_of_the_field() -> None:
+    """Words that say how a value came about and not what it is; a value has the field's own name."""
+    uses = []
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
+            names += [node.arg] if isinstance(node, ast.arg) else []
+            uses += [f"{path.relative_to(SOURCE)}:{node.lineno}: {name}" for name in names if name in FORBIDDEN]  # type: ignore[attr-defined]
+    assert not uses, f"{len(uses)}: " + ", ".join(uses[:20])

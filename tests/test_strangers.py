@@ -1,0 +1,165 @@
+"""A package of somebody else: installed beside Fontes, its stage, measure and corpus format are known by name."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+STAGE = '''
+"""A stage."""
+from dataclasses import dataclass
+
+from fontes import Run, Stage
+
+
+@dataclass(frozen=True)
+class Backwards(Stage[Run, Run], name="backwards"):
+    """Turns each ranking round.
+
+    Args:
+        factor: What the scores are multiplied by.
+    """
+
+    factor: float = 1.0
+
+    def apply(self, run, progress, /):
+        return run.with_scores(-run.scores * self.factor)
+'''
+MEASURE = '''
+"""A measure."""
+from dataclasses import dataclass
+
+import numpy as np
+
+from fontes.measures import Measure
+
+
+@dataclass(frozen=True, repr=False)
+class Seven(Measure, name="Seven"):
+    """7 for each topic."""
+
+    def values(self, ranks):
+        return np.full(len(ranks.qrels), 7.0)
+'''
+FORMAT = '''
+"""A corpus format: id=text, one a line."""
+from fontes import Doc
+from fontes.formats import Format
+
+
+class Equals(Format, name="equals"):
+    """One document a line, its id and its text with = between them."""
+
+    endings = (".equals",)
+
+    def read_corpus(self, source, fields):
+        for _, line in source.texts():
+            doc_id, _, text = line.partition("=")
+            yield Doc(doc_id, text)
+'''
+BROKEN = "import a_module_that_nobody_has\n"
+POINTS = """
+[fontes.stages]
+stranger = stranger.stages
+
+[fontes.measures]
+stranger = stranger.measures
+
+[fontes.formats]
+stranger = stranger.formats
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which pip has installed the stranger's package."""
+    folder = tmp_path_factory.mktemp("stranger")
+    wheel = folder / "stranger-1.0-py3-none-any.whl"
+    files = {
+        "stranger/__init__.py": "",
+        "stranger/stages/__init__.py": "",
+        "stranger/stages/backwards.py": STAGE,
+        "stranger/measures.py": MEASURE,
+        "stranger/formats.py": FORMAT,
+        "stranger-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n",
+        "stranger-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "stranger-1.0.dist-info/entry_points.txt": POINTS,
+    }
+    with zipfile.ZipFile(wheel, "w") as archive:
+        record = []
+        for name, text in files.items():
+            archive.writestr(name, text)
+            digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+            record.append(f"{name},sha256={digest},{len(text.encode())}")
+        archive.writestr("stranger-1.0.dist-info/RECORD", "\n".join([*record, "stranger-1.0.dist-info/RECORD,,\n"]))
+    target = folder / "site"
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(target), str(wheel)]
+    subprocess.run(command, check=True, capture_output=True)
+    return target
+
+
+def fontes(site: Path, *arguments: object) -> str:
+    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
+    done = subprocess.run(
+        [sys.executable, "-m", "fontes", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def index(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("collection")
+    (folder / "corpus.equals").write_text("a=rain and snow\nb=rain rain rain\nc=sun\n")
+    fontes(site, "index", folder / "corpus.equals", "-o", folder / "weather.index")
+    return folder / "weather.index"
+
+
+def test_its_format_is_recognised_and_known_by_name(site: Path, index: Path, tmp_path: Path) -> None:
+    (tmp_path / "corpus").write_text("x=fog\n")
+    fontes(site, "convert", "corpus", tmp_path / "corpus", tmp_path / "corpus.jsonl", "--format", "equals")
+    assert json.loads((tmp_path / "corpus.jsonl").read_text())["text"] == "fog"
+    assert "3" in fontes(site, "info", index)
+
+
+def test_its_stage_is_part_of_pipelines(site: Path, index: Path) -> None:
+    plain = json.loads(fontes(site, "search", index, "rain", "--json", "--pipeline", "bm25()"))
+    turned = json.loads(fontes(site, "search", index, "rain", "--json", "--pipeline", "bm25() >> backwards(factor=2)"))
+    assert [hit["id"] for hit in plain["hits"]] == ["b", "a"]
+    assert [hit["id"] for hit in turned["hits"]] == ["a", "b"]
+    assert turned["hits"][0]["score"] == pytest.approx(-2 * plain["hits"][1]["score"])
+    assert "What the scores are multiplied by." in fontes(site, "stages", "backwards")
+    assert "backwards" in fontes(site, "stages")
+
+
+def test_its_measure_is_known_to_eval(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "qrels.txt").write_text("1 0 a 1\n2 0 b 1\n")
+    (tmp_path / "some.run").write_text("1 Q0 a 1 2.0 x\n")
+    assert "Seven  7.0000" in fontes(site, "eval", tmp_path / "qrels.txt", tmp_path / "some.run", "Seven")
+
+
+def test_a_package_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "broken_stranger.py").write_text(BROKEN + '\nclass X(Y, name="broken_stage"): pass\n')
+    facts = tmp_path / "broken_stranger-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-stranger\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[fontes.stages]\nbroken = broken_stranger\n")
+    code = "from fontes.core import stages; print(len(stages.items()) > 30, 'broken_stage' in stages)"
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "True"]
+    assert "the stages of broken_stranger are left out: No module named 'a_module_that_nobody_has'" in done.stderr

