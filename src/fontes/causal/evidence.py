@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..core import Doc, ParameterError, PipelineError, Run
 from ..core.checks import check_whole
-from ..core.progress import Report
+from ..core.progress import Progress, Report, silent
 from ..core.strings import Strings
 from ..core.values import Explanation, Topic
 from ..neural.encoders.base import unit
@@ -63,20 +63,18 @@ class CausalEvidence(Reranker, name="causal_evidence"):
     depth: int | None = None
     head: CausalHead | str | Path | None = field(default=None, repr=False)
     sentences: str = "rules"
-    cache: bool | str | Path = field(default=False, repr=False)
 
-    def rerank(self, run: Run, progress: Report | None = None) -> Run:
-        """The run with new scores; `progress` is called with a `Progress` of its pairs."""
+    def apply(self, run: Run, progress: Report, /) -> Run:
         if self.depth is None:
-            return self.interpolate(self.weight).rerank(run, progress)
-        read = self.interpolate(self.weight).rerank(run.top(check_whole("depth", self.depth)), progress)
+            return self.interpolate(self.weight).apply(run, progress)
+        read = self.interpolate(self.weight).apply(run.top(check_whole("depth", self.depth)), progress)
         return _followed(read, run)
 
-    def text(self, doc: Doc) -> str:
+    def document_text(self, doc: Doc) -> str:
         """The document's title and text, which stay two sentences."""
         return f"{doc.title}\n\n{doc.text}".strip()
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report | None = None) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
         """The likelihood of each pair of a query and a document, 0 to 1, float32."""
         head = self._head()
         texts = list(dict.fromkeys(text for _, text in pairs))
@@ -85,11 +83,8 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         for at in range(0, len(texts), TOGETHER):
             some = texts[at : at + TOGETHER]
             found.update(zip(some, evidence_of(some, self.encoder, head, self.sentences), strict=True))
-            if progress is not None:
-                from ..index import Progress
-
-                share = (at + len(some)) / len(texts)
-                progress(Progress(round(share * len(pairs)), time.perf_counter() - start, share))
+            share = (at + len(some)) / len(texts)
+            progress(Progress("reranking", round(share * len(pairs)), len(pairs), time.perf_counter() - start, "pairs"))
         asked = self._queries([query for query, _ in pairs])
         return np.array([self._pooled(self._near(found[text], asked.get(query))) for query, text in pairs], dtype=np.float32)
 
@@ -119,7 +114,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         if not isinstance(doc_id, Doc):
             raise PipelineError("CausalEvidence explains the likelihood of a document, not of an id: give index.doc(id)")
         text = query.text if isinstance(query, Topic) else query
-        [found] = evidence_of([self.text(doc_id)], self.encoder, self._head(), self.sentences)
+        [found] = evidence_of([self.document_text(doc_id)], self.encoder, self._head(), self.sentences)
         values = self._near(found, self._queries([text]).get(text))
         parts = []
         for n in np.argsort(-values, kind="stable").tolist():

@@ -41,8 +41,8 @@ class Part:
             stages.add(name, cls)
 
     def params(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(type(self))}
+        """The parameters by name. A string that stands for a part, as a field's metadata may allow, comes as that part."""
+        return {field.name: as_part(getattr(self, field.name), field) for field in fields(type(self))}
 
     def with_(self, **changes: Any) -> Self:
         """A copy with other parameters.
@@ -178,8 +178,14 @@ stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 
 
 def fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
-    """The fields of a part's class that its constructor takes."""
-    return tuple(field for field in dataclasses.fields(cls) if field.init)
+    """The fields of a part's class that its constructor takes, in its order: those that are given by keyword last."""
+    return tuple(sorted((field for field in dataclasses.fields(cls) if field.init), key=lambda field: bool(field.kw_only)))
+
+
+def as_part(value: Any, field: dataclasses.Field[Any]) -> Any:
+    """The value of a field; the part that it stands for, where it is a string and the field's metadata names such a part."""
+    string = field.metadata.get("string")
+    return stages[string](value) if string and isinstance(value, str) else value  # type: ignore[call-arg]
 
 
 def walk(part: Part) -> Iterator[Part]:
@@ -256,7 +262,7 @@ def _literal(value: Any) -> str | None:
 
 def _key(value: Any) -> str | None:
     """A parameter in a string that is the same in every process, or None."""
-    if isinstance(value, Part) and not isinstance(getattr(value, "fingerprint", None), str):
+    if isinstance(value, Part):
         return value.key()
     if value is None or isinstance(value, (str, Number)):
         return repr(value)

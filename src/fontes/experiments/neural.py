@@ -32,7 +32,7 @@ def dense(
     pooled = isinstance(encoder, Mapping) and ("pooling" in encoder or "attention" in encoder)
     made = _model(TransformerEncoder if pooled else SentenceEncoder, encoder)
     index.encode(made, dtype=dtype)
-    return index.dense(made, search=search, k=k, effort=effort, dtype=dtype, threads=threads)
+    return index.dense(made, algorithm=search, k=k, effort=effort, dtype=dtype, threads=threads)
 
 
 def late(
@@ -50,7 +50,7 @@ def late(
 
     made = _model(ColBERT, colbert)
     encode_late(index, made, nbits=nbits)
-    return index.late(made, search=search, k=k, nprobe=nprobe, threshold=threshold, candidates=candidates, nbits=nbits)
+    return index.late(made, algorithm=search, k=k, nprobe=nprobe, threshold=threshold, candidates=candidates, nbits=nbits)
 
 
 def late_reranker(colbert: str | dict[str, Any]) -> Stage[Run, Run]:

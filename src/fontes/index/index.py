@@ -243,9 +243,9 @@ class Index:
 
     def dense(
         self,
-        encoder: Encoder,
+        encoder: Encoder | str,
         *,
-        search: str = "flat",
+        algorithm: str = "flat",
         k: int = 1000,
         effort: int | None = None,
         dtype: str | None = None,
@@ -254,13 +254,13 @@ class Index:
         """A retriever over the vectors that `index.encode(encoder)` stored; see `fontes.neural.Dense` for the parameters."""
         from ..neural.dense.dense import Dense
 
-        return Dense(self, encoder, search, k, effort, dtype, threads)
+        return Dense(index=self, encoder=encoder, algorithm=algorithm, k=k, effort=effort, dtype=dtype, threads=threads)
 
     def late(
         self,
-        colbert: ColBERT,
+        colbert: ColBERT | str,
         *,
-        search: str = "centroids",
+        algorithm: str = "centroids",
         k: int = 1000,
         nprobe: int | None = None,
         threshold: float | None = None,
@@ -271,7 +271,17 @@ class Index:
         """A retriever over the token vectors that `encode_late` stored; see `fontes.neural.Late` for the parameters."""
         from ..neural.late.late import Late
 
-        return Late(self, colbert, search, k, nprobe, threshold, candidates, nbits, threads)
+        return Late(
+            index=self,
+            colbert=colbert,
+            algorithm=algorithm,
+            k=k,
+            nprobe=nprobe,
+            threshold=threshold,
+            candidates=candidates,
+            nbits=nbits,
+            threads=threads,
+        )
 
     @property
     def ids(self) -> Strings:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, InputError, ParameterError, Run, Stage
-from ..core.checks import check_whole
+from ..core.checks import check_whole, documents_of
 from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Documents
@@ -267,15 +267,6 @@ def split_id(passage_id: str, separator: str) -> tuple[str, int]:
     if not (found and number.isascii() and number.isdigit()):
         raise InputError(f"'{passage_id}' is no passage's id: it does not end in '{separator}' and a number")
     return doc_id, int(number)
-
-
-def documents_of(run: Run, stage: str) -> Documents:
-    """The run's documents. Raises InputError that names the stage where the run does not know them."""
-    if run.documents is None:
-        raise InputError(
-            f"{stage} needs the documents' text, which this run does not know; run.with_(documents=index) tells it"
-        )
-    return run.documents
 
 
 def check_separator(separator: str) -> None:

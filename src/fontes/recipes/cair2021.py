@@ -89,7 +89,7 @@ class Cair2021(Recipe):
         collection.encode(index, encoder)
 
         search = "flat" if self.trees is None else f"annoy:{self.trees}"
-        semantic = index.dense(encoder, search=search, k=self.depth)
+        semantic = index.dense(encoder, algorithm=search, k=self.depth)
         lexical = index.bm25(variant=self.variant, k1=self.k1, b=self.b, k=self.depth)
         keywords = CausalKeywords(topicrank)
 

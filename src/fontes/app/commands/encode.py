@@ -48,7 +48,7 @@ def encode(
     with building(json) as progress:
         opened.encode(encoder, dtype=dtype, overwrite=overwrite, progress=progress.update)
     made = opened.embeddings(encoder, dtype).info()
-    recall = opened.dense(encoder, search=search, dtype=dtype).recall() if search != "flat" else {}
+    recall = opened.dense(encoder, algorithm=search, dtype=dtype).recall() if search != "flat" else {}
     if json:
         print_json({**made, "recall": recall, "seconds": round(progress.seconds, 3)})
         return
@@ -63,7 +63,7 @@ def dense_of(index: Index, model: str, encoder: str | None, search: str, threads
     from ...fusion import fuse
     from ...neural.dense.settings import encoder_of
 
-    dense = index.dense(encoder_of(index, encoder), search=search, threads=threads)
+    dense = index.dense(encoder_of(index, encoder), algorithm=search, threads=threads)
     return dense if model == "dense" else fuse(index.bm25(threads=threads), dense, method="wsum", weights=(0.5, 0.5))
 
 

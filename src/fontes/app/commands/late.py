@@ -47,7 +47,7 @@ def late(
     if query is None and topics is None:
         _say(opened, made, progress.seconds, json)
         return
-    stage = opened.late(colbert, search=search, k=k or (10 if topics is None else 1000), nbits=nbits)
+    stage = opened.late(colbert, algorithm=search, k=k or (10 if topics is None else 1000), nbits=nbits)
     run: Any = stage({"1": query} if topics is None else topics_of(topics))
     if json:
         for ranking in run.values():

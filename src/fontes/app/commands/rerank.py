@@ -57,7 +57,7 @@ def rerank(
     split = given if passages is None else Passages(words=passages)(given)
     stage = reranker if weight == 1 else reranker.interpolate(weight)
     with building(quiet=False, noun="pair") as progress:
-        found = stage.rerank(split, progress.update)
+        found = stage(split, progress=progress.update)
     write_run(found if passages is None else to_documents("max")(found), output, tag=tag)
 
 

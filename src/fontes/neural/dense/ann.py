@@ -32,7 +32,9 @@ EF_CONSTRUCTION = 200
 EF_SEARCH = 256  # at least
 VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, 16 at least, and as many as hold enough rows
 ANNOY = re.compile(r"annoy:([1-9]\d{0,8})")
-NAMES = 'search must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
+NAMES = (
+    'algorithm must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
+)
 
 _LOCK = threading.RLock()  # FAISS keeps some parameters of a search in its index, others in the process
 

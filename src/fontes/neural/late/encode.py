@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
+from ...core.progress import Report, silent
 from ...core.values import Topics
-from ...index import Progress
 from ...index.embeddings import Embeddings, meta_digest
 from ...index.encoding import Job, encode
 from ...index.files import ByteWriter, digest, write_array
@@ -53,19 +53,29 @@ def encode_late(
     centroids: int | None = None,
     topics: object = None,
     overwrite: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Report = silent,
 ) -> dict[str, Any]:
     """Stores the documents' token vectors with the index, for `index.late(colbert)`, and measures what the search finds.
 
-    nbits       bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which keep the vectors whole, as float16 or float32
-    centroids   how many; default: four times the square root of the number of tokens, as a power of two
-    topics      queries to measure recall with; default: the first sentences of 32 documents
-    overwrite   make it anew where it is there already; else there is nothing to do
-    progress    is called with a `Progress` as documents are encoded
-
     An encoding that was interrupted goes on where it was. While it lasts the vectors are on disk whole, in float16 (float32
-    for nbits=32). Returns what there is then: see `TokenVectors.info`; `recall` says for the best 10, 100 and 1,000 documents
-    which share of those of the exhaustive search over whole vectors `index.late(colbert)` finds.
+    for nbits=32).
+
+    Args:
+        index: The index.
+        colbert: The model.
+        nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which keep the vectors whole, as float16 or float32.
+        centroids: How many; None: four times the square root of the number of tokens, as a power of two.
+        topics: Queries to measure recall with; None: the first sentences of 32 documents.
+        overwrite: Make it anew where it is there already; else there is nothing to do.
+        progress: Is called as documents are encoded.
+
+    Returns:
+        What there is then: see `TokenVectors.info`; `recall` says for the best 10, 100 and 1,000 documents which share of those
+        of the exhaustive search over whole vectors `index.late(colbert)` finds.
+
+    Raises:
+        ParameterError: `nbits` or `centroids` make no sense.
+        FontesError: The vectors cannot be written, or another process is writing them.
     """
     check_nbits(nbits)
     if centroids is not None and centroids < 1:
@@ -85,9 +95,7 @@ def encode_late(
         return made.info()
 
 
-def _encoded(
-    index: Index, colbert: ColBERT, nbits: int, overwrite: bool, progress: Callable[[Progress], None] | None
-) -> Embeddings:
+def _encoded(index: Index, colbert: ColBERT, nbits: int, overwrite: bool, progress: Report) -> Embeddings:
     """The documents' token vectors, whole; those that are there already serve."""
     if nbits != 32 and not overwrite:
         with contextlib.suppress(IndexFormatError):
@@ -95,12 +103,12 @@ def _encoded(
                 return found
     ids = index.ids.tolist()
 
-    def vectors(first: int, last: int, tell: Callable[[Progress], None] | None) -> Any:
-        return colbert.encode_documents(index.docs(ids[first:last]), tell)
+    def vectors(first: int, last: int, progress: Any) -> Any:
+        return colbert.encode_documents(index.docs(ids[first:last]), progress or silent)
 
     dtype = "float32" if nbits == 32 else "float16"
     job = Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, ids, vectors)
-    return encode(index._folder, job, overwrite, progress)
+    return encode(index._folder, job, overwrite, progress)  # type: ignore[arg-type]
 
 
 def _compressed(
