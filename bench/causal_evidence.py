@@ -167,7 +167,7 @@ def speed(given: Any, work: Path) -> None:
 
     torch.set_num_threads(1)
     docs = list(ft.datasets.samples.harbour.corpus)
-    texts = [ft.causal.CausalEvidence().text(doc) for doc in docs]
+    texts = [ft.causal.CausalEvidence().document_text(doc) for doc in docs]
     rows = []
     plain = ft.SentenceEncoder(str(get_model_path()), precision="float32")
     for name, encoder, head in (("classifier", plain, shipped_head()), ("cues", None, None)):

@@ -293,7 +293,9 @@ def test_parameters_are_looked_at_before_anything_is_built(tmp_path: Path, param
 
 
 def test_settings_are_given_as_text() -> None:
-    recipe = ft.recipe("cast2021").set(["reranker=none", "automatic=raw()", "depth=50", "k1=0.9", "documents=100", "manual=none"])
+    recipe = ft.recipe("cast2021").set(
+        ["reranker=none", "automatic=raw()", "depth=50", "k1=0.9", "documents=100", "manual=none"]
+    )
     assert recipe.params() == {
         **ft.recipe("cast2021").params(),
         "reranker": None,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Fontes
-from test_evidence import Words
+from support.word_encoder import Words
 
 import fontes as ft
 from fontes.causal.head import cue_features

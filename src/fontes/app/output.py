@@ -20,7 +20,7 @@ from ..text import Snippet, snippet
 
 if TYPE_CHECKING:
     from ..experiments.indexes import Tell
-    from ..index import Index, Progress
+    from ..index import Index
     from ..measures import Evaluation
 
 
@@ -119,7 +119,7 @@ class Building:
         """Since the build started."""
         return time.perf_counter() - self._start
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: Any) -> None:
         """Shows how far it is: documents, documents a second, time left."""
         if self._bar is None or self._task is None:
             return

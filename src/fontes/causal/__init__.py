@@ -1,12 +1,12 @@
 """Narratives, their keyphrases, and the queries made of them."""
 
 from .chains import causes
+from .cues import CUES
 from .evidence import CausalEvidence
-from .head import CausalHead
 from .filter import CausalFilter
+from .head import CausalHead
 from .narratives import IRRELEVANT, relevant_part
 from .pairs import CausalPair, causal_pairs
-from .cues import CUES
 from .strategies import META, CausalKeywords, Narrative, TitleAndNarrative
 from .topicrank import TopicRank
 from .tree import Cause, Chain, Source

@@ -60,7 +60,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     failing: str = "drop"
     weak: bool = False
     sentences: str = "rules"
-    topicrank: TopicRank = field(default=TopicRank(), metadata={"string": "topicrank"})
+    topicrank: TopicRank | str = field(default=TopicRank(), metadata={"string": "topicrank"})
     analyzer: str = "english"
 
     def apply(self, run: Run, progress: Report, /) -> Run:

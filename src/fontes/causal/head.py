@@ -47,11 +47,11 @@ class CausalHead:
     """
 
     encoder: str
-    weights: tuple[float, ...]
-    cues: tuple[float, ...]
-    bias: float
+    weights: tuple[float, ...] = field(repr=False)
+    cues: tuple[float, ...] = field(repr=False)
+    bias: float = field(repr=False)
     threshold: float
-    probe: tuple[float, ...]
+    probe: tuple[float, ...] = field(repr=False)
     card: Mapping[str, Any] = field(repr=False, compare=False)
 
     @classmethod

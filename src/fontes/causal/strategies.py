@@ -41,7 +41,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
             that speak of documents ("relevant articles"). None by default, since the paper searches for all keyphrases.
     """
 
-    topicrank: TopicRank = field(default=TopicRank(), metadata={"string": "topicrank"})
+    topicrank: TopicRank | str = field(default=TopicRank(), metadata={"string": "topicrank"})
     n: int | None = None
     sentences: str = "rules"
     without: tuple[str, ...] = ()
@@ -49,7 +49,8 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
     def apply(self, topics: Topics, progress: Report, /) -> Topics:
         self.check()
         parts = [relevant_part(topic.narrative, self.sentences) for topic in topics.values()]
-        phrases = self.topicrank.batch(parts, None if self.without else self.n)
+        topicrank: TopicRank = self.params()["topicrank"]
+        phrases = topicrank.batch(parts, None if self.without else self.n)
         return _rewritten(topics, map(self._query, phrases))
 
     def check(self) -> None:

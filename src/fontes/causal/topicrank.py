@@ -60,7 +60,7 @@ class TopicRank(Part, name="topicrank"):
         stopwords: Step 1. None: the model's own; for a function and for "stopwords" an English list.
         max_words: Step 1. The most words of a candidate.
         stemmer: Step 2. One of Snowball's (PyStemmer): "porter", "german", …; None: words in lower case.
-        similarity: Step 2. Clusters are joined as long as they are at least as similar as this; pke's threshold of 0.74 is 0.26.
+        similarity: Step 2. Clusters are joined as long as they are at least this similar; pke's threshold of 0.74 is 0.26.
         linkage: Step 2. How the similarity of clusters is taken: "average", "complete" or "single".
         gap: Step 3. "pke": between the end of the first occurrence and the start of the second; "paper": between their starts.
         damping: Step 4. The probability of following an edge.
@@ -182,12 +182,10 @@ class TopicRank(Part, name="topicrank"):
                 break
         return scores
 
-    @property
-    def fingerprint(self) -> str | None:
-        """The parameters, with the version of the model, in a string; None with a tagger that is a function."""
-        if callable(self.tagger):
-            return None
-        return f"{self!r} {version_of(self.tagger)}"
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the tagger's model; None with a tagger that is a function."""
+        key = super().key()
+        return None if key is None else f"{key} {version_of(str(self.tagger))}"
 
     def _representative(self, topic: Sequence[Candidate]) -> Candidate:
         """Step 5."""

@@ -66,8 +66,8 @@ class Conversation:
         """Searches a turn and remembers it. A turn that raises an error is not remembered.
 
         Args:
-            turn: What is asked. A `Turn` may bring a manual rewrite, for a stage that begins with `Manual`, and an answer, which
-                is then remembered in place of that from the hits; the stage does not see it.
+            turn: What is asked. A `Turn` may bring a manual rewrite, for a stage that begins with `Manual`, and an answer,
+                which is then remembered in place of that from the hits; the stage does not see it.
             progress: Is called with how far the stage is.
 
         Returns:

@@ -49,8 +49,8 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         m: How many turns, the present one among them, give subtopic keywords.
         k1: BM25's saturation of tf.
         b: BM25's influence of length, 0 to 1.
-        tagger: A spaCy model, with which keywords are its nouns and adjectives, in English (tags with NN or JJ); or "none", with
-            which any word counts that the index's analyzer keeps, in any language and without a model.
+        tagger: A spaCy model, with which keywords are its nouns and adjectives, in English (tags with NN or JJ); or "none",
+            with which any word counts that the index's analyzer keeps, in any language and without a model.
         scaled: Whether the thresholds are multiplied by the greatest idf of this collection over that of CAsT 2019, 38,622,444
             passages: in a small one no word is as rare as the published thresholds want it. This is our addition; False is as
             published.
