@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from ...core.progress import Progress, Report
     from ...experiments.indexes import Tell
-    from ...train import TermProgress, TermTraining
+    from ...train import TermTraining
 
 commands = typer.Typer()
 group = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True)
@@ -116,17 +116,18 @@ def _say(output: Path, made: TermTraining) -> None:
     say(f"held out: {made.scores} at a threshold of {made.threshold:g}")
 
 
-def _lines(tell: Tell, moving: Tell | None) -> Callable[[TermProgress], None]:
+def _lines(tell: Tell, moving: Tell | None) -> Report:
     """Tells where the training stands: in one line that changes where there is one, else in a line for each tenth."""
     tenth = -1
 
-    def told(progress: TermProgress) -> None:
+    def told(progress: Progress) -> None:
         nonlocal tenth
-        line = f"{progress.part:4.0%}  step {progress.step:,} of {progress.steps:,}  loss {progress.loss:.4f}"
+        part = progress.part or 0.0
+        line = f"{part:4.0%}  step {progress.done:,} of {progress.total:,}  {progress.note}"
         if moving is not None:
             moving(line)
-        elif int(10 * progress.part) > tenth:
-            tenth = int(10 * progress.part)
+        elif int(10 * part) > tenth:
+            tenth = int(10 * part)
             tell(line)
 
     return told
