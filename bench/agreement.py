@@ -25,7 +25,7 @@ from harness import options, table
 from numpy.typing import NDArray
 
 from fontes import Analyzer, Index, Run, Topics, evaluate, read_qrels, read_run, read_topics
-from fontes.lexical.weightings import IDF
+from fontes.lexical.bm25 import VARIANTS
 
 COLLECTIONS = "scifact cranfield med cisi npl checkthat20_task2 xquad_en ctkfacts_cs wikipedia_passages"
 CZECH = "ctkfacts_cs"
@@ -191,7 +191,7 @@ def variant_row(index: Index, topics: Topics, words: list[list[str]], name: str,
     if variant in ("plus", "l"):
         delta = 1.0 if variant == "plus" else 0.5
         absent = delta if variant == "plus" else (PARAMETERS["k1"] + 1) * delta / (PARAMETERS["k1"] + delta)
-        theirs = theirs - of_absent_terms(index, words, IDF[variant], absent)
+        theirs = theirs - of_absent_terms(index, words, VARIANTS[variant].idf, absent)
         how = "less delta's part for terms that the document lacks"
     return [name, how, *difference(ours, theirs)]
 

@@ -135,7 +135,7 @@ def _first(text: str) -> str:
 
 
 def _with_narratives(
-    topics: ft.Topics, source: Mapping[str, str], collection: ft.Dataset, part: Callable[[str], str]
+    topics: ft.Topics, source: Mapping[str, str], collection: ft.datasets.Dataset, part: Callable[[str], str]
 ) -> ft.Topics:
     texts = {doc.id: doc.text for doc in collection.corpus if doc.id in set(source.values())}
     return ft.Topics(replace(t, narrative=part(texts[source[t.id]])) for t in topics.values() if t.id in source)

@@ -135,7 +135,7 @@ def search(collection: Collection, runs: int) -> None:
     built = {}
     for spec in SPECS:
         start = time.perf_counter()
-        stage = exact.with_(search=spec, dtype="float32")
+        stage = exact.with_(algorithm=spec, dtype="float32")
         try:
             run = stage(topics)
         except Exception as error:

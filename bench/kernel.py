@@ -116,7 +116,7 @@ def tuning(folder: Path) -> list[list[float]]:
 
 def prepared(index: Any, texts: Sequence[str]) -> tuple[Any, Any, Any]:
     """Topics as the kernel takes them."""
-    bags = [sorted((index.place(term), n) for term, n in Counter(text.split()).items()) for text in texts]
+    bags = [sorted((index.term_number(term), n) for term, n in Counter(text.split()).items()) for text in texts]
     bags = [[(place, n) for place, n in bag if place >= 0] for bag in bags]
     bounds = np.zeros(len(bags) + 1, dtype=np.int64)
     np.cumsum([len(bag) for bag in bags], out=bounds[1:])

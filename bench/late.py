@@ -96,7 +96,7 @@ def quality(index: ft.Index, colbert: ft.ColBERT, topics: ft.Topics, qrels: ft.Q
     systems: dict[str, Any] = {"BM25": bm25}
     for nbits in NBITS:
         systems[f"BM25's best 100 reranked, {nbits} bits"] = bm25 % 100 >> ft.neural.LateReranker(colbert, nbits)
-    systems["end to end, 16 bits, exhaustive"] = index.late(colbert, search="exhaustive", nbits=16)
+    systems["end to end, 16 bits, exhaustive"] = index.late(colbert, algorithm="exhaustive", nbits=16)
     for nbits in NBITS:
         systems[f"end to end, {nbits} bits"] = index.late(colbert, nbits=nbits)
     systems["end to end, 2 bits, k=100"] = index.late(colbert, nbits=2, k=100)

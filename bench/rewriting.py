@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 import fontes as ft
 from fontes import Index, Stage, Topic, Topics
 from fontes.comparison.statistics import bootstrap, corrected, t_test
-from fontes.formats.canard import read_canard
 from fontes.rewrite.scores import BLEU, ROUGE1_R, TERM_F1, TERM_P, TERM_R
 
 SETS = {
@@ -56,7 +55,7 @@ def rewriters(index: Index, models: Mapping[str, Rewriter]) -> dict[str, Rewrite
 
 def read(data: Path, name: str, first: int | None) -> Topics:
     path = data / SETS[name]
-    topics = read_canard(path) if "canard" in SETS[name] else ft.read_topics(path)
+    topics = ft.read_topics(path)
     automatic = path.parent / "queries_automatic.jsonl"
     if automatic.exists():  # the tree of 2022 has none
         rewrites = ft.read_topics(automatic)

@@ -10,6 +10,7 @@ what they print. Blocks with other marks (`py`, `sh`, `json`) are not run.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import io
 import os
@@ -188,11 +189,33 @@ def test_every_option_that_the_command_reference_names_exists() -> None:
     assert set(re.findall(r"`(--[a-z][a-z0-9-]*)", page)) <= known | {"--help"}
 
 
-@pytest.mark.parametrize("name", fontes.__all__)
+def public() -> list[str]:
+    """What users may use: the daily names, and those of the rooms."""
+    daily = [name for name in fontes.__all__ if not inspect.ismodule(getattr(fontes, name))]
+    rooms = [name for name in fontes.__all__ if inspect.ismodule(getattr(fontes, name))]
+    return [*daily, *(f"{room}.{name}" for room in rooms for name in getattr(fontes, room).__all__ if name not in daily)]
+
+
+@pytest.mark.parametrize("name", public())
 def test_every_public_name_has_a_docstring_and_a_place_in_the_reference(name: str) -> None:
-    assert inspect.getdoc(getattr(fontes, name))
+    value: Any = fontes
+    for part in name.split("."):
+        value = getattr(value, part)
+    assert inspect.ismodule(value) or not callable(value) or inspect.getdoc(value)
     pages = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     assert re.search(rf"^::: fontes\.{name}$", pages, re.MULTILINE)
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a name below fontes; "a.b" may be a name in a room, or a module."""
+    value: Any = fontes
+    for number, part in enumerate(name.split("."), 1):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(".".join(["fontes", *name.split(".")[:number]]))
+        if not hasattr(value, part):
+            return False
+        value = getattr(value, part)
+    return True
 
 
 def test_the_reference_has_no_name_that_does_not_exist() -> None:

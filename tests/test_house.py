@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import subprocess
 import sys
@@ -43,7 +44,7 @@ ROOMS = (  # from top to bottom: a room imports from those above it
     "recipes",
     "app",
 )
-FACTORIES = "index/index.py"  # its methods make retrievers, so they import them when called
+FACTORIES = "index/factory.py"  # its methods make retrievers, so they import them when called
 LINES, FILES = 400, 18
 
 
@@ -221,3 +222,29 @@ def test_values_have_names_of_the_field() -> None:
             names += [node.arg] if isinstance(node, ast.arg) else []
             uses += [f"{path.relative_to(SOURCE)}:{node.lineno}: {name}" for name in names if name in FORBIDDEN]  # type: ignore[attr-defined]
     assert not uses, f"{len(uses)}: " + ", ".join(uses[:20])
+
+
+def names_used(path: Path) -> Iterator[str]:
+    """What a program names of Fontes: what it imports, and what it takes from `fontes` or `ft` by dots."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "fontes":
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            chain = ast.unparse(node)
+            if chain.startswith(("ft.", "fontes.")) and chain.replace(".", "").replace("_", "").isalnum():
+                yield f"fontes.{chain.partition('.')[2]}"
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted((ROOT / "bench").glob("*.py")), *sorted((ROOT / "tools").glob("*.py"))], ids=lambda p: p.name
+)
+def test_the_programs_beside_the_package_name_what_exists(path: Path) -> None:
+    for name in names_used(path):
+        value: object = ft
+        for number, part in enumerate(name.split(".")[1:], 2):
+            with contextlib.suppress(ImportError):
+                import_module(".".join(name.split(".")[:number]))
+            assert hasattr(value, part), f"{path.name}: {name}"
+            value = getattr(value, part)
+            if not inspect.ismodule(value):
+                break

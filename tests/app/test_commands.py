@@ -138,7 +138,7 @@ def test_convert_rewrites_each_kind(kind, place, index, fontes):
         (["search", "nowhere", "q"], "nowhere does not exist"),
         (["info", "."], "not an index"),
         (["search", "c.index", "q", "--model", "magic"], "unknown model 'magic'"),
-        (["search", "c.index", "q", "--variant", "magic"], "unknown BM25 variant"),
+        (["search", "c.index", "q", "--variant", "magic"], "no BM25 variant"),
         (["search", "c.index", "q", "--b", "2"], "b between 0 and 1"),
         (["explain", "c.index", "q", "nobody"], "'nobody' is not in the index"),
         (["index", "missing.jsonl", "-o", "x"], "missing.jsonl"),

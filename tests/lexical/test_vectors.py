@@ -18,9 +18,9 @@ DOCS = [
 def test_a_score_is_the_dot_product_of_the_given_weights(tmp_path):
     index = Index.build(DOCS, tmp_path / "v.index", vectors="vector")
     index.check()
-    ranking = index.impacts().search(Topic("1", "", weights={"##s": 2.0, "cat": 1.0, "unknown": 9.0}))
+    ranking = index.learned_sparse().search(Topic("1", "", weights={"##s": 2.0, "cat": 1.0, "unknown": 9.0}))
     assert [(hit.id, hit.score) for hit in ranking] == [("a", 2.0), ("b", 1.0)]
-    assert index.impacts().explain(Topic("1", "", weights={"##s": 2.0, "cat": 1.0}), "a").value == 2.0
+    assert index.learned_sparse().explain(Topic("1", "", weights={"##s": 2.0, "cat": 1.0}), "a").value == 2.0
     assert index.doc("a").metadata["vector"] == DOCS[0]["vector"]
 
 
@@ -33,7 +33,7 @@ def test_random_vectors_rank_as_their_dot_products(tmp_path):
     ]
     index = Index.build(docs, tmp_path / "v.index", vectors="vector")
     query = {f"t{j}": float(q) for j, q in enumerate(draws.gamma(1.0, 1.0, 40))}
-    found = index.impacts(k=50).search(Topic("1", "", weights=query), 50)
+    found = index.learned_sparse(k=50).search(Topic("1", "", weights=query), 50)
     products = weights @ np.array(list(query.values()))
     assert [hit.id for hit in found] == [f"{i:04}" for i in np.argsort(-products)[:50]]
     assert np.allclose(found.scores, np.sort(products)[::-1][:50], rtol=1e-6)
@@ -48,4 +48,4 @@ def test_a_vector_that_cannot_be_used_names_the_document(tmp_path, vector):
 def test_an_index_of_texts_has_no_impacts(tmp_path):
     index = Index.build(DOCS, tmp_path / "t.index")
     with pytest.raises(ParameterError, match="holds texts"):
-        index.impacts().search("cat")
+        index.learned_sparse().search("cat")

@@ -107,6 +107,27 @@ def test_an_evaluation_prints_as_an_aligned_table_that_says_what_is_missing():
     assert repr(evaluate(RUN, QRELS, AP)) == "Evaluation(4 topics: AP 0.25)"
 
 
+def test_in_a_notebook_an_evaluation_is_a_table_with_the_topics_folded_in():
+    shown = evaluate(
+        {"<b>": {"a": 1.0}}, {"<b>": {"a": 1}, "2": {"a": 1}}, [AP, nDCG(gain="exp") @ 10, NumRelRet]
+    )._repr_html_()
+    means, topics = shown.split("<details>")
+    assert "<th>AP</th><th>nDCG(gain=&#x27;exp&#x27;)@10</th><th>NumRelRet</th>" in means
+    assert "<td>0.5000</td><td>0.5000</td><td>1</td>" in means
+    assert "2 topics; 1 without results count 0" in means
+    assert "<tr><td>&lt;b&gt;</td><td>1.0000</td><td>1.0000</td><td>1</td></tr>" in topics
+    assert "<tr><td>2</td><td>0.0000</td><td>0.0000</td><td>0</td></tr>" in topics
+    assert "<b>" not in shown
+
+
+def test_in_a_notebook_the_topics_beyond_the_first_thousand_are_left_out_and_counted():
+    qrels = {str(i): {"a": 1} for i in range(1001)}
+    shown = evaluate({}, qrels, AP)._repr_html_()
+    assert "each topic, the first 1,000 of 1,001" in shown
+    assert shown.count("<tr><td>") == 1001  # the means and the topics
+    assert "the first" not in evaluate({}, {"1": {"a": 1}}, AP)._repr_html_()
+
+
 def test_a_run_without_any_topic_scores_0_and_misses_all():
     evaluation = evaluate({}, QRELS, [AP, nDCG @ 10, P @ 5])
     assert set(evaluation.values()) == {0.0}

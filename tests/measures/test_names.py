@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 
 from fontes.core import FontesError, ParameterError
@@ -14,6 +17,7 @@ from fontes.measures import (
     Complete,
     IPrec,
     Judged,
+    Measure,
     NumRel,
     NumRelRet,
     NumRet,
@@ -24,9 +28,12 @@ from fontes.measures import (
     SetP,
     SetR,
     Success,
+    evaluate,
     nDCG,
     parse,
 )
+
+EVERY = list(dict.fromkeys(cls() for _, cls in MEASURES.items()))
 
 WRITTEN = {
     "nDCG@10": nDCG @ 10,
@@ -99,12 +106,12 @@ def test_a_measure_is_parsed_to_itself():
     assert parse(nDCG @ 10) == nDCG @ 10
 
 
-@pytest.mark.parametrize("measure", [m for m in MEASURES if m.cut != "required"])
+@pytest.mark.parametrize("measure", [m for m in EVERY if m.cut != "required"])
 def test_every_measure_that_needs_no_cutoff_is_found_by_its_name_in_any_case(measure):
     assert parse(measure.name) == parse(measure.name.lower()) == parse(measure.name.upper()) == measure
 
 
-@pytest.mark.parametrize("measure", [m for m in MEASURES if m.cut == "required"])
+@pytest.mark.parametrize("measure", [m for m in EVERY if m.cut == "required"])
 def test_a_measure_that_needs_a_cutoff_and_has_none_is_refused_with_an_example(measure):
     with pytest.raises(ParameterError, match=f"{measure.name} needs a cutoff, as in {measure.name}@"):
         parse(measure.name)
@@ -112,7 +119,7 @@ def test_a_measure_that_needs_a_cutoff_and_has_none_is_refused_with_an_example(m
         parse(measure)
 
 
-@pytest.mark.parametrize("measure", [m for m in MEASURES if m.cut == "none"])
+@pytest.mark.parametrize("measure", [m for m in EVERY if m.cut == "none"])
 def test_a_measure_that_takes_no_cutoff_refuses_one(measure):
     with pytest.raises(ParameterError, match=f"{measure.name} takes no cutoff"):
         measure @ 5
@@ -163,7 +170,8 @@ def test_a_wrong_parameter_is_refused(make, said):
         ("Sucess@5", "Success"),
         ("ndcg_cut", "did you mean ndcg_cut_10"),
         ("P5", "there is no measure 'P5'"),
-        ("xyzzyx", "there are AP, nDCG"),
+        ("xyzzyx", "there are AP, Bpref, Complete, .*, nDCG, "),
+        ("iprec_at_recal", "did you mean iprec_at_recall_0.1"),
         ("nDCG@10 AP", "cutoff"),
         ("", "is not the name of a measure"),
         ("nDCG)10", "is not the name of a measure"),
@@ -184,4 +192,47 @@ def test_cutoff_and_parameters_make_new_measures():
 
 
 def test_every_measure_says_its_formula():
-    assert all(type(measure).__doc__ for measure in MEASURES)
+    assert all(type(measure).__doc__ for measure in EVERY)
+
+
+@pytest.fixture
+def shallow(monkeypatch):
+    """A measure that is one class, which is gone after the test."""
+    monkeypatch.setattr(MEASURES, "_things", dict(MEASURES._things))
+
+    @dataclass(frozen=True, repr=False)
+    class Shallow(Measure, name="Shallow", aliases=("shallow_cut_K", "few")):
+        """The share of topics with `most` documents or fewer."""
+
+        most: int = 1
+
+        def values(self, ranks):
+            return np.minimum(ranks.retrieved, self.depth) <= self.most
+
+    return Shallow
+
+
+def test_a_measure_that_is_one_class_is_known_by_its_name_and_aliases_everywhere(shallow):
+    assert parse("Shallow") == parse("few") == shallow()
+    assert parse("shallow_cut_5") == parse("shallow(most=1)@5") == shallow() @ 5
+    assert str(shallow(most=2) @ 3) == "Shallow(most=2)@3"
+    with pytest.raises(ParameterError, match="did you mean Shallow"):
+        parse("Shalow")
+    with pytest.raises(ParameterError, match="did you mean shallow_cut_10"):
+        parse("shallow_cut")
+    run = {"1": {"a": 1.0, "b": 0.5}, "2": {"a": 1.0}}
+    assert dict(evaluate(run, {"1": {"a": 1}, "2": {"a": 1}}, ["few", "shallow_cut_1"])) == {shallow(): 0.5, shallow() @ 1: 1.0}
+
+
+def test_two_measures_cannot_have_one_name(shallow):
+    with pytest.raises(ParameterError, match="two measures are called 'ap'"):
+
+        class Another(Measure, name="AP"):
+            """Not the average precision."""
+
+
+def test_a_class_without_a_name_of_its_own_is_not_registered(shallow):
+    class Base(shallow):
+        """A base for others."""
+
+    assert Base not in dict(MEASURES.items()).values()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,10 @@ import pytest
 from support.processes import in_a_child
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
+from fontes.core.progress import Progress
 from fontes.core.values import Doc
-from fontes.index import Index, Progress, embeddings, encoding
+from fontes.index import Index, embeddings, encoding
+from fontes.storage.artifact import seal
 
 COUNT = 60
 BLOCK = 8
@@ -47,7 +48,7 @@ class Counting:
             with Path(self.log).open("a") as file:
                 file.writelines(f"{doc.id}\n" for doc in docs)
         if progress:
-            progress(Progress(len(docs) // 2, 0.1, 0.5))
+            progress(Progress("encoding", len(docs) // 2, len(docs), 0.1))
         made = self.encode_queries([doc.id for doc in docs])
         return self.wrong(made) if self.wrong else made
 
@@ -176,18 +177,18 @@ def test_an_encoding_killed_for_real_in_the_middle_of_a_block_keeps_all_blocks_b
     Index.open(path).encode(Counting(str(log)), progress=reports.append)
     assert log.read_text().split() == [f"d{n}" for n in range(COUNT)]
     assert reports[0].before == 24
-    assert [p.documents for p in reports] == sorted(p.documents for p in reports)
-    assert reports[-1].documents == COUNT
+    assert [p.done for p in reports] == sorted(p.done for p in reports)
+    assert reports[-1].done == reports[-1].total == COUNT
     assert reports[-1].fraction == 1.0
     assert reports[-1].seconds_left == 0
     assert reports[-1].rate == pytest.approx((COUNT - 24) / reports[-1].seconds)
 
 
 def test_the_time_left_counts_what_this_run_has_done_alone():
-    progress = Progress(documents=60, seconds=10.0, fraction=0.6, before=40)
+    progress = Progress("encoding", 60, 100, 10.0, before=40)
     assert progress.rate == 2
     assert progress.seconds_left == pytest.approx(20)
-    assert Progress(40, 1.0, 0.4, before=40).seconds_left is None
+    assert Progress("encoding", 40, 100, 1.0, before=40).seconds_left is None
 
 
 def test_a_journal_with_a_torn_line_or_a_damaged_block_is_used_up_to_it(tmp_path, plain):
@@ -346,7 +347,7 @@ def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
         ):
             index.encode(Counting(str(log), dim=100))
         index.check()
-        assert not vector_files(disk / "x").keys() & {"vectors.json"}
+        assert not vector_files(disk / "x").keys() & {"artifact.json"}
         filler.unlink()
         index.encode(Counting(str(log), dim=100))
         assert len(log.read_text().split()) <= count + 100
@@ -354,7 +355,7 @@ def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
         assert np.array_equal(index.embeddings(Counting(dim=100)).vectors, Counting(dim=100).encode_queries(index.ids.tolist()))
 
 
-@pytest.mark.parametrize("file", ["vectors.npy", "norms.npy", "scales.npy", "bounds.npy", "vectors.json"])
+@pytest.mark.parametrize("file", ["vectors.npy", "norms.npy", "scales.npy", "bounds.npy", "artifact.json"])
 def test_damaged_vectors_are_an_error_that_says_what_to_do_and_the_index_still_works(tmp_path, plain, file):
     path = copied(plain, tmp_path)
     encoder = Several()
@@ -379,10 +380,8 @@ def test_damaged_vectors_are_an_error_that_says_what_to_do_and_the_index_still_w
 def test_vectors_of_a_newer_format_are_an_error(tmp_path, plain):
     path = copied(plain, tmp_path)
     Index.open(path).encode(Counting())
-    file = next(path.glob("segment-*/vectors-*/vectors.json"))
-    meta = json.loads(file.read_text())
-    facts = {key: value for key, value in meta.items() if key not in ("files", "digest")} | {"version": 2}
-    file.write_text(json.dumps({**facts, "files": meta["files"], "digest": embeddings.meta_digest(facts, meta["files"])}))
+    file = next(path.glob("segment-*/vectors-*/artifact.json"))
+    seal(file.parent, replace(embeddings.KIND, version=2), {"encoder": "of tomorrow"}, "*.npy")
     with pytest.raises(IndexFormatError, match="vectors of the format 2; this Fontes reads 1"):
         Index.open(path).dense(Counting()).search("d1")
 

@@ -14,29 +14,20 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from fontes.neural.late.colbert import ColBERT
-from fontes.neural.late.encode import encode_late
-from fontes.neural.late.maxsim import maxsim
-from fontes.neural.late.store import TokenVectors, folder_name, scores_of, stored
-from test_late_models import colbert_checkpoint
+from support.tiny_colbert import QUERIES, documents, plain_scores, tiny_colbert
 
 import fontes as ft
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.neural.late import encode as late_encode, store as late_store
-
-WORDS = ["the", "old", "well", "spring", "water", "of", "a", "town", "rises", "deep", "in", "rock", "and", "sand", "pump"]
-
-
-def documents(count: int = 60) -> list[dict[str, str]]:
-    rng = np.random.default_rng(11)
-    return [{"_id": f"d{i:03}", "text": " ".join(rng.choice(WORDS, int(rng.integers(3, 20)))) + "."} for i in range(count)]
+from fontes.neural.late.colbert import ColBERT
+from fontes.neural.late.encode import encode_late
+from fontes.neural.late.store import TokenVectors, folder_name, scores_of, stored
+from fontes.storage.artifact import drafting
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
-    folder = tmp_path_factory.mktemp("models") / "colbert"
-    colbert_checkpoint(folder, {"query_maxlen": 8, "doc_maxlen": 30})
-    return ColBERT(str(folder), precision="float32", device="cpu")
+    return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
 @pytest.fixture(scope="module")
@@ -55,17 +46,8 @@ def index(built: Path, tmp_path: Path) -> Iterator[ft.Index]:
     return ft.Index.open(tmp_path / "index")
 
 
-QUERIES = {"q1": "old well water", "q2": "spring in rock", "q3": ""}
-
-
-def plain_scores(index: ft.Index, model: ColBERT, query: str) -> dict[str, float]:
-    vectors, bounds = model.encode_documents(index.docs(index.ids))
-    scores = maxsim(model.encode_queries([query])[0], vectors, bounds)
-    return dict(zip(index.ids, scores.tolist(), strict=True))
-
-
 def test_the_exhaustive_search_over_whole_vectors_is_maxsim_of_all_documents(index: ft.Index, model: ColBERT) -> None:
-    run = index.late(model, search="exhaustive", nbits=32)(QUERIES)
+    run = index.late(model, algorithm="exhaustive", nbits=32)(QUERIES)
     for topic in ("q1", "q2"):
         expected = plain_scores(index, model, QUERIES[topic])
         assert {hit.id: hit.score for hit in run[topic]} == pytest.approx(expected, abs=1e-5)
@@ -77,13 +59,13 @@ def test_a_topic_without_text_finds_nothing(index: ft.Index, model: ColBERT) -> 
     assert len(index.late(model)({"q": " "})) == 1
 
 
-@pytest.mark.parametrize("search", ["centroids", "exhaustive"])
+@pytest.mark.parametrize("algorithm", ["centroids", "exhaustive"])
 def test_threads_and_other_topics_do_not_change_the_run(
-    index: ft.Index, model: ColBERT, search: str, monkeypatch: pytest.MonkeyPatch
+    index: ft.Index, model: ColBERT, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = index.late(model, search=search, k=7, threads=1)(QUERIES)
+    one = index.late(model, algorithm=algorithm, k=7, threads=1)(QUERIES)
     monkeypatch.setattr(late_store, "TOKENS", 40)
-    several = index.late(model, search=search, k=7, threads=3)
+    several = index.late(model, algorithm=algorithm, k=7, threads=3)
     assert several(QUERIES) == one
     assert several({"q2": QUERIES["q2"]})["q2"].scores.tolist() == one["q2"].scores.tolist()
 
@@ -91,14 +73,14 @@ def test_threads_and_other_topics_do_not_change_the_run(
 def test_a_search_that_looks_everywhere_finds_what_the_exhaustive_one_finds(index: ft.Index, model: ColBERT) -> None:
     assert len(index) == 60
     for nbits in (2, 32):
-        exhaustive = index.late(model, k=10, nbits=nbits, search="exhaustive")(QUERIES)
+        exhaustive = index.late(model, k=10, nbits=nbits, algorithm="exhaustive")(QUERIES)
         for candidates in (4 * 59, 4 * 60):  # all but one, and all
             late = index.late(model, k=10, nbits=nbits, nprobe=1000, threshold=-1.0, candidates=candidates)
             assert late(QUERIES) == exhaustive
 
 
 def test_a_search_that_looks_at_little_finds_some_documents_with_their_exact_scores(index: ft.Index, model: ColBERT) -> None:
-    exhaustive = index.late(model, nbits=2, search="exhaustive")(QUERIES).to_dict()
+    exhaustive = index.late(model, nbits=2, algorithm="exhaustive")(QUERIES).to_dict()
     late = index.late(model, nbits=2, nprobe=1, candidates=40)
     for topic, scores in late(QUERIES).to_dict().items():
         assert len(scores) == (10 if QUERIES[topic] else 0), "a quarter of the candidates"
@@ -173,7 +155,7 @@ def test_the_recall_is_the_share_of_the_exhaustive_search_that_is_found(
     fresh = ft.Index.build(documents(), tmp_path / "fresh")
     topics = {"q1": QUERIES["q1"], "q2": QUERIES["q2"]}
     recall = encode_late(fresh, model, nbits=1, topics=topics)["recall"]
-    exact = index.late(model, search="exhaustive", nbits=32, k=10)(topics)
+    exact = index.late(model, algorithm="exhaustive", nbits=32, k=10)(topics)
     found = fresh.late(model, k=10)(topics)
     shares = [len(set(found[t].ids) & set(exact[t].ids)) / 10 for t in topics]
     assert recall["10"] == pytest.approx(sum(shares) / 2, abs=0.051), "float16 may swap two documents"
@@ -193,8 +175,8 @@ def test_the_explanation_adds_up_to_the_score_in_the_run(index: ft.Index, model:
 
 
 def test_a_cut_gives_the_first_of_the_whole_run(index: ft.Index, model: ColBERT) -> None:
-    for search in ("centroids", "exhaustive"):
-        late = index.late(model, search=search)
+    for algorithm in ("centroids", "exhaustive"):
+        late = index.late(model, algorithm=algorithm)
         assert (late % 5)(QUERIES) == late(QUERIES).top(5)
 
 
@@ -209,7 +191,7 @@ def test_a_model_whose_vectors_are_not_there_is_an_error_that_names_those_that_a
 
 
 def test_parameters_outside_their_range_are_errors(index: ft.Index, model: ColBERT) -> None:
-    for changes in ({"k": 0}, {"search": "flat"}, {"nprobe": 0}, {"candidates": 3}):
+    for changes in ({"k": 0}, {"algorithm": "flat"}, {"nprobe": 0}, {"candidates": 3}):
         with pytest.raises(ParameterError, match=next(iter(changes))):
             index.late(model).with_(**changes)(QUERIES)
     with pytest.raises(ParameterError, match="nbits"):
@@ -272,9 +254,9 @@ def test_there_is_nothing_to_do_where_the_vectors_are_there_unless_they_are_to_b
     index: ft.Index, model: ColBERT
 ) -> None:
     folder = stored(index, model, 2).folder
-    before = (folder / "late.json").stat().st_ino
+    before = (folder / "artifact.json").stat().st_ino
     encode_late(index, model, nbits=2)
-    assert (folder / "late.json").stat().st_ino == before
+    assert (folder / "artifact.json").stat().st_ino == before
     encode_late(index, model, nbits=2, centroids=8, overwrite=True)
     assert TokenVectors(folder).meta["centroids"] == 8
     assert stored(index, model, 2).meta["centroids"] == 8
@@ -289,17 +271,21 @@ def test_damaged_files_are_errors_that_say_what_to_do(index: ft.Index, model: Co
     with pytest.raises(IndexFormatError, match=r"codes.npy has changed; make it again with overwrite=True"):
         sound.check()
     (folder / "codes.npy").write_bytes(codes[:-5])
-    with pytest.raises(IndexFormatError, match=r"codes.npy is missing or damaged"):
+    with pytest.raises(IndexFormatError, match=r"codes.npy has \d+ bytes instead of \d+; make it again"):
         TokenVectors(folder)
-    meta = json.loads((folder / "late.json").read_text())
-    (folder / "late.json").write_text(json.dumps({**meta, "tokens": 1}))
-    with pytest.raises(IndexFormatError, match=r"late.json is damaged"):
+    meta = json.loads((folder / "artifact.json").read_text())
+    (folder / "artifact.json").write_text(json.dumps({**meta, "tokens": 1}))
+    with pytest.raises(IndexFormatError, match=r"artifact.json is damaged"):
         TokenVectors(folder)
 
 
 def test_two_processes_do_not_encode_the_same_at_once(index: ft.Index, model: ColBERT) -> None:
     name = folder_name(model.fingerprint, 4)
-    with late_encode._alone(index._folder, name), pytest.raises(FontesError, match="being encoded by another process"):
+    busy = FontesError("the draft is in use")
+    with (
+        drafting(index.segment_folder / name, busy),
+        pytest.raises(FontesError, match="being encoded by another process"),
+    ):
         encode_late(index, model, nbits=4)
 
 
@@ -319,7 +305,7 @@ def test_an_index_of_one_document_and_one_without_any_can_be_encoded(model: ColB
 def test_scores_of_some_documents_are_those_of_the_run(index: ft.Index, model: ColBERT) -> None:
     store = stored(index, model, 2)
     (query,) = model.encode_queries([QUERIES["q1"]])
-    run = index.late(model, nbits=2, search="exhaustive")({"q1": QUERIES["q1"]})
+    run = index.late(model, nbits=2, algorithm="exhaustive")({"q1": QUERIES["q1"]})
     docs = np.array([5, 7, 30])
     expected = {hit.id: hit.score for hit in run["q1"]}
     assert scores_of(store, [query], docs)[0].tolist() == [expected[index.ids[int(d)]] for d in docs]
@@ -336,5 +322,5 @@ def test_checking_an_index_reads_its_token_vectors(index: ft.Index, model: ColBE
 
 
 def test_token_vectors_are_not_encoded_as_vectors_of_documents(index: ft.Index, model: ColBERT) -> None:
-    with pytest.raises(ParameterError, match=r"fontes.encode_late\(index, colbert\)"):
+    with pytest.raises(ParameterError, match=r"fontes.neural.encode_late\(index, colbert\)"):
         index.encode(model)  # type: ignore[arg-type]

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
-from fontes.neural.late.residual import Codec, centroids_for, check_nbits, kmeans, nearest
 
 from fontes.core.errors import ParameterError
+from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
+from fontes.neural.late.residual import Codec, centroids_for, check_nbits, kmeans, nearest
 
 
 def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:

@@ -10,21 +10,18 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from fontes.neural.late.colbert import ColBERT
-from fontes.neural.late.encode import encode_late
-from test_late import QUERIES, documents, plain_scores
-from test_late_models import colbert_checkpoint
+from support.tiny_colbert import QUERIES, documents, plain_scores, tiny_colbert
 
 import fontes as ft
 from fontes.app import cli
 from fontes.core.errors import ParameterError
+from fontes.neural.late.colbert import ColBERT
+from fontes.neural.late.encode import encode_late
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
-    folder = tmp_path_factory.mktemp("models") / "colbert"
-    colbert_checkpoint(folder, {"query_maxlen": 8, "doc_maxlen": 30})
-    return ColBERT(str(folder), precision="float32", device="cpu")
+    return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +63,7 @@ def test_a_reranker_uses_stored_vectors_where_there_are_any(
     assert whole.provenance["reranked"]["nbits"] == 32
     for topic in TEXTS:
         assert whole.to_dict()[topic] == pytest.approx(texts.to_dict()[topic], abs=1e-5)
-    exhaustive = index.late(model, nbits=2, search="exhaustive")(TEXTS).to_dict()
+    exhaustive = index.late(model, nbits=2, algorithm="exhaustive")(TEXTS).to_dict()
     for topic, scores in ft.neural.LateReranker(model, 2)(first).to_dict().items():
         assert scores == {doc_id: exhaustive[topic][doc_id] for doc_id in scores}, "bit for bit"
 

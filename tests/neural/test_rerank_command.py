@@ -10,7 +10,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from test_rerank_models import WORDS, pairs, save_cross_encoder, save_t5
+from support.tiny_cross_encoder import pairs, save_cross_encoder
+from support.tiny_t5 import WORDS, save_t5
 
 import fontes as ft
 from fontes.app import cli
@@ -85,7 +86,7 @@ def test_monot5_is_chosen_by_type(work: Work, tmp_path: Path) -> None:
     [
         (["--type", "t6"], "unknown type 't6'; there are cross-encoder and monot5"),
         (["--type", "monot5", "--score", "sigmoid"], "score is of cross-encoders"),
-        (["--score", "raw"], "score is 'logit' or 'sigmoid'"),
+        (["--score", "raw"], "score is one of logit, sigmoid, not 'raw'"),
         (["--model", "/no/such/folder"], "there is no cross-encoder at '/no/such/folder'"),
     ],
 )

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fontes.neural.rerank.scores import ScoreFile, pair_keys
 
 import fontes as ft
+from fontes.neural.rerank.scores import ScoreFile, pair_keys
 
 
 def keys(first: int, last: int, model: str = "m") -> list[bytes]:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import fontes as ft
-from fontes.passages import Duplicates
+from fontes.core.expression import pipeline
+from fontes.passages import Duplicates, read_duplicates
 
 # The forms of the files of TREC CAsT: marco_duplicates.txt and wapo-near-duplicates of 2021, all_duplicates.txt of 2022.
 MARCO = "D135:D2854269\nD590:D1258790,D7001097\nD7:\n"
@@ -126,7 +127,20 @@ def test_it_has_a_key_by_what_the_list_says(tmp_path: Path) -> None:
     first, second = (ft.Deduplicate(listed(tmp_path, text)) for text in ("D1:D2\nD3:D4\n", "D3:D4\nD1:D2\n"))
     assert first.key() == second.key() != ft.Deduplicate(listed(tmp_path, "D1:D2\n")).key()
     assert first.key() is not None
-    assert repr(first) == "Deduplicate(duplicates=Duplicates(2), keep='original')"
+    assert repr(first) == "deduplicate(Duplicates(2))"
+
+
+def test_the_path_of_a_list_does_what_the_list_does_and_has_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "named.txt"
+    path.write_text("1:2\n")
+    stage, by_list = ft.Deduplicate(str(path), prefix="D"), ft.Deduplicate(read_duplicates(path, prefix="D"))
+    assert stage(RUN) == by_list(RUN)
+    assert stage.key() == by_list.key()
+    assert pipeline(stage.text) == stage
+    path.write_text("1:2,3\n")
+    assert stage(RUN) == ft.Deduplicate(read_duplicates(path, prefix="D"))(RUN) != by_list(RUN)
+    with pytest.raises(ft.core.PipelineError, match="a Duplicates has no text"):
+        _ = by_list.text
 
 
 def test_an_empty_run_stays_empty(tmp_path: Path) -> None:
@@ -136,5 +150,9 @@ def test_an_empty_run_stays_empty(tmp_path: Path) -> None:
 def test_bad_parameters_are_named(tmp_path: Path) -> None:
     with pytest.raises(ft.core.ParameterError, match="keep is original or best, not 'first'"):
         ft.Deduplicate(listed(tmp_path, "D1:D2\n"), keep="first")(RUN)
-    with pytest.raises(ft.core.ParameterError, match="takes what read_duplicates gives"):
-        ft.Deduplicate("duplicates.txt")(RUN)  # type: ignore[arg-type]
+    with pytest.raises(ft.core.ParameterError, match="takes what read_duplicates gives, or the path"):
+        ft.Deduplicate({"D2": "D1"})(RUN)  # type: ignore[arg-type]
+    with pytest.raises(ft.core.ParameterError, match="give it to read_duplicates"):
+        ft.Deduplicate(listed(tmp_path, "D1:D2\n"), prefix="D")(RUN)
+    with pytest.raises(ft.core.InputError, match=r"nothing\.txt: there is no such file"):
+        ft.Deduplicate(str(tmp_path / "nothing.txt"))(RUN)

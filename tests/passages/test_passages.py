@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fontes as ft
-from fontes.passages.passages import PassageDocuments
+from fontes.core.expression import pipeline
+from fontes.passages import PassageDocuments
 
 CZECH = "Příliš žluťoučký kůň úpěl. Ďábelské ódy zněly. A pak bylo ticho."
 
@@ -196,8 +197,8 @@ def test_text_is_split_when_asked_for_and_not_again(monkeypatch: pytest.MonkeyPa
     split = ft.Passages().over(docs)
     assert docs.asked == 0
     calls = []
-    whole = ft.Passages._split
-    monkeypatch.setattr(ft.Passages, "_split", lambda self: lambda t: calls.extend(t) or whole(self)(t))
+    whole = ft.Passages.splitter
+    monkeypatch.setattr(ft.Passages, "splitter", lambda self: lambda t: calls.extend(t) or whole(self)(t))
     assert [d.id for d in split.docs(["a%p1", "b%p0", "a%p0"])] == ["a%p1", "b%p0", "a%p0"]
     split.docs(["a%p2"])
     assert len(calls) == 2
@@ -236,9 +237,8 @@ def test_passages_of_a_corpus_can_be_indexed_and_found(tmp_path: Path) -> None:
     assert found.documents is None
 
 
-def test_a_pipeline_gives_the_passage_that_answers() -> None:
+def test_a_run_without_documents_cannot_be_split() -> None:
     run = run_over(ft.Doc("a", numbered(5)))
-    assert repr(ft.Passages() >> ft.to_documents("max")).startswith("Passages(words=None")
     with pytest.raises(ft.core.InputError, match=r"Passages needs the documents' text.*with_\(documents=index\)"):
         ft.Passages()(run.with_(documents=None))
 
@@ -267,3 +267,21 @@ def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, object]
 def test_an_unknown_way_to_join_passages_is_refused() -> None:
     with pytest.raises(ft.core.ParameterError, match="max, mean, sum, first, not by 'best'"):
         ft.to_documents("best")(ft.Run.of({"q": {"a%p0": 1.0}}))
+
+
+def test_the_stages_have_a_text_that_makes_them_again() -> None:
+    split = ft.Passages(words=20, title=False) >> ft.to_documents("mean", split_at="first")
+    assert repr(split) == 'passages(words=20, title=False) >> to_documents(aggregate="mean", split_at="first")'
+    assert pipeline(split.text) == split
+    assert pipeline('passages(words=20, title=False) >> to_documents("mean", split_at="first")') == split
+    with pytest.raises(ft.core.ParameterError, match="not by 'best'"):
+        pipeline('to_documents("best")')
+
+
+def test_passages_are_marked_as_their_documents_are() -> None:
+    class Marking(Collection):
+        def marked(self, query: str, doc: ft.Doc) -> str:
+            return f"{query}: {doc.text}"
+
+    assert ft.Passages().over(Collection([])).marked is None
+    assert ft.Passages().over(Marking([])).marked("q", ft.Doc("a", "x")) == "q: x"

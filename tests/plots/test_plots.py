@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import fontes as ft
-from fontes.lexical.weightings import IDF, Postings, Statistics
+from fontes.lexical import Postings, Statistics
+from fontes.lexical.bm25 import VARIANTS
 from fontes.plots import indexes as plots_index, models as curves, plot as plots
 
 pytest.importorskip("matplotlib")
@@ -31,61 +32,61 @@ def texts_of(plot):
     return [t.get_text() for axes in plot.figure.axes for t in axes.texts]
 
 
-@pytest.mark.parametrize("variant", list(IDF))
+@pytest.mark.parametrize("variant", list(VARIANTS))
 def test_the_curves_of_bm25_are_weights_of_the_index_over_their_idf(variant, index):
-    plot = ft.plots.plot_bm25(index, variant=variant, k1=1.2, b=0.75, lengths=[1, 2], tf=5)
+    plot = ft.plots.bm25(index, variant=variant, k1=1.2, b=0.75, lengths=[1, 2], tf=5)
     avgdl = index.tokens / len(index)
     weighting = index.bm25(variant=variant, k1=1.2, b=0.75).weighting
     statistics = Statistics.of(index)
-    term = index.place("stone3")  # rare enough that no variant has an idf of 0
+    term = index.term_number("stone3")  # rare enough that no variant has an idf of 0
     docs, tf = index.postings(np.array([term]))
     weight = weighting.postings(statistics, Postings(np.array([term]), np.array([len(docs)]), docs, tf))
     idf = weighting.idf(statistics, len(docs))
-    again = ft.plots.plot_bm25(index, variant=variant, k1=1.2, b=0.75, lengths=statistics.lengths[docs] / avgdl, tf=5)
+    again = ft.plots.bm25(index, variant=variant, k1=1.2, b=0.75, lengths=statistics.lengths[docs] / avgdl, tf=5)
     drawn = [points[t - 1, 1] for points, t in zip(lines_of(again), tf, strict=True)]
     np.testing.assert_allclose(drawn, weight / idf, rtol=1e-12)
     assert texts_of(plot) == ["dl = avgdl", "dl = 2 avgdl"]
 
 
 def test_bm25_with_k1_2_and_b_1_at_the_mean_length_is_tf_over_tf_plus_2():
-    plot = ft.plots.plot_bm25(k1=2, b=1, lengths=[1], tf=4)
+    plot = ft.plots.bm25(k1=2, b=1, lengths=[1], tf=4)
     np.testing.assert_allclose(lines_of(plot)[0], [[1, 1 / 3], [2, 2 / 4], [3, 3 / 5], [4, 4 / 6]])
 
 
 def test_a_parameter_of_bm25_that_is_none_is_the_variants_own():
-    assert "k1 = 1.5, b = 0.75" in ft.plots.plot_bm25(variant="okapi", k1=None, b=None).caption
-    assert "k1 = 0.9, b = 0.4, delta = 0.5" in ft.plots.plot_bm25(variant="l", k1=None, b=None).caption
+    assert "k1 = 1.5, b = 0.75" in ft.plots.bm25(variant="okapi", k1=None, b=None).caption
+    assert "k1 = 0.9, b = 0.4, delta = 0.5" in ft.plots.bm25(variant="l", k1=None, b=None).caption
 
 
 def test_the_lines_of_an_index_are_for_its_percentiles_of_length(index):
     lengths = np.sort(index.lengths)
-    shown = [text.split()[2] for text in texts_of(ft.plots.plot_bm25(index))]
+    shown = [text.split()[2] for text in texts_of(ft.plots.bm25(index))]
     assert shown[0] == str(lengths[2])
     assert shown[-1] == str(lengths[37])
 
 
 def test_variants_of_idf_that_are_the_same_share_a_line():
-    plot = ft.plots.plot_idf(documents=500)
+    plot = ft.plots.idf(documents=500)
     assert sorted(texts_of(plot)) == ["atire = tf-idf", "lucene = l", "okapi", "plus", "robertson", "tf-idf, smooth"]
     for axes in (0, 1):
         assert len(lines_of(plot, axes)) == 6 + 1  # and the line at 0
 
 
 def test_okapis_floor_is_epsilon_times_the_mean_idf_of_the_index(index):
-    plot = ft.plots.plot_idf(index, epsilon=0.5)
+    plot = ft.plots.idf(index, epsilon=0.5)
     okapi = next(points for points in lines_of(plot, 1) if points[-1, 1] == points[-2, 1] > 0)
     n, df = len(index), np.asarray(index.df)
     assert okapi[-1, 1] == pytest.approx(0.5 * np.mean(np.log((n - df + 0.5) / (df + 0.5))))
 
 
 def test_the_map_of_tfidf_names_its_formula_and_size(index):
-    caption = ft.plots.plot_tfidf(index, sublinear_tf=True, smooth_idf=True, tf=8).caption
+    caption = ft.plots.tfidf(index, sublinear_tf=True, smooth_idf=True, tf=8).caption
     assert caption.startswith("TF-IDF, (1 + ln tf) · (ln((1 + N) / (1 + df)) + 1), over tf from 1 to 8 and df from 1 to N = 40")
-    assert "tf · ln(N / df)" in ft.plots.plot_tfidf(documents=7).caption
+    assert "tf · ln(N / df)" in ft.plots.tfidf(documents=7).caption
 
 
 def test_weights_of_the_map_are_tf_times_ln_n_over_df():
-    from fontes.lexical.weightings import TFIDFWeighting
+    from fontes.lexical import TFIDFWeighting
 
     statistics = curves._imagined(100, df=np.array([1.0, 10.0]))
     found = curves._weights(TFIDFWeighting(norm=None), statistics, np.array([1.0, 2.5]))
@@ -123,14 +124,14 @@ def test_zipf_is_fitted_down_to_the_last_term_that_occurs_ten_times():
 
     with tempfile.TemporaryDirectory() as folder:
         index = ft.Index.build(docs, f"{folder}/index", analyzer="whitespace")
-        law = ft.plots.zipf(index)
+        law = ft.plots.fit_zipf(index)
         assert (law.first, law.last) == (1, int(np.count_nonzero(index.cf >= 10)))
         assert law.exponent == pytest.approx(-1, abs=0.05)
-        assert ft.plots.zipf(index, first=2, last=5).last == 5
+        assert ft.plots.fit_zipf(index, first=2, last=5).last == 5
 
 
 def test_the_histogram_holds_every_document_or_says_how_many_it_leaves_out(index):
-    plot = ft.plots.plot_lengths(index)
+    plot = ft.plots.lengths(index)
     shown = sum(bar.get_height() for bar in plot.figure.axes[0].patches)
     beyond = int(plot.caption.split(";")[1].split()[0])
     assert shown + beyond == len(index)
@@ -141,7 +142,7 @@ def test_the_histogram_holds_every_document_or_says_how_many_it_leaves_out(index
 def test_the_same_plot_gives_the_same_bytes(format, tmp_path):
     paths = [tmp_path / f"{i}.{format}" for i in range(2)]
     for path in paths:
-        ft.plots.plot_bm25().save(path)
+        ft.plots.bm25().save(path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert b"20" + b"26-" not in paths[0].read_bytes()
 
@@ -149,16 +150,16 @@ def test_the_same_plot_gives_the_same_bytes(format, tmp_path):
 def test_settings_of_the_caller_are_neither_used_nor_changed():
     import matplotlib
 
-    before = ft.plots.plot_bm25().to_bytes("svg")
+    before = ft.plots.bm25().to_bytes("svg")
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.hashsalt": "mine"}):
-        assert ft.plots.plot_bm25().to_bytes("svg") == before
+        assert ft.plots.bm25().to_bytes("svg") == before
         assert matplotlib.rcParams["font.size"] == 30
         assert matplotlib.rcParams["svg.hashsalt"] == "mine"
 
 
 def test_a_plot_needs_no_pyplot():
     code = (
-        "import fontes as ft, sys; ft.plots.plot_bm25().to_bytes('png'); ft.plots.plot_idf(); "
+        "import fontes as ft, sys; ft.plots.bm25().to_bytes('png'); ft.plots.idf(); "
         "assert 'matplotlib' in sys.modules; assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -167,7 +168,7 @@ def test_a_plot_needs_no_pyplot():
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ft.core.MissingExtraError, match=r"pip install 'fontes\[plots\]'"):
-        ft.plots.plot_bm25()
+        ft.plots.bm25()
 
 
 @pytest.mark.parametrize(
@@ -187,13 +188,13 @@ def test_no_label_lies_on_another_or_outside_the_figure(index):
     from matplotlib.text import Text  # without the line to its place that an annotation has
 
     made = [
-        ft.plots.plot_bm25(variant="l", tf=50),
-        ft.plots.plot_bm25(index),
-        ft.plots.plot_idf(),
-        ft.plots.plot_lengths(index),
-        ft.plots.plot_tfidf(),
+        ft.plots.bm25(variant="l", tf=50),
+        ft.plots.bm25(index),
+        ft.plots.idf(),
+        ft.plots.lengths(index),
+        ft.plots.tfidf(),
     ]
-    for plot in [*made, ft.plots.plot_zipf(index), ft.plots.plot_heaps(index)]:
+    for plot in [*made, ft.plots.zipf(index), ft.plots.heaps(index)]:
         with plots.style():
             plot.figure.draw_without_rendering()
             page = plot.figure.bbox
@@ -209,13 +210,13 @@ def test_no_label_lies_on_another_or_outside_the_figure(index):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ft.plots.plot_bm25(variant="bm26"), "unknown BM25 variant 'bm26'"),
-        (lambda: ft.plots.plot_bm25(b=2), "b between 0 and 1"),
-        (lambda: ft.plots.plot_bm25(lengths=[0]), "multiples of the mean length, above 0"),
-        (lambda: ft.plots.plot_bm25(tf=1), "tf from 1 to 2 or more"),
-        (lambda: ft.plots.plot_tfidf(documents=1), "2 documents or more, not 1"),
-        (lambda: ft.plots.plot_idf(documents=5), "20 documents or more, not 5"),
-        (lambda: ft.plots.plot_bm25().save("bm25.jpeg"), "bm25.jpeg: a plot is written as .svg, .png, .pdf"),
+        (lambda: ft.plots.bm25(variant="bm26"), "no BM25 variant 'bm26'"),
+        (lambda: ft.plots.bm25(b=2), "b between 0 and 1"),
+        (lambda: ft.plots.bm25(lengths=[0]), "multiples of the mean length, above 0"),
+        (lambda: ft.plots.bm25(tf=1), "tf from 1 to 2 or more"),
+        (lambda: ft.plots.tfidf(documents=1), "2 documents or more, not 1"),
+        (lambda: ft.plots.idf(documents=5), "20 documents or more, not 5"),
+        (lambda: ft.plots.bm25().save("bm25.jpeg"), "bm25.jpeg: a plot is written as .svg, .png, .pdf"),
     ],
 )
 def test_what_cannot_be_drawn_is_an_error(call, message):
@@ -227,12 +228,12 @@ def test_an_index_without_terms_or_of_vectors_cannot_be_drawn(tmp_path):
     empty = ft.Index.build([("a", "")], tmp_path / "empty")
     vectors = ft.Index.build([{"_id": "a", "text": "", "vector": {"x": 1.0}}], tmp_path / "vectors", vectors="vector")
     for draw in (
-        ft.plots.plot_lengths,
-        ft.plots.plot_zipf,
-        ft.plots.plot_heaps,
-        ft.plots.plot_bm25,
-        ft.plots.plot_idf,
-        ft.plots.plot_tfidf,
+        ft.plots.lengths,
+        ft.plots.zipf,
+        ft.plots.heaps,
+        ft.plots.bm25,
+        ft.plots.idf,
+        ft.plots.tfidf,
     ):
         with pytest.raises(ft.core.ParameterError, match="holds no terms"):
             draw(empty)
@@ -242,14 +243,14 @@ def test_an_index_without_terms_or_of_vectors_cannot_be_drawn(tmp_path):
 
 def test_a_fit_to_one_point_is_an_error(index):
     with pytest.raises(ft.core.ParameterError, match="a line needs two points: from 5 to 5 there are 1 ranks"):
-        ft.plots.zipf(index, first=5, last=5)
+        ft.plots.fit_zipf(index, first=5, last=5)
 
 
 def test_the_command_writes_the_file_and_says_what_it_shows(fontes, tmp_path, index):
     path = tmp_path / "zipf.svg"
     code, out, _ = fontes("plot", "zipf", index.path, "-o", path, "--last", 4)
-    assert (code, out) == (0, f"{path}: {ft.plots.plot_zipf(index, last=4).caption}\n")
-    assert path.read_bytes() == ft.plots.plot_zipf(index, last=4).to_bytes("svg")
+    assert (code, out) == (0, f"{path}: {ft.plots.zipf(index, last=4).caption}\n")
+    assert path.read_bytes() == ft.plots.zipf(index, last=4).to_bytes("svg")
 
 
 def test_the_command_refuses_options_of_other_plots(fontes, tmp_path):
@@ -261,7 +262,7 @@ def test_the_command_refuses_options_of_other_plots(fontes, tmp_path):
 
 def test_laws_of_a_real_collection(shared, tmp_path):
     index = ft.Index.build(shared / "cranfield" / "corpus.jsonl", tmp_path / "index")
-    law = ft.plots.heaps(index)
+    law = ft.plots.fit_heaps(index)
     # Heaps' exponents of English text lie between 0.4 and 0.6 (Manning, Raghavan, Schütze 2008, 5.1.1).
     assert 0.4 < law.exponent < 0.6
     assert law.r2 > 0.99

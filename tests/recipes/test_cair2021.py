@@ -171,7 +171,7 @@ def test_parts_can_be_replaced(result: ft.recipes.RecipeResult, folder: Path) ->
         ({"trees": 0}, "trees must be a whole number from 1 up, not 0"),
         ({"b": 2.0}, "b between 0 and 1"),
         ({"k1": float("nan")}, "k1 must be 0 or more"),
-        ({"variant": "none"}, "unknown BM25 variant 'none'"),
+        ({"variant": "none"}, "no BM25 variant 'none'"),
         ({"analyzer": "klingon"}, "unknown analyzer 'klingon'"),
         ({"spacy": "xx_none"}, "spaCy has no model 'xx_none' here"),
         ({"spacy": "xx_none", "analyzer": "english"}, "spaCy has no model 'xx_none' here"),

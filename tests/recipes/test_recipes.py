@@ -12,6 +12,7 @@ import pytest
 from support.tiny_recipe import CALLS, DOCS, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
+from fontes.core.progress import Progress
 from fontes.recipes.telling import Teller
 
 
@@ -185,14 +186,14 @@ def test_long_steps_are_told_every_ten_seconds_or_each_time_to_whoever_shows_the
     lines: list[str] = []
     progress = Teller(lines.append).progress("encoding")
     for seconds in (1.0, 9.0, 10.5, 15.0, 21.0, 1.0):
-        progress(ft.index.Progress(int(100 * seconds), seconds, seconds / 200))
+        progress(Progress("encoding", int(100 * seconds), None, seconds, part=seconds / 200))
     assert lines == [
         "encoding: 1,050 documents, 100 a second, 3 min left",
         "encoding: 2,100 documents, 100 a second, 3 min left",
         "encoding: 100 documents, 100 a second, 3 min left",
     ]
     moving: list[str] = []
-    Teller(lines.append, moving.append).progress("reranking", "pairs")(ft.index.Progress(5, 1.0, None))
+    Teller(lines.append, moving.append).progress("reranking", "pairs")(Progress("reranking", 5, None, 1.0))
     assert moving == ["reranking: 5 pairs, 5 a second"]
     assert len(lines) == 3
     Teller()("nobody listens")
@@ -207,8 +208,8 @@ def test_a_reranker_in_a_recipe_says_how_far_it_is(tmp_path: Path) -> None:
         def apply(self, given: ft.Run) -> ft.Run:
             raise AssertionError("it can tell how far it is")
 
-        def rerank(self, run: ft.Run, progress: Callable[[ft.index.Progress], None]) -> ft.Run:
-            progress(ft.index.Progress(run.rows, 1.0, 1.0))
+        def rerank(self, run: ft.Run, progress: Callable[[Progress], None]) -> ft.Run:
+            progress(Progress("reranking", run.rows, run.rows, 1.0))
             return run
 
     class Reranked(Tiny):

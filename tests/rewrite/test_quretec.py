@@ -12,7 +12,7 @@ import pytest
 from support.term_classifier import NOUNS, TOPICS, asked, base, model, one_thread, trained
 
 from fontes.core import InputError, ParameterError, Topic, Topics, Turn
-from fontes.formats import read_canard
+from fontes.formats import read_topics
 from fontes.rewrite import QuReTeC, TermScores, relevant_terms, term_scores
 from fontes.rewrite.terms import Labels, history_of, words_of
 from fontes.train import TermTraining
@@ -65,7 +65,7 @@ def test_the_history_holds_the_answers_of_the_last_turns_before_the_current_one(
 
 
 def test_terms_of_a_released_conversation(shared: Path) -> None:
-    topic = read_canard(shared / "canard" / "dev.json")["C_2d211835213b45588ad5ca868ce7fabd_0_2"]
+    topic = read_topics(shared / "canard" / "dev.json")["C_2d211835213b45588ad5ca868ce7fabd_0_2"]
     assert relevant_terms(topic, 1) == ["Zappa", "Mothers", "Invention"]
     assert relevant_terms(topic) == []
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import fontes as ft
+from fontes.core.part import indexes_of, walk
 
 RECORD = Path(__file__).with_name("witness.json")
 Stages = Mapping[str, Any]
@@ -54,6 +55,8 @@ STRIKE = [
 WHY = ft.Topics([ft.Topic("1", "dock strike", narrative="Relevant documents tell of rotten grain and cut wages.")])
 WORD = re.compile(r"\w+")
 DEPTH = 20
+PASTED: set[str] = set()
+"""The names of the parts that were made again from their texts."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,18 @@ def weights(text: str) -> dict[str, float]:
     return {word: (zlib.crc32(word.encode()) % 300 + 1) / 100 for word in sorted(set(WORD.findall(text.lower())))}
 
 
+def pasted(stage: Any) -> Any:
+    """The stage that its text makes, over the same indexes; the stage itself where it has none."""
+    try:
+        text = stage.text
+    except ft.core.PipelineError:
+        return stage
+    PASTED.update(part.name for part in walk(stage) if part.name)
+    return ft.pipeline(text, indexes=indexes_of(stage))
+
+
 def written(path: Path, stage: Any, topics: ft.Topics) -> bytes:
-    made = stage(topics)
+    made = pasted(stage)(topics)
     if isinstance(made, ft.Topics):
         ft.write_topics(made, path)
     else:
@@ -202,8 +215,8 @@ def harbour_pipelines(folder: Path) -> Pipelines:
     return (
         named("posts", folder, POSTS, searches)
         | named("claims", folder, CLAIMS, {"bm25": bm25, "jelinek-mercer": index.ql(smoothing="jelinek-mercer")})
-        | named("sparse", folder, weighted, {"impacts": sparse.impacts()})
-        | named("sparse", folder, POSTS, {"impacts of text": sparse.impacts(k=30)})
+        | named("sparse", folder, weighted, {"impacts": sparse.learned_sparse()})
+        | named("sparse", folder, POSTS, {"impacts of text": sparse.learned_sparse(k=30)})
         | named("czech", folder, ASKED, {"bm25": czech.bm25(), "tfidf": czech.tfidf(sublinear_tf=True)})
         | named("causal", folder, CAUSAL, why)
         | named("filter", folder, WHY, filters)

@@ -49,3 +49,9 @@ def test_without_a_match_the_beginning_is_shown():
 
 def test_no_text_is_an_empty_snippet():
     assert snippet(ENGLISH, "", ["fox"]) == Snippet("", ())
+
+
+def test_as_html_the_text_is_escaped_and_the_matches_are_marked():
+    piece = snippet(ENGLISH, 'A <b>fox</b> & "dogs"', ["fox", "dog"])
+    assert piece.html() == "A &lt;b&gt;<mark>fox</mark>&lt;/b&gt; &amp; &quot;<mark>dogs</mark>&quot;"
+    assert Snippet("", ()).html() == ""

@@ -36,7 +36,7 @@ def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, Ter
     folder, made = trained
     card = json.loads((folder / "term_classifier.json").read_text())
     assert card == json.loads(json.dumps(made.to_dict()))
-    assert (card["topics"], card["trained"] + card["held"]) == (99, 66)
+    assert (card["topics"], card["trained"] + card["held_out"]) == (99, 66)
     assert card["base"] == str(base)
     assert card["epochs"] == 15
     assert {"precision", "recall", "f1"} <= card["scores"].keys()
@@ -45,7 +45,7 @@ def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, Ter
 
 def test_all_topics_of_a_conversation_are_on_one_side(base: Path, tmp_path: Path) -> None:
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, held_out=0.5))
-    assert (made.held, made.trained) == (32, 34)
+    assert (made.held_out, made.trained) == (32, 34)
 
 
 def test_the_same_seed_gives_the_same_model(base: Path, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_limit_takes_fewer_topics_and_progress_is_told(base: Path, tmp_path: P
     clock = iter(range(10**6))
     monkeypatch.setattr("fontes.train.term_trainer.time.perf_counter", lambda: 1.0 * next(clock))
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, limit=20), progress=told.append)
-    assert made.trained + made.held == 20
+    assert made.trained + made.held_out == 20
     assert told
     for one in told:
         assert (one.task, one.unit, one.total) == ("training", "steps", made.steps)
@@ -121,7 +121,7 @@ def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) 
 def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> None:
     lacking = [asked("Is it old?", "Who built it?", id=f"x{number}_2") for number in range(5)]
     made = train_terms([*TOPICS.values(), *lacking], tmp_path / "m", base, SETTINGS.with_(epochs=1))
-    assert (made.topics, made.trained + made.held) == (104, 66)
+    assert (made.topics, made.trained + made.held_out) == (104, 66)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app.cli import app
+from fontes.core.progress import Report
 from fontes.core.stage import Cut
 from fontes.lexical import impacts
 
@@ -37,14 +38,12 @@ def collection(tmp_path_factory):
 class Memorised(ft.Stage[ft.Topics, ft.Run]):
     """Is right for the topic `place` only, and counts how often it runs."""
 
-    takes = ft.Topics
-    gives = ft.Run
     calls: ClassVar[list[int]] = []
     place: int = 0
 
-    def apply(self, given: ft.Topics) -> ft.Run:
+    def apply(self, topics: ft.Topics, progress: Report, /) -> ft.Run:
         self.calls.append(self.place)
-        return ft.Run.of({t: {"good" if t == f"t{self.place}" else "bad": 1.0} for t in given})
+        return ft.Run.of({t: {"good" if t == f"t{self.place}" else "bad": 1.0} for t in topics})
 
 
 MEMORISED = ft.Topics.of({f"t{i}": "x" for i in range(12)}), ft.Qrels.of({f"t{i}": {"good": 1} for i in range(12)})
@@ -54,12 +53,10 @@ MEMORISED = ft.Topics.of({f"t{i}": "x" for i in range(12)}), ft.Qrels.of({f"t{i}
 class Noisy(ft.Stage[ft.Topics, ft.Run]):
     """Ranks four documents by waves of `x`, so that its measure rises and falls with it, for each topic otherwise."""
 
-    takes = ft.Topics
-    gives = ft.Run
     x: float = 0.5
 
-    def apply(self, given: ft.Topics) -> ft.Run:
-        waves = {t: {f"d{j}": float(np.sin((j + 3) * self.x * 9 + len(t) * 7 + int(t))) for j in range(4)} for t in given}
+    def apply(self, topics: ft.Topics, progress: Report, /) -> ft.Run:
+        waves = {t: {f"d{j}": float(np.sin((j + 3) * self.x * 9 + len(t) * 7 + int(t))) for j in range(4)} for t in topics}
         return ft.Run.of(waves)
 
 
@@ -135,19 +132,65 @@ def test_held_out_values_are_those_of_each_folds_own_choice(collection):
 def test_a_name_stands_for_that_parameter_of_every_stage_that_has_it(collection):
     index, topics, qrels = collection
     stage = index.bm25() >> index.rm3(fb_docs=3) >> index.bm25()
-    found = ft.tune(stage, {"BM25.k1": [0.3, 1.7], "b": [1.0], "fb_terms": [2, 4]}, topics, qrels, "nDCG@5")
+    found = ft.tune(stage, {"bm25__k1": [0.3, 1.7], "b": [1.0], "fb_terms": [2, 4]}, topics, qrels, "nDCG@5")
     p = found.params
-    bm25 = index.bm25(k1=p["BM25.k1"], b=1.0)
+    bm25 = index.bm25(k1=p["bm25__k1"], b=1.0)
     assert found.stage == bm25 >> index.rm3(fb_docs=3, fb_terms=p["fb_terms"]) >> bm25
-    assert found.default == {"BM25.k1": 0.9, "b": 0.4, "fb_terms": 10}
+    assert found.default == {"bm25__k1": 0.9, "b": 0.4, "fb_terms": 10}
     assert found.best.score == ft.evaluate(found.stage(topics), qrels, "nDCG@5")["nDCG@5"]
+
+
+def test_a_text_says_what_is_tuned_and_within_which_values(collection):
+    index, topics, qrels = collection
+    text = "bm25(k1=tune(0.5, 1.5, 0.5), b=tune([0.2, 0.8])) % 50 >> rm3(fb_docs=3) >> bm25(k1=tune([0.4]))"
+    found = ft.tune(text, None, topics, qrels, "nDCG@5", index=index)
+    assert [tuple(t.params.values()) for t in found.trials] == [(k1, b, 0.4) for k1 in (0.5, 1.0, 1.5) for b in (0.2, 0.8)]
+    assert found.default == {"bm25__k1": 0.9, "bm25__b": 0.4, "bm25_2__k1": 0.9}
+    p = found.params
+    first = index.bm25(k1=p["bm25__k1"], b=p["bm25__b"]) % 50
+    assert found.stage == first >> index.rm3(fb_docs=3) >> index.bm25(k1=0.4)
+    assert found.best.score == ft.evaluate(found.stage(topics), qrels, "nDCG@5")["nDCG@5"]
+
+
+def test_a_grid_over_a_range_without_a_step_takes_that_of_the_parameters_class(collection):
+    index, topics, qrels = collection
+    text = "bm25(b=tune(0.3, 0.9))"
+    found = ft.tune(text, None, topics, qrels, "nDCG@5", index=index)
+    assert [t.params for t in found.trials] == [{"bm25__b": b} for b in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)]
+    by_stage = ft.tune(index.bm25(), {"b": (0.3, 0.9)}, topics, qrels, "nDCG@5")
+    assert [t.values.tolist() for t in by_stage.trials] == [t.values.tolist() for t in found.trials]
+
+
+def test_the_space_of_a_text_may_be_changed_and_its_index_be_one_of_several(collection):
+    index, topics, qrels = collection
+    text = 'bm25(b=tune(), index="other")'
+    found = ft.tune(text, {"bm25__b": [0.1, 0.2]}, topics, qrels, index={"first": None, "other": index})
+    assert [t.params for t in found.trials] == [{"bm25__b": 0.1}, {"bm25__b": 0.2}]
+    with pytest.raises(ft.core.ParameterError, match="'k1' is not tuned in the text"):
+        ft.tune(text, {"k1": [0.1]}, topics, qrels, index={"other": index})
+    with pytest.raises(ft.core.PipelineError, match="tune needs a stage from Topics to Run"):
+        ft.tune("rm3(fb_docs=tune())", None, topics, qrels, index=index)
+    with pytest.raises(ft.core.ParameterError, match="no parameter to be tuned"):
+        ft.tune("bm25()", None, topics, qrels, index=index)
+
+
+def test_without_a_space_the_usual_parameters_of_the_lexical_models_are_tuned(collection):
+    index, topics, qrels = collection
+
+    def tuned(stage):
+        return list(ft.tune(stage, None, topics, qrels, "nDCG@5", method="random", trials=1).space)
+
+    assert tuned(index.bm25() >> index.rm3() >> index.bm25(variant="plus")) == ["k1", "b", "k3"]
+    assert tuned(index.ql()) == ["mu"]
+    assert tuned(index.ql(smoothing="jelinek-mercer")) == ["lambda_"]
+    assert tuned(index.bm25() + index.ql()) == ["k1", "b", "k3", "mu"]
 
 
 def test_weights_of_a_fusion_are_chosen_from_a_list_and_its_stages_run_once(collection, monkeypatch):
     index, topics, qrels = collection
     seen = []
     monkeypatch.setattr(
-        ft.lexical.BM25, "apply", lambda self, given, real=ft.lexical.BM25.apply: seen.append(self.b) or real(self, given)
+        ft.lexical.BM25, "apply", lambda self, *given, real=ft.lexical.BM25.apply: seen.append(self.b) or real(self, *given)
     )
     stage = ft.fuse(index.bm25(b=0.0), index.bm25(b=1.0), method="wsum")
     space = {"weights": [(1.0, 0.0), (0.5, 0.5), (0.0, 1.0)]}
@@ -179,7 +222,7 @@ def test_only_as_many_documents_are_searched_as_the_measure_looks_at(collection,
     index, topics, qrels = collection
     seen = []
     monkeypatch.setattr(
-        ft.lexical.BM25, "apply", lambda self, given, real=ft.lexical.BM25.apply: seen.append(self.k) or real(self, given)
+        ft.lexical.BM25, "apply", lambda self, *given, real=ft.lexical.BM25.apply: seen.append(self.k) or real(self, *given)
     )
     ft.tune(index.bm25() >> index.rm3() >> index.bm25(), {"fb_docs": [5]}, topics, qrels, measure)
     assert seen == [1000, depth, depth]  # the first search feeds the feedback: whole, and once
@@ -222,8 +265,8 @@ def test_the_same_seed_gives_the_same_trials_and_another_seed_others(collection)
     ("space", "how", "message"),
     [
         ({"k9": [1]}, {}, "no stage has the parameter 'k9'"),
-        ({"k": [1, 2]}, {}, "'k' is a parameter of BM25 and Cut; write 'BM25.k' or 'Cut.k'"),
-        ({"b": (0, 1)}, {}, r"a grid needs a step: give b=\(0, 1, step\)"),
+        ({"k": [1, 2]}, {}, "'k' is a parameter of bm25 and cut; write 'bm25__k' or 'cut__k'"),
+        ({"epsilon": (0, 1)}, {}, r"a grid needs a step: give epsilon=\(0, 1, step\)"),
         ({"b": (1, 0, 0.1)}, {}, "b: low must not be above high"),
         ({"b": (0, 1, 0)}, {}, "b: low must not be above high"),
         ({"b": (0, "x")}, {}, "b: a tuple is a range"),
@@ -254,10 +297,14 @@ def test_functions_and_stages_that_do_not_fit_are_refused(collection):
         ft.tune(lambda b: index.bm25(b=b), {"k1": [0.1], "b": [0.1]}, topics, qrels)
     with pytest.raises(ft.core.ParameterError, match="gave a str, not a stage"):
         ft.tune(lambda b: "bm25", {"b": [0.1]}, topics, qrels)
-    with pytest.raises(ft.core.ParameterError, match="no default space for TFIDF"):
+    with pytest.raises(ft.core.ParameterError, match=r"no default space for tfidf\(\)"):
         ft.tune(index.tfidf(), None, topics, qrels)
-    with pytest.raises(ft.core.ParameterError, match="takes a stage"):
-        ft.tune("bm25", {"b": [0.1]}, topics, qrels)
+    with pytest.raises(ft.core.ParameterError, match="takes a stage, a function that makes one, or a text, not a int"):
+        ft.tune(7, {"b": [0.1]}, topics, qrels)
+    with pytest.raises(ft.core.ParameterError, match="no default space for a function"):
+        ft.tune(lambda b: index.bm25(b=b), None, topics, qrels)
+    with pytest.raises(ft.core.ParameterError, match="an index is given for a text alone"):
+        ft.tune(index.bm25(), None, topics, qrels, index=index)
     with pytest.raises(ft.core.PipelineError, match="tune needs a stage from Topics to Run"):
         ft.tune(index.bm25() >> index.rm3(), {"b": [0.1]}, topics, qrels)
     with pytest.raises(ft.core.InputError, match="1 of the 21 judged topics are not among the topics, the first is 'x'"):

@@ -16,7 +16,8 @@ from ..index import Index
 from ..rewrite import Conversation
 from ..storage.files import reading
 from ..text import snippet
-from .output import console, counted, print_explanation, print_hits, print_json, run_as_json, say
+from .flags import flags
+from .output import console, counted, print_explanation, print_hits, print_json, ranking_as_json, say
 
 PROMPT = "> "
 ANSWER = 1000  # characters of a document that are remembered as the answer: some 150 words
@@ -32,10 +33,11 @@ HELP = {
 class Session:
     """Takes lines, turns or commands, and prints what comes of them.
 
-    conversation   what turns are asked in
-    index          whose documents are shown
-    json           whether to print an object for each line in place of text
-    file           where the conversation came from and `/save` alone puts it
+    Args:
+        conversation: What turns are asked in.
+        index: The index whose documents are shown.
+        json: Whether to print an object for each line in place of text.
+        file: Where the conversation came from, and where `/save` alone puts it.
     """
 
     def __init__(self, conversation: Conversation, index: Index, *, json: bool, file: Path | None = None) -> None:
@@ -68,7 +70,7 @@ class Session:
                     return
 
     def piped(self) -> None:
-        """Takes the lines of standard input; what is asked is printed before what is found. Raises FontesError on Ctrl-C."""
+        """Takes the lines of standard input; each is printed before its answer. Raises FontesError on Ctrl-C."""
         try:
             with interruptible(), reading("-") as source:
                 for _, line in source.texts():
@@ -98,7 +100,7 @@ class Session:
         except BrokenPipeError:
             raise
         except Exception as error:
-            if "--debug" in sys.argv:
+            if flags.debug:
                 raise
             self._failed(line, error)
         return True
@@ -106,9 +108,9 @@ class Session:
     def _ask(self, text: str) -> None:
         hits = self.conversation.ask(text)
         if self.json:
-            found = run_as_json(hits, text=True)
+            ranking = ranking_as_json(hits, text=True)
             weights = {"weights": dict(hits.topic.weights)} if hits.topic.weights is not None else {}
-            print_json({"topic": found["topic"], "turn": text, "query": found["query"], **weights, "hits": found["hits"]})
+            print_json({"topic": ranking["topic"], "turn": text, "query": ranking["query"], **weights, "hits": ranking["hits"]})
             return
         if hits.topic.text != text:
             console.print(Text(f"searched: {hits.topic.text}", style="dim"))

@@ -12,7 +12,8 @@ from rich.table import Table
 from ..datasets import known_item, python_docs
 from ..index import Index
 from ..measures import evaluate
-from .output import building, console, print_hits, print_json, say
+from .output import console, print_hits, print_json, say
+from .progress import reporting
 
 QUESTIONS = (
     "read a file inside a zip archive",
@@ -62,11 +63,13 @@ def run_demo(directory: Path | None, json: bool) -> None:
 
 
 def _build(docs: Any, path: Path, json: bool) -> tuple[Index, float]:
-    with building(json) as progress:
-        index = Index.build(docs, path, overwrite=True, progress=progress.update)
+    start = time.perf_counter()
+    with reporting(json, compiling=True) as report:
+        index = Index.build(docs, path, overwrite=True, progress=report)
+    seconds = time.perf_counter() - start
     if not json:
-        say(f"Indexed in {progress.seconds:.2f} s: {len(index.terms):,} terms, {index.tokens:,} tokens.")
-    return index, progress.seconds
+        say(f"Indexed in {seconds:.2f} s: {len(index.terms):,} terms, {index.tokens:,} tokens.")
+    return index, seconds
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:

@@ -228,7 +228,7 @@ class _Words:
         index = documents
 
         def weight(term: str) -> float:
-            number = index.place(term)
+            number = index.term_number(term)
             df = int(index.df[number]) if number >= 0 else 0
             return math.log(1 + (len(index) - df + 0.5) / (df + 0.5)) if df else 0.0
 

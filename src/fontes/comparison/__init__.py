@@ -1,5 +1,7 @@
-"""What a comparison of systems gives: statistics and reports."""
+"""Runs side by side: statistics of their differences, and the report of them in many forms."""
 
-from .report import Comparison, Report, System
+from .report import Candidates, Report, System
+from .reporting import SystemRun, report_of
+from .testing import Comparison, Testing
 
-__all__ = ["Comparison", "Report", "System"]
+__all__ = ["Candidates", "Comparison", "Report", "System", "SystemRun", "Testing", "report_of"]

@@ -18,23 +18,20 @@ from ..core import ParameterError, Qrels, Run, Topics
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
 from ..measures.names import parse
-from . import statistics
+from . import report_text
+from .testing import PERMUTATIONS, RESAMPLES, Comparison, Testing
 
-TESTS = {
-    "t": "paired t-test",
-    "wilcoxon": "Wilcoxon's signed rank test",
-    "fisher": "Fisher's randomisation test",
-    "tukey": "Tukey's HSD, topics as blocks",
-}
-CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "none": "no correction"}
-PERMUTATIONS = 100_000
-RESAMPLES = 10_000
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a reranker was given: how many documents a topic at most, and their recall, which it cannot exceed."""
+    """What a reranker was given.
+
+    Args:
+        depth: How many documents a topic has at most.
+        recall: Their recall, which the reranker cannot exceed.
+    """
 
     depth: int
     recall: float
@@ -44,8 +41,14 @@ class Candidates:
 class System:
     """One of the systems: its run and how good it is.
 
-    `description` is what its stage prints, or its file. `seconds` are those of all its steps, a topic, when they were run, or
-    None; `cached` says that this was earlier. `candidates` is there for a pipeline that ends in a reranker.
+    Args:
+        name: The name of the system.
+        run: Its run.
+        evaluation: How good the run is.
+        description: What its stage prints, or its file.
+        seconds: How long all its steps took a topic, when they were run; None where nobody measured.
+        candidates: What the last reranker was given; None for a pipeline that does not end in one.
+        cached: Whether the run was made earlier.
     """
 
     name: str
@@ -57,93 +60,21 @@ class System:
     cached: bool = False
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A system against another, by one measure.
-
-    `difference` is the mean of system minus other, over topics, with its bootstrap interval from `low` to `high`. `p` is of the
-    test, `corrected` after the correction; `significant` is corrected <= alpha. NaN stands for what one topic cannot tell, and
-    is never significant. `wins` are the topics where `system` is better.
-    """
-
-    measure: Measure
-    system: str
-    against: str
-    difference: float
-    low: float
-    high: float
-    statistic: float
-    p: float
-    corrected: float
-    d_z: float
-    hedges_g: float
-    wins: int
-    ties: int
-    losses: int
-    significant: bool
-
-
-@dataclass(frozen=True)
-class Method:
-    """How differences are tested. Raises ParameterError for what is unknown or out of range."""
-
-    test: str = "t"
-    correction: str = "holm"
-    alpha: float = 0.05
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.test not in TESTS:
-            raise ParameterError(f"unknown test '{self.test}'; there are {', '.join(TESTS)}")
-        if self.correction not in CORRECTIONS:
-            raise ParameterError(f"unknown correction '{self.correction}'; there are {', '.join(CORRECTIONS)}")
-        if self.test == "tukey" and self.correction not in ("holm", "none"):
-            raise ParameterError(f"Tukey's test corrects by itself; leave the correction '{self.correction}' out")
-        if isinstance(self.alpha, bool) or not isinstance(self.alpha, (int, float)) or not 0 < self.alpha < 1:
-            raise ParameterError(f"alpha must lie between 0 and 1, as in 0.05, not {self.alpha!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise ParameterError(f"the seed must be a whole number from 0 up, not {self.seed!r}")
-
-    @property
-    def applied_correction(self) -> str:
-        """The correction after the test."""
-        return "none" if self.test == "tukey" else self.correction
-
-    def test_all(
-        self, values: Sequence[NDArray[np.float64]], pairs: Sequence[tuple[int, int]], differences: NDArray[np.float64]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The statistic and p of each column of `differences`: of each pair of systems, measure after measure."""
-        match self.test:
-            case "t":
-                return statistics.t_test(differences)
-            case "wilcoxon":
-                return statistics.wilcoxon(differences)
-            case "fisher":
-                return statistics.fisher(differences, PERMUTATIONS, self.seed)
-        results = [statistics.tukey(of_measure, pairs) for of_measure in values]
-        return np.concatenate([q for q, _ in results]), np.concatenate([p for _, p in results])
-
-    def __str__(self) -> str:
-        if self.test == "tukey":
-            return TESTS[self.test]
-        correction = CORRECTIONS[self.correction]
-        return f"{TESTS[self.test]}, {correction if self.correction == 'none' else f'{correction} over each measure'}"
-
-
 @dataclass(frozen=True, eq=False)
 class Report:
     """What `compare` gives. `print(report)` shows it; `to_markdown` and so on give it in other forms; `save` writes it.
 
-    systems      name to `System`: run, evaluation, seconds, candidates
-    measures     in the order in which they were given
-    judged       for each measure that has one, the measure Judged@k that belongs to it
-    topics       all judged topics, in the order of the qrels, with their texts where they are known
-    qrels        the judgments
-    values       for each measure its value, float64, for each topic (row) and system (column); see `per_topic`
-    intervals    for each measure and system the bootstrap interval of the mean
-    comparisons  a `Comparison` for each measure and pair of systems that was tested
-    baseline     the name of the system that the others were tested against, or None where all pairs were
-    method       test, correction, alpha and seed
+    Args:
+        systems: Name to `System`: run, evaluation, seconds, candidates.
+        measures: The measures, in the order in which they were given.
+        judged: For each measure that has one, the measure Judged@k that belongs to it.
+        topics: All judged topics, in the order of the qrels, with their texts where they are known.
+        qrels: The judgments.
+        values: For each measure its values, float64, a row for each topic and a column for each system; see `per_topic`.
+        intervals: For each measure and system the bootstrap interval of the mean.
+        comparisons: A `Comparison` for each measure and pair of systems that was tested.
+        baseline: The name of the system that the others were tested against, or None where all pairs were.
+        testing: Test, correction, alpha and seed.
     """
 
     systems: Mapping[str, System]
@@ -155,24 +86,32 @@ class Report:
     intervals: Mapping[Measure, Mapping[str, tuple[float, float]]]
     comparisons: tuple[Comparison, ...]
     baseline: str | None
-    method: Method
+    testing: Testing
 
     def mean(self, system: str, measure: str | Measure) -> float:
         """The mean of a system, or the sum for counts."""
         return self.systems[system].evaluation[measure]
 
     def per_topic(self, measure: str | Measure) -> dict[str, dict[str, float]]:
-        """Topic id to system to value. Raises KeyError for a measure that was not compared by."""
+        """Topic id to system to value.
+
+        Raises:
+            KeyError: The systems were not compared by this measure.
+        """
         rows = self.values[parse(measure)].tolist()
         return {topic: dict(zip(self.systems, row, strict=True)) for topic, row in zip(self.topics, rows, strict=True)}
 
     def comparison(self, system: str, against: str, measure: str | Measure) -> Comparison:
-        """The test of a system against another. Raises KeyError where there was none, or only the other way round."""
-        wanted = parse(measure)
+        """The test of a system against another.
+
+        Raises:
+            KeyError: There was none, or only the other way round.
+        """
+        parsed = parse(measure)
         for one in self.comparisons:
-            if (one.measure, one.system, one.against) == (wanted, system, against):
+            if (one.measure, one.system, one.against) == (parsed, system, against):
                 return one
-        raise KeyError((system, against, str(wanted)))
+        raise KeyError((system, against, str(parsed)))
 
     def best(self, measure: Measure) -> set[str]:
         """The systems with the highest mean as it is shown; none for counts of what there is, and with a single system."""
@@ -183,9 +122,9 @@ class Report:
 
     def beaten(self, system: str, measure: Measure) -> list[str]:
         """The systems than which this one is significantly better."""
-        found = [c for c in self.comparisons if c.measure == measure and c.significant]
-        ours = {c.against for c in found if c.system == system and c.difference > 0}
-        theirs = {c.system for c in found if c.against == system and c.difference < 0}
+        tests = [c for c in self.comparisons if c.measure == measure and c.significant]
+        ours = {c.against for c in tests if c.system == system and c.difference > 0}
+        theirs = {c.system for c in tests if c.against == system and c.difference < 0}
         return [name for name in self.systems if name in ours | theirs]
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,9 +134,9 @@ class Report:
         return {
             "fontes": version("fontes"),
             "baseline": self.baseline,
-            **asdict(self.method),
-            "correction": self.method.applied_correction,
-            "permutations": PERMUTATIONS if self.method.test == "fisher" else None,
+            **asdict(self.testing),
+            "correction": self.testing.applied_correction,
+            "permutations": PERMUTATIONS if self.testing.test == "fisher" else None,
             "resamples": RESAMPLES,
             "topics": len(self.topics),
             "without_relevant": self._first.irrelevant,
@@ -222,32 +161,39 @@ class Report:
 
     def to_markdown(self) -> str:
         """Tables in Markdown: means, best ones in bold; then the tests."""
-        from .report_text import markdown
-
-        return markdown(self)
+        return report_text.markdown(self)
 
     def to_latex(self) -> str:
         """The table of means for a paper, with the rules of booktabs; names are escaped."""
-        from .report_text import latex
-
-        return latex(self)
+        return report_text.latex(self)
 
     def to_html(self, *, depth: int = 10, snippet: int = 200) -> str:
         """One page that needs no other file and no network: tables that sort, tests, curves, differences and rankings by topic.
 
-        For each topic and system the page holds the best `depth` documents, and where a run knows its documents the first
-        `snippet` characters of each, title included. Beyond 300,000 ranked documents the last topics are without rankings,
-        and beyond 3,000,000 characters texts are shorter; the page says so. Raises ParameterError for a depth below 1 or a
-        snippet below 0.
+        Beyond 300,000 ranked documents the last topics are without rankings, and beyond 3,000,000 characters texts are
+        shorter; the page says so.
+
+        Args:
+            depth: How many documents of each ranking the page holds, from 1 up.
+            snippet: How many characters of each document, title included, where a run knows its documents; from 0 up.
+
+        Raises:
+            ParameterError: `depth` or `snippet` is out of its range.
         """
         from .report_page import html
 
         return html(self, depth, snippet)
 
     def save(self, path: str | Path, form: str | None = None) -> None:
-        """Writes the report in a form: "md", "tex", "csv", "json" or "html"; by default the one that the name ends in.
+        """Writes the report.
 
-        Raises ParameterError for another form, InputError where the file cannot be written.
+        Args:
+            path: The file.
+            form: "md", "tex", "csv", "json" or "html"; by default the one that the name ends in.
+
+        Raises:
+            ParameterError: There is no such form.
+            InputError: The file cannot be written.
         """
         from ..storage.files import plain_name, write
 
@@ -259,9 +205,11 @@ class Report:
 
     @property
     def _first(self) -> Evaluation:
+        """An evaluation, for what all have in common."""
         return next(iter(self.systems.values())).evaluation
 
     def _system(self, system: System) -> dict[str, Any]:
+        """A system as JSON values."""
         evaluation = system.evaluation
         return {
             "description": system.description,
@@ -276,6 +224,7 @@ class Report:
         }
 
     def _lines(self, measure: Measure, name: str) -> list[dict[str, Any]]:
+        """The lines of a table of values: one for each test of the system, or one for its mean alone."""
         system = self.systems[name]
         low, high = _numbers(self.intervals[measure][name])
         line = {
@@ -295,15 +244,15 @@ class Report:
         nothing: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
         return [{**line, **nothing, **_plain({key: vars(c)[key] for key in nothing})} for c in own] or [{**line, **nothing}]
 
-    def __str__(self) -> str:
-        from .report_text import plain
+    def _repr_html_(self) -> str:
+        """In a notebook: the means with marks of significance, and the tests folded in."""
+        return report_text.notebook(self)
 
-        return plain(self)
+    def __str__(self) -> str:
+        return report_text.plain(self)
 
     def __rich__(self) -> Any:
-        from .report_text import rich
-
-        return rich(self)
+        return report_text.rich(self)
 
     def __repr__(self) -> str:
         return f"Report({', '.join(self.systems)}: {', '.join(map(str, self.measures))})"
@@ -315,4 +264,5 @@ def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(values: Sequence[float]) -> list[float | None]:
+    """The same with None for NaN and infinity."""
     return [value if math.isfinite(value) else None for value in values]

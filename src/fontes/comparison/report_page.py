@@ -12,14 +12,14 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from .report_page_data import PageData
-from .report_text import Cell, Table, means_table, notes, tests_table
+from .report_text import Cell, Table, means_table, notes, superscript, tests_table
 
 if TYPE_CHECKING:
     from .report import Report
 
 
 def html(report: Report, depth: int = 10, snippet: int = 200) -> str:
-    """The page; see `Report.to_html`."""
+    """The page with the best `depth` documents of each ranking and `snippet` characters of each; see `Report.to_html`."""
     from importlib.metadata import version
 
     data = PageData.of(report, depth, snippet)
@@ -50,6 +50,7 @@ def html(report: Report, depth: int = 10, snippet: int = 200) -> str:
 
 
 def _part(name: str) -> str:
+    """One of the files that the page is made of."""
     return files(__package__).joinpath("page", name).read_text(encoding="utf-8")
 
 
@@ -64,17 +65,19 @@ def _json(values: object) -> str:
 
 
 def _title(report: Report) -> str:
+    """The title of the page."""
     names = " and ".join(report.systems)
     return names if len(report.systems) < 3 and len(names) < 60 else f"Comparison of {len(report.systems)} systems"
 
 
 def _lead(report: Report) -> str:
+    """The line under the title: topics, measures, baseline and tests."""
     topics = len(report.topics)
     parts = [f"{topics:,} topic{'' if topics == 1 else 's'}", ", ".join(map(str, report.measures))]
     if report.baseline is not None:
         parts.append(f"against {report.baseline}")
     if report.comparisons:
-        parts.append(str(report.method))
+        parts.append(str(report.testing))
     return " · ".join(parts)
 
 
@@ -95,10 +98,12 @@ def _means(report: Report) -> str:
 
 
 def _covered(report: Report) -> str:
-    return f"{100 * (1 - report.method.alpha):g}% bootstrap intervals"
+    """What the intervals are, in words."""
+    return f"{100 * (1 - report.testing.alpha):g}% bootstrap intervals"
 
 
 def _tests(report: Report) -> str:
+    """The section of tests; empty where there are none."""
     if not report.comparisons:
         return ""
     table = tests_table(report, letters=False)
@@ -117,6 +122,7 @@ def _tests(report: Report) -> str:
 
 
 def _systems(report: Report) -> str:
+    """What is known of each system."""
     lines = []
     for name, system in report.systems.items():
         facts = [system.description] if system.description and system.description != name else []
@@ -147,6 +153,7 @@ def _table(table: Table, place: str, below: dict[tuple[int, int], str]) -> str:
 
 
 def _cell(cell: Cell, column: int, table: Table, below: str) -> str:
+    """A cell of a table; `below` is a small figure under its value."""
     marks = ["text" if column < table.names else "", "name" if 0 < column < table.names else ""]
     marks += ["beside" if column in table.beside else "", "best" if cell.best else ""]
     kind = " ".join(filter(None, marks))
@@ -154,6 +161,6 @@ def _cell(cell: Cell, column: int, table: Table, below: str) -> str:
     text = f"<b>{text}</b>" if cell.best else text
     if "name" in marks:
         text = f"<span>{text}</span>"
-    raised = f"<sup>{' '.join(map(escape, cell.letters))}</sup>" if cell.letters else ""
+    raised = superscript(cell)
     small = f"<small>{escape(below)}</small>" if below else ""
     return f'<td class="{kind}">{text}{raised}{small}</td>' if kind else f"<td>{text}{raised}{small}</td>"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import Doc, Documents, InputError, ParameterError
+from ..core import Doc, Documents, InputError
+from ..core.checks import check_whole
 from ..measures.formulas import IPrec, R
 from ..measures.ranks import FAR, Ranks
 from .report_text import means_table
@@ -26,19 +27,24 @@ DEPTHS = [k * power for power in 10 ** np.arange(6) for k in (1, 2, 3, 4, 5, 6, 
 
 @dataclass(frozen=True)
 class PageData:
-    """`values` are those of the JSON in the page, `left_out` sentences that say what is not in it.
+    """What a page holds besides its tables.
 
-    systems    [letter, name] of each
-    measures   [name, decimals] of each
-    pair       the two systems that are shown first
-    topics     [id, text] of each
-    values     by measure, system and topic, to 6 decimals
-    curves     recalls, precision by system; ks, recall by system
-    depth      how many documents of a ranking are here
-    docs       ids of documents; others refer to them by their place
-    texts      [title, text] of each document, or 0; empty where nobody knows the documents
-    rankings   of each topic: lists (documents by system), grades ([document, grade] of those in the lists), relevant
-               ([document, grade, rank by system, 0 where not retrieved]) and count (how many relevant there are)
+    Args:
+        values: The values of the JSON in the page:
+
+            systems    [letter, name] of each
+            measures   [name, decimals] of each
+            pair       the two systems that are shown first
+            topics     [id, text] of each
+            values     by measure, system and topic, to 6 decimals
+            curves     recalls, precision by system; ks, recall by system
+            depth      how many documents of a ranking are here
+            docs       ids of documents; others refer to them by their place
+            texts      [title, text] of each document, or 0; empty where nobody knows the documents
+            rankings   of each topic: lists (documents by system), grades ([document, grade] of those in the lists), relevant
+                       ([document, grade, rank by system, 0 where not retrieved]) and count (how many relevant there are)
+
+        left_out: Sentences that say what is not in the page.
     """
 
     values: dict[str, Any]
@@ -47,9 +53,8 @@ class PageData:
     @classmethod
     def of(cls, report: Report, depth: int, snippet: int) -> PageData:
         """The data for a page with the best `depth` documents and `snippet` characters of each."""
-        for name, given, least in (("depth", depth, 1), ("snippet", snippet, 0)):
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:
-                raise ParameterError(f"the {name} of a page must be a whole number from {least} up, not {given!r}")
+        depth = check_whole("the depth of a page", depth)
+        snippet = check_whole("the snippet of a page", snippet, 0)
         names = list(report.systems)
         ranks = {name: Ranks.of(system.run, report.qrels) for name, system in report.systems.items()}
         shown = min(len(report.topics), ROWS // (depth * len(names)))
@@ -95,6 +100,7 @@ def _pair(report: Report, names: list[str]) -> list[int]:
 
 
 def _curves(report: Report, ranks: dict[str, Ranks]) -> dict[str, Any]:
+    """Precision over recall, and recall over the number of documents, of each system."""
     deepest = max(int(np.diff(system.run.bounds).max(initial=1)) for system in report.systems.values())
     ks = sorted({k for k in map(int, DEPTHS) if k < deepest} | {deepest})
     return {
@@ -141,15 +147,15 @@ def _tops(report: Report, name: str, depth: int) -> dict[str, list[str]]:
 
 def _texts(report: Report, ids: list[str], length: int) -> list[Any]:
     """[title, text] of each document, cut to `length` characters together; 0 where unknown, and nothing where all are."""
-    found: dict[str, Doc] = {}
-    asked: list[Documents] = []
+    docs: dict[str, Doc] = {}
+    sources: list[Documents] = []
     for system in report.systems.values():
         source = system.run.documents
-        if source is None or length == 0 or any(source is other for other in asked):
+        if source is None or length == 0 or any(source is other for other in sources):
             continue
-        asked.append(source)
-        found.update((doc.id, doc) for doc in _known(source, [doc_id for doc_id in ids if doc_id not in found]))
-    return [_title_and_text(found[doc_id], length) if doc_id in found else 0 for doc_id in ids] if found else []
+        sources.append(source)
+        docs.update((doc.id, doc) for doc in _known(source, [doc_id for doc_id in ids if doc_id not in docs]))
+    return [_title_and_text(docs[doc_id], length) if doc_id in docs else 0 for doc_id in ids] if docs else []
 
 
 def _known(source: Documents, ids: list[str]) -> Iterable[Doc]:
@@ -161,6 +167,7 @@ def _known(source: Documents, ids: list[str]) -> Iterable[Doc]:
 
 
 def _one_by_one(source: Documents, ids: list[str]) -> Iterator[Doc]:
+    """The documents that the source has, each looked up alone."""
     for doc_id in ids:
         try:
             yield from source.docs([doc_id])
@@ -169,6 +176,7 @@ def _one_by_one(source: Documents, ids: list[str]) -> Iterator[Doc]:
 
 
 def _title_and_text(doc: Doc, length: int) -> list[str]:
+    """Title and text of a document, cut to `length` characters together."""
     title = _cut(doc.title, length)
     text = doc.text.removeprefix(doc.title) if doc.title else doc.text
     return [title, _cut(text, length - len(title)) if len(title) < length else ""]

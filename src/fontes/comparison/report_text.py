@@ -1,12 +1,14 @@
-"""A report in text: for a terminal, in Markdown, in LaTeX."""
+"""A report in text: for a terminal, in Markdown, in LaTeX, for a notebook."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..core.html import table as html_table
 from ..measures.measure import Measure
 
 if TYPE_CHECKING:
@@ -29,7 +31,13 @@ LATEX = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A value of a table; `letters` stand for the systems than which it is significantly better."""
+    """A value of a table.
+
+    Args:
+        text: What is printed.
+        letters: Those of the systems than which it is significantly better.
+        best: Whether it is the best of its column, or significant.
+    """
 
     text: str
     letters: tuple[str, ...] = ()
@@ -43,7 +51,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a header. The first `names` columns hold names, the others numbers; `beside` are of less weight."""
+    """Rows of cells under a header.
+
+    Args:
+        header: The names of the columns.
+        rows: The cells of each row.
+        names: How many of the first columns hold names; the others hold numbers.
+        beside: The columns that are of less weight.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -93,6 +108,16 @@ def latex(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
+def notebook(report: Report) -> str:
+    """The report in HTML for a notebook: the means, what they stand on, and the tests folded in."""
+    lines = "".join(f"<li>{escape(note)}</li>" for note in notes(report))
+    means = f"{_html(means_table(report))}<ul>{lines}</ul>"
+    if not report.comparisons:
+        return means
+    tests = _html(tests_table(report, letters=False))
+    return f"{means}<details><summary>{len(report.comparisons):,} tests</summary>{tests}</details>"
+
+
 def means_table(report: Report, beside: bool = True) -> Table:
     """A row for each system: its letter, its name, its means; with `beside` also what is judged, candidates and seconds."""
     labels = _labels(report)
@@ -124,7 +149,7 @@ def means_table(report: Report, beside: bool = True) -> Table:
 def tests_table(report: Report, *, letters: bool) -> Table:
     """A row for each comparison; with `letters`, the systems are called by them."""
     labels = _labels(report)
-    fixed = report.method.applied_correction == "none"
+    fixed = report.testing.applied_correction == "none"
     rows = []
     for c in report.comparisons:
         systems = (f"{labels[c.system]} – {labels[c.against]}",) if letters else (c.system, c.against)
@@ -138,17 +163,22 @@ def tests_table(report: Report, *, letters: bool) -> Table:
         rows.append(tuple(cells))
     header = (
         *("measure", *(("systems",) if letters else ("system", "against")), "difference"),
-        *(f"{100 * (1 - report.method.alpha):g}% interval", "p", *(() if fixed else ("corrected",)), "d_z", "g", "W/T/L"),
+        *(f"{100 * (1 - report.testing.alpha):g}% interval", "p", *(() if fixed else ("corrected",)), "d_z", "g", "W/T/L"),
     )
     return Table(header, tuple(rows), 2 if letters else 3)
+
+
+def superscript(cell: Cell) -> str:
+    """The letters of a cell in HTML."""
+    return f"<sup>{' '.join(map(escape, cell.letters))}</sup>" if cell.letters else ""
 
 
 def notes(report: Report) -> list[str]:
     """What the tables stand on: the tests, the topics, and what is unusual about them."""
     lines = []
     if report.comparisons:
-        method = f"{report.method}, p ≤ {report.method.alpha:g}"
-        lines.append(f"superscripts: significantly better than the systems with these letters ({method})")
+        testing = f"{report.testing}, p ≤ {report.testing.alpha:g}"
+        lines.append(f"superscripts: significantly better than the systems with these letters ({testing})")
     first = next(iter(report.systems.values())).evaluation
     topics = _topics(len(report.topics)).replace("topic", "judged topic")
     lines.append(f"{topics}; {first.irrelevant} without a relevant document count 0" if first.irrelevant else topics)
@@ -163,6 +193,7 @@ def notes(report: Report) -> list[str]:
 
 
 def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Cell]:
+    """The cells of the means by a measure."""
     best = report.best(measure)
     return [
         Cell(
@@ -180,25 +211,30 @@ def _labels(report: Report) -> dict[str, str]:
 
 
 def _topics(count: int) -> str:
+    """A number of topics in words."""
     return f"{count} topic{'' if count == 1 else 's'}"
 
 
 def _label(place: int) -> str:
+    """The letter of a system, with a number from the second round on."""
     turn, letter = divmod(place, len(LETTERS))
     return LETTERS[letter] + (str(turn + 1) if turn else "")
 
 
 def _shown(report: Report) -> bool:
+    """Whether the tests are few enough to be printed."""
     return 0 < len(report.comparisons) <= MOST
 
 
 def _p(p: float) -> str:
+    """A p-value in four decimals."""
     if math.isnan(p):
         return NOTHING
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def _signed(effect: float) -> str:
+    """An effect size with its sign."""
     return f"{effect:+.2f}" if math.isfinite(effect) else NOTHING
 
 
@@ -233,6 +269,7 @@ def _aligned(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _markdown(table: Table) -> str:
+    """A table in Markdown."""
     rule = ["---"] * table.names + ["---:"] * (len(table.header) - table.names)
     rows = [[_escaped_markdown(h) for h in table.header], rule]
     for row in table.rows:
@@ -242,24 +279,40 @@ def _markdown(table: Table) -> str:
 
 
 def _escaped_markdown(text: str) -> str:
+    """Text whose characters mean nothing to Markdown."""
     for character in "\\|*_`<[":
         text = text.replace(character, "\\" + character)
     return text
 
 
+def _html(table: Table) -> str:
+    """A table in HTML."""
+    rows = [
+        [
+            f"<b>{escape(cell.text)}</b>{superscript(cell)}" if cell.best else f"{escape(cell.text)}{superscript(cell)}"
+            for cell in row
+        ]
+        for row in table.rows
+    ]
+    return html_table(table.header, rows, safe=True)
+
+
 def _latex_cell(cell: Cell) -> str:
+    """A cell in LaTeX."""
     text = _escaped_latex(cell.text)
     shown = rf"\textbf{{{text}}}" if cell.best else text
     return f"{shown}$^{{{''.join(cell.letters)}}}$" if cell.letters else shown
 
 
 def _caption(report: Report) -> str:
+    """The caption of the table in LaTeX."""
     topics = f"Means over {_topics(len(report.topics))}"
     if not report.comparisons:
         return topics + "."
-    method = _escaped_latex(str(report.method))
-    return rf"{topics}. Superscripts: significantly better than that system ({method}, $p \le {report.method.alpha:g}$)."
+    testing = _escaped_latex(str(report.testing))
+    return rf"{topics}. Superscripts: significantly better than that system ({testing}, $p \le {report.testing.alpha:g}$)."
 
 
 def _escaped_latex(text: str) -> str:
+    """Text whose characters mean nothing to LaTeX."""
     return "".join(LATEX.get(character, character) for character in text)

@@ -25,9 +25,13 @@ PART = 1 << 17  # of them that are drawn at a time, for the cache of a processor
 
 
 def t_test(differences: Floats) -> tuple[Floats, Floats]:
-    """The paired t-test (Student 1908), two-sided: t = mean / (sd / sqrt(n)), with n - 1 degrees of freedom, and p.
+    """The paired t-test (Student 1908), two-sided: t = mean / (sd / sqrt(n)), with n - 1 degrees of freedom.
 
-    p is 1 where all differences are 0, and NaN with a single topic.
+    Args:
+        differences: The differences, (topics, pairs).
+
+    Returns:
+        t and p of each column. p is 1 where all differences are 0, and NaN with a single topic.
     """
     from scipy.special import stdtr
 
@@ -39,41 +43,62 @@ def t_test(differences: Floats) -> tuple[Floats, Floats]:
 
 
 def wilcoxon(differences: Floats) -> tuple[Floats, Floats]:
-    """The signed rank test (Wilcoxon 1945), two-sided: the smaller of the two sums of ranks, and p.
+    """The signed rank test (Wilcoxon 1945), two-sided.
 
     Differences of 0 are left out, equal ones share their mean rank. Up to 50 differences the distribution is counted out,
-    beyond it is taken as normal, with the variance corrected for ties. p is 1 where no difference is left.
+    beyond it is taken as normal, with the variance corrected for ties.
+
+    Args:
+        differences: The differences, (topics, pairs).
+
+    Returns:
+        The smaller of the two sums of ranks, and p, of each column. p is 1 where no difference is left.
     """
     results = [_wilcoxon(column[column != 0]) for column in np.round(differences, DIGITS).T]
     return np.array([w for w, _ in results]), np.array([p for _, p in results])
 
 
 def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> tuple[Floats, Floats]:
-    """Fisher's randomisation test (Fisher 1935; Smucker, Allan and Carterette 2007), two-sided: the mean difference, and p.
+    """Fisher's randomisation test (Fisher 1935; Smucker, Allan and Carterette 2007), two-sided.
 
     Under the hypothesis of no difference, each topic's difference could as well have the other sign. Up to 16 topics all
     signs are tried, and p is exact. Beyond, `permutations` random ones are, the same for all columns, and
     p = (b + 1) / (permutations + 1), where b of them give at least the mean observed (Phipson and Smyth 2010).
+
+    Args:
+        differences: The differences, (topics, pairs).
+        permutations: How many random signs are tried with more than 16 topics.
+        seed: The seed of the random signs.
+
+    Returns:
+        The mean difference and p of each column.
     """
     n = len(differences)
     total = 1 << n if n <= EXACT_FISHER else permutations
     sums = differences.sum(axis=0)
     least = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # for sums that differ by rounding alone
     reached = np.zeros(differences.shape[1], dtype=np.int64)
-    for kept in _signs(n, total, seed, max(1, BLOCK // max(differences.shape))):
-        reached += (np.abs(2 * (kept @ differences) - sums) >= least).sum(axis=0)
+    for signs in _signs(n, total, seed, max(1, BLOCK // max(differences.shape))):
+        reached += (np.abs(2 * (signs @ differences) - sums) >= least).sum(axis=0)
     p = reached / total if n <= EXACT_FISHER else (reached + 1) / (total + 1)
     return differences.mean(axis=0), p
 
 
 def tukey(values: Floats, pairs: Sequence[tuple[int, int]], blocks: bool = True) -> tuple[Floats, Floats]:
-    """Tukey's honestly significant differences: for each pair of columns the studentized range q, and p.
+    """Tukey's honestly significant differences: the studentized range of pairs of systems.
 
-    `values` has a row for each topic and a column for each of all m systems; p is corrected for all pairs of them.
     q = |mean_i - mean_j| / sqrt(V / n). With `blocks`, V is what is left after the means of systems and of topics are taken
     out, with (m - 1)(n - 1) degrees of freedom, as is right where all systems have the same topics (Carterette 2012; Sakai
     2018). Without, topics are taken as different ones for each system: V is the variance within systems, with m(n - 1)
     degrees of freedom, which finds less.
+
+    Args:
+        values: The values, (topics, systems), of all m systems.
+        pairs: The pairs of systems, by their columns.
+        blocks: Whether all systems have the same topics.
+
+    Returns:
+        q and p of each pair. p is corrected for all pairs of the m systems.
     """
     from scipy.stats import studentized_range
 
@@ -98,7 +123,14 @@ def corrected(p: Floats, method: str) -> Floats:
     """The p-values of one family of tests, raised so that many tests do not make differences out of chance.
 
     "bonferroni" multiplies by their number; "holm" (Holm 1979) does as much for the family with fewer misses; "bh" (Benjamini
-    and Hochberg 1995) bounds the share of false findings instead; "none" leaves them. NaN stays, and is not counted.
+    and Hochberg 1995) bounds the share of false findings instead; "none" leaves them.
+
+    Args:
+        p: The p-values, (tests,). NaN stays, and is not counted.
+        method: "holm", "bonferroni", "bh" or "none".
+
+    Raises:
+        ParameterError: There is no such correction.
     """
     result = np.array(p, dtype=np.float64)
     known = np.flatnonzero(~np.isnan(result))
@@ -118,14 +150,22 @@ def corrected(p: Floats, method: str) -> Floats:
 
 
 def bootstrap(values: Floats, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0) -> tuple[Floats, Floats]:
-    """For each column the bootstrap interval of its mean: `interval` of `resampled`."""
+    """For each column the lower and upper end of the bootstrap interval of its mean: `interval` of `resampled`."""
     return interval(values, resampled(values, resamples, seed), confidence)
 
 
 def resampled(values: Floats, resamples: int = 10_000, seed: int = 0) -> Floats:
-    """The means of each column in samples of the topics, drawn with replacement: a row for each sample.
+    """The means of each column in samples of the topics, drawn with replacement.
 
     All columns have the same samples, so the means of differences are the differences of these means.
+
+    Args:
+        values: The values, (topics, columns).
+        resamples: How many samples are drawn.
+        seed: The seed of the samples.
+
+    Returns:
+        The means, float64, (resamples, columns).
     """
     n, columns = values.shape
     generator = np.random.default_rng(seed)
@@ -144,9 +184,15 @@ def resampled(values: Floats, resamples: int = 10_000, seed: int = 0) -> Floats:
 
 
 def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """For each column the interval of its mean, given its means in samples: BCa, bias-corrected, accelerated (Efron 1987).
+    """The intervals of the means of columns: BCa, bias-corrected and accelerated (Efron 1987).
 
-    A column without spread has its mean as interval; NaN with a single topic.
+    Args:
+        values: The values, (topics, columns).
+        means: The means of the columns in samples, as `resampled` gives them.
+        confidence: The share of samples that the interval covers.
+
+    Returns:
+        The lower and the upper end for each column. A column without spread has its mean as interval; NaN with a single topic.
     """
     from scipy.special import ndtr, ndtri
 
@@ -154,7 +200,7 @@ def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[F
         return np.full(values.shape[1], np.nan), np.full(values.shape[1], np.nan)
     mean = values.mean(axis=0)
     centred = values - mean
-    still = _same(centred)
+    constant = _same(centred)
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = (centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5)
     margin = 1e-12 * np.maximum(np.abs(mean), 1)  # means that are equal but for rounding count half
@@ -165,13 +211,17 @@ def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[F
             share = ndtr(bias + (bias + z) / (1 - acceleration * (bias + z)))
         shares.append(np.where(np.isnan(share), ndtr(z), share))
     ends = np.array([np.quantile(column, both) for column, both in zip(means.T, np.transpose(shares), strict=True)])
-    return np.where(still, mean, ends[:, 0]), np.where(still, mean, ends[:, 1])
+    return np.where(constant, mean, ends[:, 0]), np.where(constant, mean, ends[:, 1])
 
 
 def d_z(differences: Floats) -> Floats:
     """Cohen's d_z of paired values: the mean difference divided by the standard deviation of the differences (Cohen 1988).
 
-    0 where all differences are 0; NaN where they are all the same, or for a single topic.
+    Args:
+        differences: The differences, (topics, pairs).
+
+    Returns:
+        One number a column: 0 where all differences are 0; NaN where they are all the same, or for a single topic.
     """
     return _effect(differences, deviation(differences))
 
@@ -181,6 +231,13 @@ def hedges_g(system: Floats, against: Floats) -> Floats:
 
     J = 1 - 3 / (4 (n - 1) - 1) takes out the bias of small samples (Hedges 1981; for paired values Borenstein et al. 2009,
     equation 4.22, and Cumming 2012). Unlike d_z it does not grow with the correlation of the two systems.
+
+    Args:
+        system: The values a of one system in each pair, (topics, pairs).
+        against: The values b of the other.
+
+    Returns:
+        One number a column: 0 where all differences are 0; NaN where nothing varies, or for a single topic.
     """
     n = len(system)
     spread = np.sqrt((deviation(system) ** 2 + deviation(against) ** 2) / 2)
@@ -201,6 +258,7 @@ def _same(differences: Floats) -> NDArray[np.bool_]:
 
 
 def _effect(differences: Floats, spread: Floats) -> Floats:
+    """Mean differences divided by a spread; 0 where all differences are 0, NaN where the spread is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = differences.mean(axis=0) / spread
     return np.where(np.isfinite(effect), effect, np.where(_same(differences) & (len(differences) > 1), 0.0, np.nan))

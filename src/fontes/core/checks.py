@@ -1,16 +1,12 @@
-"""Checks that every room needs."""
+"""A check of parameters that every room needs."""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .errors import InputError, ParameterError
-
-if TYPE_CHECKING:
-    from .run import Run
-    from .values import Documents
+from .errors import ParameterError
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -30,12 +26,3 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
         bound = "up" if most is None else f"to {most}"
         raise ParameterError(f"{name} must be a whole number from {least} {bound}, not {value!r}")
     return int(value)
-
-
-def documents_of(run: Run, stage: str) -> Documents:
-    """The way to the text of a run's documents. Raises InputError, which names the stage, where the run does not know it."""
-    if run.documents is None:
-        raise InputError(
-            f"{stage} needs the documents' text, which this run does not know; run.with_(documents=index) tells it"
-        )
-    return run.documents

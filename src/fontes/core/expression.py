@@ -7,6 +7,7 @@ signed numbers, tuples and lists of these, and the operators `>>`, `%`, `*` and 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from .parameters import parameters
 from .part import Part, stages
 from .registry import nearest
 from .run import Run
-from .stage import Stage
+from .stage import Stage, check_depth
 
 LONGEST = 20_000  # characters of a text
 DEEPEST = 100  # calls and operators inside one another
@@ -149,6 +150,8 @@ class _Builder:
             match node.op:
                 case ast.RShift():
                     return left >> right if isinstance(left, Stage) else self._refused(node, left, right, ">>")
+                case ast.Mod() if isinstance(left, Run):
+                    return left.top(check_depth(right))
                 case ast.Mod():
                     return left % right if isinstance(left, Stage) else self._refused(node, left, right, "%")
                 case ast.Mult():
@@ -229,7 +232,7 @@ class _Builder:
         try:
             return parameter.checked(value)
         except ParameterError as error:
-            raise self._error(node, f"{label.rstrip('_0123456789')}: {error}") from None
+            raise self._error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}") from None
 
     def _tuned(self, path: str, parameter: Any, node: ast.Call) -> Any:
         if self._values is None:

@@ -52,9 +52,51 @@ class Progress:
             return None
         return self.seconds * (1 / fraction - 1) * self.done / (self.done - self.before)
 
+    @property
+    def finished(self) -> bool:
+        """Whether this is the last there is to say of the work."""
+        return self.done >= self.total if self.total is not None else self.part is not None and self.part >= 1
+
+    def __str__(self) -> str:
+        """A line, such as "encoding: 5,000 of 20,000 documents, 250 a second, 60 s left"."""
+        unit = self.unit.removesuffix("s") if (self.total if self.total is not None else self.done) == 1 else self.unit
+        of = "" if self.total is None or self.finished else f" of {self.total:,}"
+        said = [f"{self.task}: {self.done:,}{of} {unit}"]
+        if self.finished:
+            said += [f"{self.seconds:.2f} s"] if self.seconds else []
+        elif self.done > self.before:
+            said.append(f"{self.rate:,.0f} a second")
+            left = self.seconds_left
+            said += [] if left is None else [f"{left:.0f} s left" if left < 100 else f"{left / 60:.0f} min left"]
+        return ", ".join([*said, *filter(None, [self.note])])
+
 
 Report: TypeAlias = Callable[[Progress], None]
 
 
 def silent(progress: Progress) -> None:
     """The report of work that nobody watches."""
+
+
+def lines(write: Callable[[str], None], *, steps: bool = True, every: float = 10.0) -> Report:
+    """A report that writes lines: for a log, or with `print` for a script.
+
+    Args:
+        write: Is called with each line.
+        steps: Whether there is a line where a piece of work begins and where it is finished, too.
+        every: Seconds between two lines about one piece of work.
+    """
+    task, at = "", 0.0
+
+    def report(progress: Progress) -> None:
+        nonlocal task, at
+        if progress.task != task or progress.seconds < at:
+            task, at = progress.task, 0.0
+        if progress.finished or not progress.done:
+            if steps:
+                write(str(progress))
+        elif progress.seconds - at >= every:
+            at = progress.seconds
+            write(str(progress))
+
+    return report

@@ -70,7 +70,8 @@ class Registry(Generic[T]):
         return self._things[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things or name in self._declared()
+        declared = {} if name in self._things else self._declared()  # which may import what registers the name
+        return name in self._things or name in declared
 
     def __iter__(self) -> Iterator[str]:
         """The names, in alphabetical order."""

@@ -232,6 +232,21 @@ class Run(Mapping[str, "Ranking"]):
             provenance=changes.get("provenance", self.provenance),
         )
 
+    def documents_for(self, user: str) -> Documents:
+        """The way to the documents' text.
+
+        Args:
+            user: Who needs it, such as a stage, for the error.
+
+        Raises:
+            InputError: The run does not know its documents.
+        """
+        if self.documents is None:
+            raise InputError(
+                f"{user} needs the documents' text, which this run does not know; run.with_(documents=index) tells it"
+            )
+        return self.documents
+
     @property
     def topic_numbers(self) -> NDArray[np.int64]:
         """For each row the number of its topic, int64, counted from 0 in the order of `topics`."""

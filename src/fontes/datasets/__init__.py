@@ -1,7 +1,8 @@
 """Test collections by name, and the samples that come along."""
 
 from . import samples
-from .datasets import Dataset, dataset
+from .base import Dataset
+from .names import corpus_of, dataset, named, qrels_of, topics_of
 from .python_docs import known_item, python_docs
 
-__all__ = ["Dataset", "dataset", "known_item", "python_docs", "samples"]
+__all__ = ["Dataset", "corpus_of", "dataset", "known_item", "named", "python_docs", "qrels_of", "samples", "topics_of"]

@@ -40,8 +40,14 @@ def python_docs() -> list[Doc]:
 def known_item(docs: Iterable[Doc]) -> tuple[list[Doc], Topics, Qrels]:
     """A known-item collection: the first sentence of each docstring asks for the object that it was taken from.
 
-    Returns the documents without that sentence, a topic for each (its id is the document's, its text the sentence) and
-    judgments, in which that document alone is relevant. A docstring of one sentence leaves its document the title alone.
+    A docstring of one sentence leaves its document the title alone.
+
+    Args:
+        docs: Documents whose text begins with such a sentence, as those of `python_docs`.
+
+    Returns:
+        The documents without that sentence; a topic for each, whose id is the document's and whose text is the sentence; and
+        judgments, in which that document alone is relevant.
     """
     rest, topics = [], []
     for doc in docs:
@@ -132,17 +138,17 @@ def _described(module: str, name: str, member: Any, otherwise: str) -> Doc:
         signature = str(inspect.signature(member))
     except (ValueError, TypeError):
         signature = ""
-    known = bool(signature) and " at 0x" not in signature
+    readable = bool(signature) and " at 0x" not in signature
     text = member.__doc__ if isinstance(member.__doc__, str) else None
-    return _doc(f"{module}.{name}", name + (signature if known else otherwise), text, known)
+    return _doc(f"{module}.{name}", name + (signature if readable else otherwise), text, readable)
 
 
-def _doc(doc_id: str, title: str, docstring: str | None, known: bool = True) -> Doc:
-    """The document of an object. Calls with which a docstring begins become the title where the signature is not known."""
+def _doc(doc_id: str, title: str, docstring: str | None, has_signature: bool = True) -> Doc:
+    """The document of an object. Calls with which a docstring begins become the title if that has no signature."""
     text = inspect.cleandoc(docstring or "").strip()
     calls = CALL_LINES.match(text)
     if calls:
-        title = title if known else text.partition("\n")[0]
+        title = title if has_signature else text.partition("\n")[0]
         text = text[calls.end() :]
     return Doc(doc_id, text, title)
 

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..core import Doc, InputError, Qrels, Topic
-from ..formats.corpora import read_corpus
-from ..formats.qrels import read_qrels
+from ..formats import read_corpus, read_qrels, read_topics
 from ..formats.records import json_rows
-from ..formats.topics import read_topics
 from ..storage.files import reading
-from .datasets import Dataset
+from .base import Dataset
 
 HARBOUR = Path(__file__).parent / "harbour"
 TASKS = {"causal": "topics.xml", "claims": "queries.jsonl", "conversations": "topics.json", "posts": "queries.jsonl"}
@@ -20,12 +18,13 @@ TASKS = {"causal": "topics.xml", "claims": "queries.jsonl", "conversations": "to
 class Harbour(Dataset):
     """150 short news stories of Quenmouth, a port that does not exist, from 2014 to 2018, with four tasks as splits.
 
-    causal         12 events with a narrative, in TREC XML; relevant is what reports why they happened
-    claims         50 claims; the evidence of a claim is one set of documents or another (`Qrels.groups`)
-    conversations  6 conversations of 6 to 8 turns, in the JSON of TREC CAsT; a topic is a turn
-    posts          40 short posts that point at a story without naming it
+    The split "causal" has 12 events with a narrative, in TREC XML; relevant is what reports why they happened. "claims" has
+    50 claims; the evidence of a claim is one set of documents or another (`Qrels.groups`). "conversations" has 6
+    conversations of 6 to 8 turns, in the JSON of TREC CAsT; a topic is a turn. "posts" has 40 short posts that point at a
+    story without naming it. Grades are 2, 1 and 0. `harbour.causal` and so on have the one task as their one split.
 
-    Grades are 2, 1 and 0. `harbour.causal` and so on have the one task as their one split.
+    Args:
+        task: The one task; by default all four.
     """
 
     def __init__(self, task: str | None = None) -> None:
@@ -39,6 +38,7 @@ class Harbour(Dataset):
 
     @property
     def splits(self) -> list[str]:
+        """The tasks, in alphabetical order."""
         return list(self._tasks)
 
     @property
@@ -75,13 +75,14 @@ class Harbour(Dataset):
 
 
 harbour = Harbour()
-SAMPLES = {sample.name: sample for sample in (harbour, *map(Harbour, TASKS))}
+SAMPLES = {collection.name: collection for collection in (harbour, *map(Harbour, TASKS))}
 
 
 def sample(name: str) -> Dataset:
     """The collection of this name that comes with the package, such as "harbour" or "harbour/causal".
 
-    Raises InputError for a name that does not exist.
+    Raises:
+        InputError: For a name that does not exist.
     """
     if name not in SAMPLES:
         raise InputError(f"there is no sample '{name}'; there are {', '.join(SAMPLES)}")

@@ -1,6 +1,7 @@
-"""Systems side by side: the runs they make, kept on disk, and experiments as files."""
+"""Systems side by side: the runs they make, kept on disk, and the runner of experiments, for files and recipes."""
 
-from .comparison import compare
+from .collection import Collection
+from .compare import compare
 from .experiment import Experiment
 
-__all__ = ["Experiment", "compare"]
+__all__ = ["Collection", "Experiment", "compare"]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import json
 import os
 import re
-import sys
 import warnings
 import zipfile
 import zlib
@@ -22,7 +20,11 @@ import numpy as np
 
 from ..core import InputError, Run, Strings, Topic, Topics, Turn
 from ..core.values import Documents
+from ..storage.caches import cache_folder
 from ..storage.files import write
+from ..storage.hashes import hash_json
+from .environment import installed, processor
+from .hashes import topic_facts
 
 LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
 LAYOUT = 1  # of the files
@@ -38,21 +40,35 @@ class Cache:
     """
 
     def __init__(self, folder: str | Path | None = None, limit: int = LIMIT) -> None:
-        """`folder` None is the user's: FONTES_CACHE, or `fontes` in the system's folder for caches."""
-        self.given = folder is not None
-        self.folder = Path(folder) if folder is not None else user_folder()
+        """Opens the cache, which need not be there yet.
+
+        Args:
+            folder: The folder; None for `runs` in the user's: see `fontes.storage.caches.cache_folder`.
+            limit: How many bytes it may hold.
+        """
+        self._named = folder is not None
+        self.folder = Path(folder) if folder is not None else cache_folder() / "runs"
         self.limit = limit
         self._written = False
 
     @classmethod
-    def of(cls, given: bool | str | os.PathLike[str]) -> Cache | None:
+    def of(cls, value: bool | str | os.PathLike[str]) -> Cache | None:
         """The user's cache for True, the one in a folder for its path, None for False."""
-        if isinstance(given, bool):
-            return cls() if given else None
-        return cls(Path(given))
+        if isinstance(value, bool):
+            return cls() if value else None
+        return cls(Path(value))
 
     def load(self, key: str, topics: Topics, documents: Mapping[str, Documents]) -> Run | None:
-        """The run under `key`, or None. `documents` has by their fingerprints those whose text a run may lead to."""
+        """The run under a key.
+
+        Args:
+            key: What `key_of` gives.
+            topics: The topics that were searched.
+            documents: By their fingerprints, what a run may lead to for the text of its documents.
+
+        Returns:
+            The run; None where there is none, or a damaged one.
+        """
         path = self._path(key)
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
@@ -80,7 +96,11 @@ class Cache:
         return run
 
     def store(self, key: str, run: Run, topics: Topics) -> None:
-        """Keeps a run. Raises InputError where a folder that was named cannot be written to; else warns."""
+        """Keeps a run under a key.
+
+        Raises:
+            InputError: A folder that was named cannot be written to; where it is the user's there is a warning.
+        """
         used, codes = np.unique(run.codes, return_inverse=True)
         ids = run.ids.reordered(used)
         facts = {
@@ -107,7 +127,7 @@ class Cache:
             write(path, [file.getvalue()])
             self._written = True
         except (OSError, InputError) as error:
-            if self.given:
+            if self._named:
                 raise InputError(f"the cache cannot be written ({error}); give another folder, or cache=False") from None
             warnings.warn(f"runs are not kept: {error}; FONTES_CACHE names another folder", stacklevel=2)
 
@@ -134,41 +154,9 @@ class Cache:
         return self.folder / key[:2] / f"{key}.npz"
 
 
-def user_folder() -> Path:
-    """Where runs are kept unless told otherwise: `runs` in FONTES_CACHE, or in the system's folder for caches."""
-    named = os.environ.get("FONTES_CACHE")
-    if named:
-        return Path(named) / "runs"
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "fontes" / "runs"
-
-
 def key_of(topics: str, stages: list[str]) -> str:
-    """The key of the run that stages with these keys make of topics with this digest."""
-    return digest([LAYOUT, _code(), topics, stages])
-
-
-def digest(value: Any) -> str:
-    """A hash of JSON values."""
-    return hashlib.sha256(json.dumps(value, ensure_ascii=True, sort_keys=True).encode()).hexdigest()
-
-
-def topic_facts(topic: Topic) -> dict[str, Any]:
-    """A topic as JSON values, all of it."""
-    return {
-        "id": topic.id,
-        "text": topic.text,
-        "narrative": topic.narrative,
-        "description": topic.description,
-        "turns": [[t.text, t.manual, t.automatic, t.answer, t.answer_id] for t in topic.turns],
-        "weights": None if topic.weights is None else {term: float(weight) for term, weight in topic.weights.items()},
-        "origin": None if topic.origin is None else topic_facts(topic.origin),
-    }
+    """The key of the run that stages with these keys make of topics with this hash."""
+    return hash_json([LAYOUT, _code(), topics, stages])
 
 
 def _topic(facts: dict[str, Any]) -> Topic:
@@ -179,10 +167,11 @@ def _topic(facts: dict[str, Any]) -> Topic:
 
 @cache
 def _code() -> list[Any]:
-    """The version of Fontes and the state of its files, so that runs of another state of the code are not taken for its own."""
+    """What else runs depend on: the version of Fontes and the state of its files, the libraries, and the processor."""
     package = Path(__file__).parent.parent
     files = sorted(package.glob("*/**/*.py"))
-    return [version("fontes"), [[f.name, f.stat().st_size, f.stat().st_mtime_ns] for f in files]]
+    states = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    return [version("fontes"), states, installed(), processor()]
 
 
 def _is_sound(run: Run) -> bool:

@@ -5,44 +5,65 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from ..core import Doc, InputError
-from ..datasets import Dataset, dataset
-from .cache import digest, topic_facts
-from .settings import IRDS
+from ..core import Doc, InputError, Qrels, Topic, Topics
+from ..datasets import Dataset
+from ..storage.hashes import hash_file, hash_json
 
 
-def hash_of(source: Path | str, use: str) -> str:
-    """The SHA-256 of a file, of a folder's files, or of what a collection of ir-datasets holds for `use`.
+def hash_of(source: Path, use: str) -> str:
+    """The SHA-256 of a file, or of a folder's files.
 
-    Raises InputError, which names `use`, for what cannot be read.
+    Raises:
+        InputError: It cannot be read; the message names `use`.
     """
-    if isinstance(source, str):
-        return hash_of_dataset(dataset(source.removeprefix(IRDS)), use)
     if source.is_dir():
         files = sorted(path for path in source.rglob("*") if path.is_file())
-        return digest([[path.relative_to(source).as_posix(), hash_of(path, use)] for path in files])
+        return hash_json([[path.relative_to(source).as_posix(), hash_of(path, use)] for path in files])
     try:
-        with source.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+        return hash_file(source)
     except FileNotFoundError:
         raise InputError(f"{source}: there is no such file ({use})") from None
     except OSError as error:
         raise InputError(f"{source}: cannot be read ({error.strerror or error})") from None
 
 
-def hash_of_dataset(given: Dataset, use: str) -> str:
+def hash_of_dataset(dataset: Dataset, use: str) -> str:
     """The SHA-256 of what a collection holds for `use`: qrels, topics, or else the documents."""
     if use == "qrels":
-        return digest([[topic, dict(grades)] for topic, grades in given.qrels().items()])
+        return hash_of_qrels(dataset.qrels())
     if use == "topics":
-        return digest([topic_facts(topic) for topic in given.topics().values()])
-    return hash_of_docs(given.corpus)
+        return hash_of_topics(dataset.topics())
+    return hash_of_docs(dataset.corpus)
 
 
 def hash_of_docs(docs: Iterable[Doc]) -> str:
     """The SHA-256 of what documents hold, in their order."""
     total = hashlib.sha256()
     for doc in docs:
-        total.update(digest([doc.id, doc.title, doc.text, dict(doc.metadata)]).encode())
+        total.update(hash_json([doc.id, doc.title, doc.text, dict(doc.metadata)]).encode())
     return total.hexdigest()
+
+
+def hash_of_topics(topics: Topics) -> str:
+    """The SHA-256 of what topics hold, in their order."""
+    return hash_json([topic_facts(topic) for topic in topics.values()])
+
+
+def hash_of_qrels(qrels: Qrels) -> str:
+    """The SHA-256 of what judgments hold, in their order."""
+    return hash_json([[topic, dict(grades)] for topic, grades in qrels.items()])
+
+
+def topic_facts(topic: Topic) -> dict[str, Any]:
+    """A topic as JSON values, all of it."""
+    return {
+        "id": topic.id,
+        "text": topic.text,
+        "narrative": topic.narrative,
+        "description": topic.description,
+        "turns": [[t.text, t.manual, t.automatic, t.answer, t.answer_id] for t in topic.turns],
+        "weights": None if topic.weights is None else {term: float(weight) for term, weight in topic.weights.items()},
+        "origin": None if topic.origin is None else topic_facts(topic.origin),
+    }

@@ -2,134 +2,129 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import os
-import platform
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ..comparison.report import Report
-from ..core import InputError
-from ..storage.files import write
-from .hashes import hash_of
-from .settings import Settings
+from ..comparison import Report
+from ..core import InputError, Stage
+from ..core.part import indexes_of, walk
+from .environment import machine, versions
 
-LAYOUT = 1
+LAYOUT = 2
 HASH = re.compile("[0-9a-f]{64}")
 TOLERANCE = 1e-12  # relative: sums may end in another digit on another processor
-# Distribution to the module that says whether it was used.
-LIBRARIES = {
-    "numpy": "numpy",
-    "numba": "numba",
-    "scipy": "scipy",
-    "PyStemmer": "Stemmer",
-    "ir-datasets": "ir_datasets",
-    "nltk": "nltk",
-    "simplemma": "simplemma",
-    "spacy": "spacy",
-    "torch": "torch",
-    "transformers": "transformers",
-    "tokenizers": "tokenizers",
-    "sentence-transformers": "sentence_transformers",
-    "faiss-cpu": "faiss",
-    "annoy": "annoy",
-    "nupunkt": "nupunkt",
-}
 TESTED = ("difference", "low", "high", "statistic", "p", "corrected", "d_z", "hedges_g", "wins", "ties", "losses")
+COUNTED = ("documents", "terms", "tokens")  # of an index
+# The parts of a lock that are compared, in this order, and what messages call them.
+COMPARED = {
+    "data": "data",
+    "indexes": "index",
+    "models": "models",
+    "settings": "file",
+    "systems": "system",
+    "tests": "test",
+    "topics": "topics",
+}
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not as the lock has it. None stands for what is not there."""
+    """Something that is not as the lock has it.
+
+    Args:
+        what: Where it stands in the lock.
+        locked: What the lock has; None where it has nothing.
+        now: What there is now; None where there is nothing.
+    """
 
     what: str
     locked: Any
-    found: Any
+    now: Any
 
     def __str__(self) -> str:
-        return f"{self.what}: {_shown(self.locked)} in the lock, {_shown(self.found)} now"
+        return f"{self.what}: {_shown(self.locked)} in the lock, {_shown(self.now)} now"
 
 
-def of_data(settings: Settings, runs: Mapping[str, Path]) -> dict[str, dict[str, str]]:
-    """The SHA-256 of each file, by what it is used for; of a collection of ir-datasets that of its contents."""
-    given: dict[str, Path | str | None] = {
-        "corpus": None if settings.index.path else settings.collection.corpus,
-        "topics": settings.collection.topics,
-        "qrels": settings.collection.qrels,
-        **{f"run of {name}": path for name, path in runs.items()},
-    }
+@dataclass(frozen=True)
+class Check:
+    """What came of running an experiment again.
+
+    Args:
+        differences: Data, settings, runs and numbers that are not as in the lock; none where the experiment was reproduced.
+        notes: Libraries and hardware that are not as in the lock, which alone is no difference.
+        numbers: How many numbers were compared.
+    """
+
+    differences: tuple[Difference, ...]
+    notes: tuple[Difference, ...]
+    numbers: int
+
+    def __bool__(self) -> bool:
+        """Whether the experiment was reproduced."""
+        return not self.differences
+
+    @classmethod
+    def of(cls, locked: Mapping[str, Any], now: Mapping[str, Any]) -> Check:
+        """The comparison of a lock with that of a later run."""
+        different = [d for key, name in COMPARED.items() for d in differences(locked.get(key, {}), now[key], name)]
+        loaded = locked.get("versions", {})  # other libraries may be loaded now that the experiment does not use
+        notes = [
+            *differences(loaded, {name: now["versions"].get(name) for name in loaded}, "versions"),
+            *differences(locked.get("hardware", {}), now["hardware"], "hardware"),
+        ]
+        return cls(tuple(different), tuple(notes), sum(numbers(now[key]) for key in ("systems", "tests", "topics")))
+
+
+def lock_of(
+    settings: Mapping[str, Any],
+    data: Mapping[str, Any],
+    stages: Mapping[str, Stage[Any, Any]],
+    runs: Mapping[str, Mapping[str, Any]],
+    report: Report | None,
+    topics: int,
+) -> dict[str, Any]:
+    """The lock of a run, as JSON values.
+
+    Args:
+        settings: The parameters that were given.
+        data: By its use, what is known of each piece of data: its SHA-256, and the file where there is one.
+        stages: The systems that are stages.
+        runs: For each system the SHA-256 of the file of its run, and the number of documents.
+        report: What was measured; None where nothing was.
+        topics: How many topics there are.
+    """
+    indexes = {id(index): index for stage in stages.values() for index in indexes_of(stage).values()}
     return {
-        use: {"file": _relative(source, settings.file), "sha256": hash_of(source, use)}
-        for use, source in given.items()
-        if source is not None
+        "layout": LAYOUT,
+        "settings": dict(settings),
+        "data": dict(data),
+        "indexes": [_of_index(index) for index in indexes.values()],
+        "models": {name: models for name, stage in stages.items() if (models := models_of(stage))},
+        "systems": _plain({name: {**run, **_measured(name, report)} for name, run in runs.items()}),
+        "tests": {} if report is None else _plain(_tests(report)),
+        "topics": topics,
+        "versions": versions(),
+        "hardware": machine(),
     }
 
 
-def of_report(report: Report, runs: Mapping[str, bytes]) -> dict[str, Any]:
-    """The numbers: for each system its measures and the SHA-256 of its run, for each test what it found."""
-    systems = {
-        name: {
-            "run": hashlib.sha256(runs[name]).hexdigest(),
-            "documents": system.run.rows,
-            "measures": {str(measure): report.mean(name, measure) for measure in report.measures},
-            "intervals": {str(measure): list(report.intervals[measure][name]) for measure in report.measures},
-        }
-        for name, system in report.systems.items()
-    }
-    tests: dict[str, Any] = {}
-    for one in report.comparisons:
-        tests.setdefault(str(one.measure), {})[f"{one.system} - {one.against}"] = {key: getattr(one, key) for key in TESTED}
-    found: dict[str, Any] = _plain({"systems": systems, "tests": tests, "topics": len(report.topics)})
-    return found
-
-
-def of_stages(report: Report) -> dict[str, str]:
-    """What each system is, with all its parameters: those that the file leaves out too."""
-    return {name: system.description for name, system in report.systems.items() if system.seconds is not None}
-
-
-def of_machine() -> dict[str, Any]:
-    """Processor, cores, memory in GB, operating system, and the accelerator where one is in use."""
-    facts = {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
-        if hasattr(os, "sysconf")
-        else None,
-        "system": platform.platform(),
-    }
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        facts["accelerator"] = torch.cuda.get_device_name()
-    return facts
-
-
-def of_versions() -> dict[str, str]:
-    """Versions of Fontes, Python and the libraries that have been loaded."""
-    found = {"fontes": version("fontes"), "python": platform.python_version()}
-    for name, module in LIBRARIES.items():
-        if module in sys.modules:
-            try:
-                found[name] = version(name)
-            except PackageNotFoundError:
-                found[name] = str(getattr(sys.modules[module], "__version__", "unknown"))
-    return found
-
-
-def write_lock(path: Path, lock: Mapping[str, Any]) -> None:
-    """Writes a lock as JSON, keys in order."""
-    write(path, [(json.dumps({"layout": LAYOUT, **lock}, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()])
+def models_of(stage: Stage[Any, Any]) -> list[str]:
+    """The fingerprints of the models in a stage, in the order of its parts."""
+    fingerprints = (getattr(part, "fingerprint", None) for part in walk(stage))
+    return list(dict.fromkeys(one for one in fingerprints if isinstance(one, str)))
 
 
 def read_lock(path: Path) -> dict[str, Any]:
-    """The lock at `path`. Raises InputError where there is none that can be read."""
+    """The lock at a path.
+
+    Raises:
+        InputError: There is none, or none that can be read.
+    """
     try:
         lock = json.loads(path.read_text(encoding="utf-8"))
         layout = lock["layout"]
@@ -142,16 +137,16 @@ def read_lock(path: Path) -> dict[str, Any]:
     return dict(lock)
 
 
-def differences(locked: Any, found: Any, what: str = "") -> Iterator[Difference]:
+def differences(locked: Any, now: Any, what: str = "") -> Iterator[Difference]:
     """Where two values of JSON differ, in the order of the keys; numbers are equal up to a relative 1e-12."""
-    if isinstance(locked, dict) and isinstance(found, dict):
-        for key in [*locked, *(key for key in found if key not in locked)]:
-            yield from differences(locked.get(key), found.get(key), f"{what}, {key}" if what else key)
-    elif isinstance(locked, list) and isinstance(found, list) and len(locked) == len(found):
-        for number, (one, other) in enumerate(zip(locked, found, strict=True), 1):
+    if isinstance(locked, dict) and isinstance(now, dict):
+        for key in [*locked, *(key for key in now if key not in locked)]:
+            yield from differences(locked.get(key), now.get(key), f"{what}, {key}" if what else key)
+    elif isinstance(locked, list) and isinstance(now, list) and len(locked) == len(now):
+        for number, (one, other) in enumerate(zip(locked, now, strict=True), 1):
             yield from differences(one, other, f"{what} {number}")
-    elif not _equal(locked, found):
-        yield Difference(what, locked, found)
+    elif not _equal(locked, now):
+        yield Difference(what, locked, now)
 
 
 def numbers(value: Any) -> int:
@@ -161,6 +156,27 @@ def numbers(value: Any) -> int:
     if isinstance(value, list):
         return sum(map(numbers, value))
     return int(isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _of_index(index: Any) -> dict[str, Any]:
+    facts = index.info()
+    return {"fingerprint": index.fingerprint, **{key: facts[key] for key in COUNTED if key in facts}}
+
+
+def _measured(name: str, report: Report | None) -> dict[str, Any]:
+    if report is None or name not in report.systems:
+        return {}
+    return {
+        "measures": {str(measure): report.mean(name, measure) for measure in report.measures},
+        "intervals": {str(measure): list(report.intervals[measure][name]) for measure in report.measures},
+    }
+
+
+def _tests(report: Report) -> dict[str, Any]:
+    tests: dict[str, Any] = {}
+    for one in report.comparisons:
+        tests.setdefault(str(one.measure), {})[f"{one.system} - {one.against}"] = {key: getattr(one, key) for key in TESTED}
+    return tests
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -184,16 +200,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _relative(source: Path | str, file: Path) -> str:
-    """A path as seen from the experiment's file, so that a lock says nothing of the machine."""
-    return source if isinstance(source, str) else os.path.relpath(source, file.parent)
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -2,80 +2,106 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from ..comparison.report import SUFFIXES
+from ..comparison.testing import CORRECTIONS, TESTS, Testing
 from ..core import InputError
-from ..core.errors import ParameterError
-from ..measures.names import parse
+from ..core.errors import FontesError
+from ..core.registry import nearest
+from ..measures import Measure, parse
+from .runner import FORMS
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
-FORMS = tuple(suffix[1:] for suffix in SUFFIXES)
 IRDS = "irds:"
-KINDS = ("model", "stages", "fuse", "run")  # of systems: each has one of these keys
-TOP = ("output", "collection", "index", "systems", "report")
+KINDS = {
+    "string_type": "a string",
+    "string_too_short": "a string",
+    "list_type": "a list of strings",
+    "too_short": "a list of strings",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "dict_type": "a table",
+}
 
 
-class Table:
-    """A table of the file, which knows its name for messages."""
+class Table(BaseModel):
+    """A table of the file: no other keys, and no value of another type."""
 
-    def __init__(self, file: Path, name: str, values: Mapping[str, Any]) -> None:
-        self.file = file
-        self.name = name
-        self.values = values
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    def error(self, problem: str) -> InputError:
-        """The error for `problem` in this table."""
-        return InputError(f"{self.file}{f', [{self.name}]' if self.name else ''}: {problem}")
 
-    def only(self, known: Iterable[str]) -> None:
-        """Raises InputError for a key that is none of `known`, with the nearest one."""
-        for key in self.values:
-            if key not in known:
-                raise self.error(f"there is no {'key' if self.name else 'table or key'} '{key}'; {nearest(key, known)}")
+Text = Field(default=None, min_length=1)
 
-    def table(self, key: str) -> Table:
-        """The table under `key`; an empty one where there is none."""
-        values = self.values.get(key, {})
-        name = f"{self.name}.{key}" if self.name else key
-        if not isinstance(values, dict):
-            raise self.error(f"'{key}' must be a table, [{name}], not {values!r}")
-        return Table(self.file, name, values)
 
-    def text(self, key: str) -> str | None:
-        """The string under `key`, or None."""
-        value = self.values.get(key)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise self.error(f"'{key}' must be a string, not {value!r}")
-        return value
+class CollectionTable(Table):
+    """Where documents, topics and judgments are: paths, or names of ir-datasets that start with irds:."""
 
-    def texts(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
-        """The list of strings under `key`."""
-        value = self.values.get(key, default)
-        if not isinstance(value, (list, tuple)) or not value or not all(isinstance(v, str) for v in value):
-            raise self.error(f"'{key}' must be a list of strings, not {value!r}")
-        return tuple(value)
+    dataset: str | None = Text
+    split: str | None = Text
+    corpus: str | None = Text
+    topics: str | None = Text
+    qrels: str | None = Text
+    format: str | None = Text
 
-    def path(self, key: str) -> Path | None:
-        """The path under `key`, relative to the file, or None."""
-        given = self.text(key)
-        return None if given is None else self.file.parent / Path(given).expanduser()
 
-    def source(self, key: str) -> Path | str | None:
-        """The path under `key`, or the name of a collection of ir-datasets as it is given."""
-        given = self.text(key)
-        return given if given is not None and given.startswith(IRDS) else self.path(key)
+class IndexTable(Table):
+    """How the documents are indexed, or, in `path`, the index that there is already."""
+
+    path: str | None = Text
+    folder: str | None = Text
+    analyzer: str = Field(default="english", min_length=1)
+    fields: list[str] = Field(default=["title", "text"], min_length=1)
+    vectors: str | None = Text
+
+
+class RunTable(Table):
+    """A system that is a run that is there already."""
+
+    run: str = Field(min_length=1)
+
+
+class ReportTable(Table):
+    """What is measured and tested, and in which forms the report is written."""
+
+    measures: list[str] = Field(default=["nDCG@10", "AP", "R@100"], min_length=1)
+    forms: list[str] = Field(default=list(FORMS), min_length=1)
+    baseline: str | None = Text
+    test: str | None = Text
+    correction: str | None = Text
+    alpha: float | None = None
+    seed: int | None = None
+
+
+class FileTable(Table):
+    """The whole file. A system is an expression, or the table of a run."""
+
+    output: str | None = Text
+    collection: CollectionTable = CollectionTable()
+    index: IndexTable = IndexTable()
+    systems: dict[str, str | RunTable] = {}
+    report: ReportTable = ReportTable()
 
 
 @dataclass(frozen=True)
-class Collection:
-    """Where documents, topics and judgments are: paths, or names of ir-datasets that start with irds:."""
+class Sources:
+    """Where the data are: paths, or names of ir-datasets that start with irds:.
+
+    Args:
+        corpus: The documents.
+        topics: The topics.
+        qrels: The judgments.
+        format: Of the documents, where it is not detected.
+    """
 
     corpus: Path | str | None
     topics: Path | str | None
@@ -84,171 +110,206 @@ class Collection:
 
 
 @dataclass(frozen=True)
-class Indexing:
-    """How the documents are indexed, or, in `path`, the index that there is already."""
+class ExperimentFile:
+    """An experiment as its file has it.
 
-    path: Path | None = None
-    folder: Path | None = None
-    analyzer: str = "english"
-    fields: tuple[str, ...] = ("title", "text")
-    vectors: str | None = None
+    Args:
+        path: The file.
+        output: The folder of results.
+        sources: Where the data are.
+        index: The table of the index.
+        expressions: The systems that are expressions.
+        runs: The systems that are runs, as the paths of their files.
+        measures: What is measured.
+        forms: Of the report.
+        baseline: The system that the others are tested against; None: all pairs are tested.
+        testing: How differences are tested.
+        raw: The whole file.
+    """
+
+    path: Path
+    output: Path
+    sources: Sources
+    index: IndexTable
+    expressions: Mapping[str, str]
+    runs: Mapping[str, Path]
+    measures: tuple[Measure, ...]
+    forms: tuple[str, ...]
+    baseline: str | None
+    testing: Testing
+    raw: Mapping[str, Any]
+
+
+def problem_in(path: Path, table: str, problem: str) -> InputError:
+    """The error for a problem in a table of a file; "" is the top of the file."""
+    return InputError(f"{path}{f', [{table}]' if table else ''}: {problem}")
+
+
+def read_file(path: str | Path) -> ExperimentFile:
+    """Reads and checks the file of an experiment, save its expressions.
+
+    Raises:
+        InputError: It cannot be used; the message names file, table and key.
+    """
+    path = Path(path)
+    raw = _toml(path)
+    try:
+        table = FileTable.model_validate(raw)
+    except ValidationError as error:
+        raise _one_sentence(path, raw, error) from None
+    return _Reader(path, table, raw).file()
 
 
 @dataclass(frozen=True)
-class Settings:
-    """An experiment as its file has it. `systems` are tables; `raw` is the whole file."""
+class _Reader:
+    """What a file says, put together."""
 
-    file: Path
-    output: Path
-    collection: Collection
-    index: Indexing
-    systems: Mapping[str, Table]
-    measures: tuple[str, ...]
-    forms: tuple[str, ...]
-    comparing: Mapping[str, Any] = field(default_factory=dict)
-    raw: Mapping[str, Any] = field(default_factory=dict)
+    path: Path
+    table: FileTable
+    raw: Mapping[str, Any]
+
+    def file(self) -> ExperimentFile:
+        systems = self._systems()
+        sources = self._sources(self.table.collection)
+        self._check_index(sources)
+        expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
+        return ExperimentFile(
+            self.path,
+            self._place(self.table.output) or self.path.with_name(f"{self.path.stem}.results"),
+            sources,
+            self.table.index,
+            expressions,
+            {name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)},
+            self._measures(),
+            self._forms(),
+            self.table.report.baseline,
+            self._testing(),
+            self.raw,
+        )
+
+    def _error(self, table: str, problem: str) -> InputError:
+        return problem_in(self.path, table, problem)
+
+    def _place(self, name: str | None) -> Path | None:
+        return None if name is None else self.path.parent / Path(name).expanduser()
+
+    def _source(self, name: str | None) -> Path | str | None:
+        return name if name is not None and name.startswith(IRDS) else self._place(name)
+
+    def _systems(self) -> dict[str, str | RunTable]:
+        if not self.table.systems:
+            raise self._error("", 'there is no system; NAME = "bm25()" in the table [systems] is one')
+        for name in self.table.systems:
+            if not NAME.fullmatch(name):
+                problem = f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a file is called by it"
+                raise self._error("systems", problem)
+        return self.table.systems
+
+    def _sources(self, table: CollectionTable) -> Sources:
+        if table.dataset is None:
+            if table.split is not None:
+                raise self._error("collection", "'split' belongs to a 'dataset'; with 'qrels' the file says which split it is")
+            qrels = self._source(table.qrels)
+            if qrels is None:
+                problem = "there is no key 'qrels' and no key 'dataset': say where the judgments are"
+                raise self._error("collection", problem)
+            return Sources(self._source(table.corpus), self._source(table.topics), qrels, table.format)
+        for key in ("corpus", "topics", "qrels", "format"):
+            if getattr(table, key) is not None:
+                problem = f"'{key}' is part of the dataset; leave it out, or name all files instead of a dataset"
+                raise self._error("collection", problem)
+        if table.dataset.startswith(IRDS):
+            name = table.dataset if table.split is None else f"{table.dataset}/{table.split}"
+            return Sources(table.dataset, name, name)
+        return self._beir(self.path.parent / Path(table.dataset).expanduser(), table.split)
+
+    def _beir(self, folder: Path, split: str | None) -> Sources:
+        """The files of a folder in BEIR's form."""
+        qrels = {p.name.removesuffix(".gz").removesuffix(".tsv"): p for p in sorted((folder / "qrels").glob("*.tsv*"))}
+        if not qrels:
+            raise self._error("collection", f"{folder} is no folder in BEIR's form: it has no qrels/*.tsv")
+        chosen = split or ("test" if "test" in qrels else next(iter(qrels)) if len(qrels) == 1 else None)
+        if chosen is None or chosen not in qrels:
+            problem = f"there is no split '{chosen}'" if chosen else "say which 'split'"
+            raise self._error("collection", f"{folder}: {problem}; there are {', '.join(qrels)}")
+        corpus, topics = (_packed_or_plain(folder / f"{name}.jsonl") for name in ("corpus", "queries"))
+        return Sources(corpus, topics, qrels[chosen])
+
+    def _check_index(self, sources: Sources) -> None:
+        given = self.raw.get("index", {})
+        if "path" not in given:
+            return
+        for key in ("folder", "analyzer", "fields", "vectors"):
+            if key in given:
+                problem = f"'path' is an index that is there already, so '{key}' says nothing; leave one of them out"
+                raise self._error("index", problem)
+        if sources.corpus is not None and self.table.collection.dataset is None:
+            raise self._error("index", "'path' is an index that is there already; leave it out, or 'corpus'")
+
+    def _measures(self) -> tuple[Measure, ...]:
+        try:
+            return tuple(parse(measure) for measure in self.table.report.measures)
+        except FontesError as error:
+            raise self._error("report", f"measures: {error}") from None
+
+    def _forms(self) -> tuple[str, ...]:
+        known = [suffix[1:] for suffix in SUFFIXES]
+        for form in self.table.report.forms:
+            if form not in known:
+                raise self._error("report", f"forms: there is no form '{form}'; {nearest(form, known)}")
+        return tuple(self.table.report.forms)
+
+    def _testing(self) -> Testing:
+        report = self.table.report
+        for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self.table.systems)):
+            name = getattr(report, key)
+            if name is not None and name not in known:
+                raise self._error("report", f"{key}: there is no '{name}'; {nearest(name, known)}")
+        given = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed")}
+        try:
+            return Testing(**{key: value for key, value in given.items() if value is not None})
+        except FontesError as error:
+            raise self._error("report", str(error)) from None
 
 
-def read_settings(path: str | Path) -> Settings:
-    """Reads and checks the file of an experiment. Raises InputError that names file, table and key."""
-    file = Path(path)
+def _toml(path: Path) -> dict[str, Any]:
     try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{file}: there is no such file") from None
+        raise InputError(f"{path}: there is no such file") from None
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: not TOML: {error}") from None
-    top = Table(file, "", raw)
-    top.only(TOP)
-    report = top.table("report")
-    report.only(("measures", "forms", "baseline", "test", "correction", "alpha", "seed"))
-    systems = _systems(top)
-    collection, index = _collection(top.table("collection")), _indexing(top.table("index"))
-    if collection.corpus is not None and index.path is not None and "dataset" not in top.table("collection").values:
-        raise top.table("index").error("'path' is an index that is there already; leave it out, or 'corpus'")
-    return Settings(
-        file,
-        top.path("output") or file.with_name(f"{file.stem}.results"),
-        collection,
-        index,
-        systems,
-        _measures(report),
-        _forms(report),
-        _comparing(report, systems),
-        raw,
-    )
+        raise InputError(f"{path}: not TOML: {error}") from None
 
 
-def nearest(key: str, known: Iterable[str]) -> str:
-    """What may have been meant by `key`, or all that there is."""
-    names = list(known)
-    close = difflib.get_close_matches(key, names, 1)
-    return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}" if names else "there is none"
+def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) -> InputError:
+    """The first problem of a file, with its table and key."""
+    first = error.errors()[0]
+    *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
+    if tables[:1] == ["systems"]:
+        return _of_system(path, raw, [*tables, key][1])
+    where = f"{path}{f', [{tables[0]}]' if tables else ''}"
+    if first["type"] == "extra_forbidden":
+        owner = FileTable.model_fields[tables[0]].annotation if tables else FileTable
+        known = list(getattr(owner, "model_fields", {}))
+        noun = "key" if tables else "table or key"
+        return InputError(f"{where}: there is no {noun} '{key}'; {nearest(key, known)}")
+    value: Any = raw
+    for part in (*tables, key):
+        value = value.get(part) if isinstance(value, Mapping) else value
+    kind = KINDS.get(first["type"])
+    if kind is None:
+        return InputError(f"{where}: '{key}': {first['msg']}")
+    return InputError(f"{where}: '{key}' must be {kind}{f', [{key}]' if kind == 'a table' else ''}, not {value!r}")
 
 
-def _collection(table: Table) -> Collection:
-    table.only(("corpus", "topics", "qrels", "format", "dataset", "split"))
-    given = table.text("dataset")
-    if given is None:
-        if "split" in table.values:
-            raise table.error("'split' belongs to a 'dataset'; with 'qrels' the file says which split it is")
-        qrels = table.source("qrels")
-        if qrels is None:
-            raise table.error("there is no key 'qrels' and no key 'dataset': say where the judgments are")
-        return Collection(table.source("corpus"), table.source("topics"), qrels, table.text("format"))
-    for key in ("corpus", "topics", "qrels", "format"):
-        if key in table.values:
-            raise table.error(f"'{key}' is part of the dataset; leave it out, or name all files instead of a dataset")
-    if given.startswith(IRDS):
-        split = table.text("split")
-        name = given if split is None else f"{given}/{split}"
-        return Collection(given, name, name)
-    return _beir(table, table.path("dataset"), table.text("split"))
-
-
-def _beir(table: Table, folder: Path | None, split: str | None) -> Collection:
-    """The files of a folder in BEIR's form."""
-    assert folder is not None
-    qrels = {p.name.removesuffix(".gz").removesuffix(".tsv"): p for p in sorted((folder / "qrels").glob("*.tsv*"))}
-    if not qrels:
-        raise table.error(f"{folder} is no folder in BEIR's form: it has no qrels/*.tsv")
-    chosen = split or ("test" if "test" in qrels else next(iter(qrels)) if len(qrels) == 1 else None)
-    if chosen is None or chosen not in qrels:
-        problem = f"there is no split '{chosen}'" if chosen else "say which 'split'"
-        raise table.error(f"{folder}: {problem}; there are {', '.join(qrels)}")
-    corpus, topics = (_packed_or_plain(folder / f"{name}.jsonl") for name in ("corpus", "queries"))
-    return Collection(corpus, topics, qrels[chosen])
+def _of_system(path: Path, raw: Mapping[str, Any], name: str) -> InputError:
+    value = raw["systems"][name]
+    kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
+    return problem_in(path, "systems", f"{name}: a system is {kinds}, not {value!r}")
 
 
 def _packed_or_plain(path: Path) -> Path:
     packed = path.with_name(f"{path.name}.gz")
     return packed if packed.is_file() and not path.is_file() else path
-
-
-def _indexing(table: Table) -> Indexing:
-    table.only(("path", "folder", "analyzer", "fields", "vectors"))
-    if "path" in table.values:
-        for key in ("folder", "analyzer", "fields", "vectors"):
-            if key in table.values:
-                raise table.error(f"'path' is an index that is there already, so '{key}' says nothing; leave one of them out")
-    default = Indexing()
-    return Indexing(
-        table.path("path"),
-        table.path("folder"),
-        table.text("analyzer") or default.analyzer,
-        table.texts("fields", default.fields),
-        table.text("vectors"),
-    )
-
-
-def _systems(top: Table) -> dict[str, Table]:
-    table = top.table("systems")
-    if not table.values:
-        raise top.error("there is no system; [systems.NAME] is one")
-    systems = {}
-    for name in table.values:
-        if not NAME.fullmatch(name):
-            raise table.error(f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a file is called by it")
-        system = table.table(name)
-        kinds = [kind for kind in KINDS if kind in system.values]
-        if len(kinds) != 1:
-            said = f"it has {' and '.join(kinds)}" if kinds else "it has none"
-            raise system.error(f"a system has one of the keys {', '.join(KINDS)}; {said}")
-        systems[name] = system
-    return systems
-
-
-def _measures(report: Table) -> tuple[str, ...]:
-    measures = report.texts("measures", ("nDCG@10", "AP", "R@100"))
-    for measure in measures:
-        try:
-            parse(measure)
-        except ParameterError as error:
-            raise report.error(f"measures: {error}") from None
-    return measures
-
-
-def _forms(report: Table) -> tuple[str, ...]:
-    forms = report.texts("forms", ("md", "json", "html"))
-    for form in forms:
-        if form not in FORMS:
-            raise report.error(f"forms: there is no form '{form}'; {nearest(form, FORMS)}")
-    return forms
-
-
-def _comparing(report: Table, systems: Mapping[str, Table]) -> dict[str, Any]:
-    """The arguments of `compare`, as far as they are given."""
-    from ..comparison.report import CORRECTIONS, TESTS, Method
-
-    for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", systems)):
-        name = report.text(key)
-        if name is not None and name not in known:
-            raise report.error(f"{key}: there is no '{name}'; {nearest(name, known)}")
-    given = {key: report.values[key] for key in ("test", "correction", "alpha", "seed") if key in report.values}
-    try:
-        Method(**given)
-    except ParameterError as error:
-        raise report.error(str(error)) from None
-    return {**given, "baseline": report.text("baseline")}

@@ -1,19 +1,21 @@
-"""The field's formats: corpora, topics, qrels and runs, read and written."""
+"""The field's formats: corpora, topics, qrels and runs, read and written. Each format is one module."""
 
-from .canard import read_canard
-from .corpora import Corpus, docs, read_corpus, write_corpus
-from .qrels import read_qrels, write_qrels
-from .runs import read_run, write_run
-from .topics import read_topics, write_topics
+from .corpus import Corpus, corpus_docs, docs, read_corpus
+from .format import File, Format, formats_for
+from .reading import read_qrels, read_run, read_topics, write, write_corpus, write_qrels, write_run, write_topics
 
 __all__ = [
     "Corpus",
+    "File",
+    "Format",
+    "corpus_docs",
     "docs",
-    "read_canard",
+    "formats_for",
     "read_corpus",
     "read_qrels",
     "read_run",
     "read_topics",
+    "write",
     "write_corpus",
     "write_qrels",
     "write_run",

@@ -1,6 +1,6 @@
 """CANARD: questions of QuAC's conversations, each with a rewrite that can be understood by itself (Elgohary et al. 2019).
 
-A topic's id is `<QuAC_dialog_id>_<Question_no>` and its text the question as it was asked. Its `turns` are the conversation so
+A topic's id is `<QuAC_dialog_id>_<Question_no>` and its text the question itself. Its `turns` are the conversation so
 far, oldest first and ending with its own turn, each with its rewrite as `manual` and, in the earlier ones, the answer where
 the file has it. The title of the Wikipedia page and of its section, where the file has them, are the `description`.
 
@@ -13,11 +13,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from ..core import InputError, Topic, Topics, Turn
-from ..storage.files import Source, reading
+from ..core import InputError, Topic, Turn
+from ..storage.files import Source
+from .format import File, Format
 from .records import json_rows
 
 DIALOG, NUMBER, QUESTION, REWRITE = "QuAC_dialog_id", "Question_no", "Question", "Rewrite"
@@ -25,22 +25,17 @@ HISTORY, QUESTIONS = "History", "HistoryQuestions"
 TITLES = 2  # entries of History before the first question: the title of the page and of the section
 
 
-def read_canard(path: str | Path) -> Topics:
-    """The questions of a file of CANARD as topics; .gz is unpacked, "-" is standard input.
+class Canard(Format, name="canard"):
+    """Questions of CANARD with their conversations: the official JSON, or one item a line."""
 
-    Raises InputError that names file and item for what is not of CANARD's form, and for an item that occurs twice.
-    """
-    with reading(path) as source:
-        topics = Topics(canard_topics(source))
-    if not topics:
-        raise InputError(f"{path}: holds no topics")
-    return topics
+    def sniff(self, kind: str, file: File) -> float:
+        if isinstance(file.first, dict):
+            return 0.95 if DIALOG in file.first else 0.0
+        item = file.value[0] if isinstance(file.value, list) and file.value else file.value
+        return 0.6 if isinstance(item, Mapping) and DIALOG in item else 0.0
 
-
-def is_canard(value: Any) -> bool:
-    """Whether a JSON value is an item of CANARD, or a list of them."""
-    first = value[0] if isinstance(value, list) and value else value
-    return isinstance(first, Mapping) and DIALOG in first
+    def read_topics(self, file: File) -> Iterator[Topic]:
+        return canard_topics(file)
 
 
 def canard_topics(source: Source) -> Iterator[Topic]:
@@ -68,10 +63,10 @@ def _topics(rows: Iterable[tuple[str, Any]]) -> Iterator[Topic]:
     rewrites = {(row[DIALOG], row[NUMBER], row[QUESTION].strip()): row.get(REWRITE) or "" for _, row in rows}
     for where, row in rows:
         titles, pairs = _history(row, where)
-        asked = [*pairs, (row[QUESTION].strip(), "")]
+        questions = [*pairs, (row[QUESTION].strip(), "")]
         turns = tuple(
             Turn(question, manual=rewrites.get((row[DIALOG], number, question), "").strip(), answer=answer)
-            for number, (question, answer) in enumerate(asked, int(row[NUMBER]) - len(pairs))
+            for number, (question, answer) in enumerate(questions, int(row[NUMBER]) - len(pairs))
         )
         yield Topic(f"{row[DIALOG]}_{row[NUMBER]}", turns[-1].text, description=": ".join(titles), turns=turns)
 

@@ -15,7 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..core import InputError, Topic, Turn
+from ..core import InputError, Topic, Topics, Turn
+from .format import File, Format
+from .records import json_line, json_rows, json_value
 
 RAW = ("raw_utterance", "utterance", "raw")
 MANUAL = ("manual_rewritten_utterance", "manual")
@@ -26,14 +28,22 @@ AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id"
 ELSE = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"
 
 
-def is_cast_json(value: Any) -> bool:
-    """Whether a JSON value is a list of conversations."""
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and isinstance(value[0].get("turn"), list)
+class Cast(Format, name="cast"):
+    """Conversations of TREC CAsT 2019 to 2022: the official JSON (flat or tree), or one turn a line."""
 
+    def sniff(self, kind: str, file: File) -> float:
+        if isinstance(file.first, dict):
+            return 0.95 if _is_turn(file.first) else 0.0
+        return 0.6 if _are_conversations(file.value) else 0.0
 
-def is_turn(row: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is one turn of a file with one turn a line."""
-    return "topic" in row and "turn" in row and any(name in row for name in RAW)
+    def read_topics(self, file: File) -> Iterator[Topic]:
+        first = file.start.split("\n", 1)[0].rstrip()
+        if first.startswith("{") and first.endswith("}"):
+            return turn_topics(json_rows(file), file.name)
+        return cast_topics(json_value(file), file.name)
+
+    def write_topics(self, topics: Topics) -> Iterator[bytes]:
+        yield json_line(cast_conversations(topics.values()), indent=1)
 
 
 def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
@@ -41,7 +51,7 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
 
     The flat form of 2022 repeats the turns that its paths share; each is one topic.
     """
-    if not is_cast_json(conversations):
+    if not _are_conversations(conversations):
         raise InputError(f"{name}: not a CAsT file: a list of conversations, each with its turns under 'turn', is wanted")
     seen: dict[str, str] = {}
     for conversation in conversations:
@@ -74,7 +84,7 @@ def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterat
     paths: dict[tuple[str, str], tuple[Turn, ...]] = {}
     for number, row in rows:
         where = f"{name}, line {number}"
-        if not is_turn(row):
+        if not _is_turn(row):
             raise InputError(f"{where}: not a turn: 'topic', 'turn' and 'raw' are wanted, found {', '.join(row)}")
         branch, dash, _ = str(row["turn"]).partition("-")
         place = (str(row["topic"]), branch if dash else "")
@@ -99,6 +109,14 @@ def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
             raise InputError(f"topic '{topic.id}': the turn is empty, {ELSE}")
         grouped.setdefault(conversation, []).append(replace(topic, turns=turns))
     return [written for conversation, group in grouped.items() for written in _branches(conversation, group)]
+
+
+def _are_conversations(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and isinstance(value[0].get("turn"), list)
+
+
+def _is_turn(row: Mapping[str, Any]) -> bool:
+    return "topic" in row and "turn" in row and any(name in row for name in RAW)
 
 
 def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:

@@ -1,27 +1,26 @@
-"""Documents in records: JSON objects a line, and tables with tabs or commas."""
+"""Records, from which documents and topics are made: JSON objects, lines of tables."""
 
 from __future__ import annotations
 
-import csv
-import itertools
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from ..core import Doc, InputError, ParameterError
+from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..storage.files import Source, decode
-
-FORMATS_WITH_FIELDS = ("jsonl", "csv", "tsv", "trec")
 
 
 @dataclass(frozen=True)
 class Fields:
     """The names under which a record may hold its id, title and text.
 
-    The first name that is present counts; of the parts in `chosen`, which the user named, all that are present are joined.
+    Args:
+        id: Names of the id, of which the first that is present counts.
+        title: Names of the title, likewise.
+        text: Names of the text, likewise.
+        chosen: The parts whose names the user gave; of these all names that are present count, and their values are joined.
     """
 
     id: tuple[str, ...] = ("_id", "id", "docno", "doc_id", "docid")
@@ -30,26 +29,23 @@ class Fields:
     chosen: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, given: Mapping[str, str | Sequence[str]] | None) -> Fields:
-        """The usual names, save for the parts that `given` names. Raises ParameterError for a part that does not exist."""
-        given = given or {}
-        unknown = given.keys() - {"id", "title", "text"}
+    def of(cls, chosen: Mapping[str, str | Sequence[str]] | None) -> Fields:
+        """The usual names, save for the parts that `chosen` names. Raises ParameterError for a part that does not exist."""
+        chosen = chosen or {}
+        unknown = chosen.keys() - {"id", "title", "text"}
         if unknown:
             raise ParameterError(f"fields: a document has no part '{min(unknown)}'; it has id, title and text")
-        names = {part: (name,) if isinstance(name, str) else tuple(name) for part, name in given.items()}
+        names = {part: (name,) if isinstance(name, str) else tuple(name) for part, name in chosen.items()}
         if len(names.get("id", ("",))) != 1:
             raise ParameterError("fields: an id comes from one field")
         return cls(**names, chosen=frozenset(names))
 
 
 USUAL = Fields()
+TOPIC_ID = ("_id", "id", "qid", "query_id", "topic_id", "question_id", "number", "num")
+TOPIC_TEXT = ("text", "query", "title", "question", "contents", "raw")
 ENDS = ("\n", "\r\n", "")  # of a line
-
-
-def read_jsonl(source: Source, fields: Fields) -> Iterator[Doc]:
-    """The documents of JSON objects, one a line."""
-    for number, row in json_rows(source):
-        yield doc_from(row, fields, source.name, number)
+MISSING = object()
 
 
 def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -74,10 +70,18 @@ def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: str = "line") -> Doc:
-    """The document in a record, which loses the keys that are used; the others become the metadata.
+    """The document in a record.
 
-    A key "metadata" that holds an object, as in BEIR, is spread out. Raises InputError that names `name`, `unit` and
-    `number` for a missing id or text, an empty id, and a part that is neither string, number nor null.
+    Args:
+        row: The record, which loses the keys that are used; the others become the metadata. A key "metadata" that holds an
+            object, as in BEIR, is spread out.
+        fields: The names of its parts.
+        name: The name of the file, for errors.
+        number: The number of the record in it, for errors.
+        unit: What is counted.
+
+    Raises:
+        InputError: For a missing id or text, an empty id, and a part that is neither string, number nor null.
     """
     if not fields.chosen:  # most records have just these keys, and there are millions of them
         doc_id, text, title = row.get("_id"), row.get("text"), row.get("title", "")
@@ -101,59 +105,40 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
     return Doc(doc_id, text, title, row)
 
 
-def read_csv(source: Source, fields: Fields) -> Iterator[Doc]:
-    """The documents of a table with commas and a header; quoted cells may hold commas and line ends."""
-    lines = source.decoded()
-    yield from _table(source, lines, ",", fields)
-
-
-def read_tsv(source: Source, fields: Fields) -> Iterator[Doc]:
-    """The documents of a table with tabs: with a header if the first line names an id and a text, else as MS MARCO.
-
-    Without a header the columns are id, text; or id, title, text; or id, url, title, body. They are taken as they are:
-    quotes mean nothing.
-    """
-    lines = source.decoded()
-    head = []
-    for line in lines:
-        head.append(line)
-        if not line.isspace():
-            break
-    names = head[-1].rstrip("\r\n").split("\t") if head else []
-    lines = itertools.chain(head, lines)
-    if fields.chosen or (not set(fields.id).isdisjoint(names) and not set(fields.text).isdisjoint(names)):
-        yield from _table(source, lines, "\t", fields)
-        return
-    columns = {2: ("id", "text"), 3: ("id", "title", "text"), 4: ("id", "url", "title", "text")}.get(len(names))
-    if any(names) and columns is None:
-        found = f"{len(names)} columns and no header that names an id and a text"
-        raise InputError.at(source.name, len(head), f"{found}; without a header there are 2 (id, text), 3 or 4")
-    for number, line in enumerate(lines, 1):
-        cells = line.rstrip("\r\n").split("\t")
-        if columns and len(cells) == len(columns):
-            yield doc_from(dict(zip(columns, cells, strict=True)), USUAL, source.name, number)
-        elif not line.isspace():
-            raise InputError.at(source.name, number, f"{len(cells)} columns where the first line has {len(names)}")
-
-
-def _table(source: Source, lines: Iterator[str], delimiter: str, fields: Fields) -> Iterator[Doc]:
-    csv.field_size_limit(sys.maxsize)  # the module's own limit is 131,072 characters, less than many documents have
-    rows = csv.reader(lines, delimiter=delimiter)
-    header: list[str] = next((row for row in rows if row), [])
-    if len(set(header)) < len(header):
-        raise InputError.at(source.name, 1, f"the header names a column twice: {', '.join(header)}")
+def topic_from(row: Mapping[str, Any], where: str) -> Topic:
+    """The topic in a record. Raises InputError that begins with `where` for a missing id or text, and odd turns or weights."""
+    present = ", ".join(f"'{key}'" for key in row) or "nothing"
+    topic_id = next((row[key] for key in TOPIC_ID if row.get(key) is not None), None)
+    text = next((row[key] for key in TOPIC_TEXT if row.get(key) is not None), None)
+    if isinstance(topic_id, bool) or not isinstance(topic_id, (str, int, float)) or not str(topic_id).strip():
+        raise InputError(f"{where}: no id (a field {', '.join(TOPIC_ID[:4])}); found {present}")
+    if not isinstance(text, str):
+        raise InputError(f"{where}: no text (a field {', '.join(TOPIC_TEXT[:4])}); found {present}")
     try:
-        for row in rows:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise InputError.at(source.name, rows.line_num, f"{len(row)} columns where the header has {len(header)}")
-            yield doc_from(dict(zip(header, row, strict=True)), fields, source.name, rows.line_num)
-    except csv.Error as error:
-        raise InputError.at(source.name, rows.line_num, f"broken table ({error})") from None
+        turns = tuple(_turn(turn) for turn in row.get("turns") or ())
+        weights = {str(term): float(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: 'turns' or 'weights' cannot be read ({error})") from None
+    description, narrative = (row[name] if isinstance(row.get(name), str) else "" for name in ("description", "narrative"))
+    return Topic(str(topic_id), text, narrative, description, turns, weights)
 
 
-MISSING = object()
+def json_value(source: Source) -> Any:
+    """The JSON value that a whole file is. Raises InputError with the line of what is broken."""
+    try:
+        return json.loads(source.text())
+    except json.JSONDecodeError as error:
+        raise InputError.at(source.name, error.lineno, f"broken JSON ({error.msg})") from None
+    except RecursionError:
+        raise InputError(f"{source.name}: broken JSON (nested too deeply)") from None
+
+
+def json_line(row: Any, indent: int | None = None) -> bytes:
+    """A line of jsonl, or with `indent` many lines; characters are written as they are, save lone surrogates."""
+    try:
+        return json.dumps(row, ensure_ascii=False, indent=indent).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(row, indent=indent).encode() + b"\n"
 
 
 def _take(row: dict[str, Any], names: tuple[str, ...], joined: bool) -> Any:
@@ -181,6 +166,15 @@ def _string(value: Any, part: str, where: str) -> str:
 
 
 def _missing(part: str, names: tuple[str, ...], row: Mapping[str, Any], parts: list[str], where: str) -> InputError:
-    found = ", ".join(f"'{key}'" for key in row) or "nothing" + (" else" if parts else "")
-    wanted = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    return InputError(f"{where}: no {part} (a field {wanted}); found {found}")
+    present = ", ".join(f"'{key}'" for key in row) or "nothing" + (" else" if parts else "")
+    usual = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    return InputError(f"{where}: no {part} (a field {usual}); found {present}")
+
+
+def _turn(fields: Mapping[str, str]) -> Turn:
+    turn = Turn(**fields)
+    for name in Turn.__slots__:
+        value = getattr(turn, name)
+        if not isinstance(value, str):
+            raise TypeError(f"the {name} of a turn is a {type(value).__name__}, not a text")
+    return turn

@@ -1,9 +1,9 @@
-"""The formulas of fusion: what a list gives each of its documents, and how what several lists give becomes one score."""
+"""The methods of fusion: what a list gives each of its documents, and how what several lists give becomes one score."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -11,20 +11,95 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import InputError, ParameterError, Run
+from ..core import ParameterError
 from ..core.pairs import Floats, Ints, Pairs
+from ..core.registry import nearest
+from .normalizations import NORMALIZATIONS, RankedLists, normalized
 
-NORMALIZATIONS = ("min-max", "max", "sum", "z", "rank")
-RANK_METHODS = ("rrf", "isr", "borda")
-WEIGHTED = ("rrf", "isr", "borda", "wsum")
-SUMMED = (*WEIGHTED, "combsum", "combmnz")
-COUNTED = ("combmnz", "isr")  # times the number of lists that hold the document
-METHODS = ("rrf", "combsum", "combmnz", "combmax", "combmin", "wsum", "borda", "isr")
+
+def reciprocal_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
+    """1 / (k + rank)."""
+    return 1 / (k + ranks)
+
+
+def inverse_square_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
+    """1 / rank^2."""
+    return 1 / ranks**2
+
+
+def points(ranks: Floats, candidates: Ints, k: float) -> Floats:
+    """With c documents in all lists together the first has c points, the next c - 1 and so on."""
+    return candidates - ranks + 1
+
+
+def points_left_over(candidates: Ints, sizes: Ints) -> Floats:
+    """The mean of the points of Borda that a list has not given away."""
+    left = candidates.astype(np.float64)
+    left -= sizes
+    return (left + 1) / 2
 
 
 @dataclass(frozen=True)
-class Method:
-    """A method with its parameters, checked: see `fuse`."""
+class Formula:
+    """How a method makes one score of what several lists give.
+
+    Args:
+        source: Where it was published.
+        of_ranks: What a list gives, from ranks, the number of documents that all lists of the topic have together, and k; None
+            for a method that takes the normalised scores.
+        label: What an explanation says of `of_ranks`, with {rank} and {k}.
+        best: For a method that takes the greatest or the least, that ufunc; None for a sum.
+        joining: What an explanation says of how the parts come to one score.
+        counted: Whether the sum is multiplied by the number of lists that have the document.
+        weighted: Whether the systems may have weights.
+        missing: What a list gives the documents of a topic that it lacks, from the number of documents that all lists have
+            together and its own; None for 0 in a sum, and for leaving the list out of the greatest or the least.
+    """
+
+    source: str
+    of_ranks: Callable[[Floats, Ints, float], Floats] | None = None
+    label: str = ""
+    best: np.ufunc | None = None
+    joining: str = "sum of the parts"
+    counted: bool = False
+    weighted: bool = False
+    missing: Callable[[Ints, Ints], Floats] | None = None
+
+
+_FOX = "Fox and Shaw, 1994"
+METHODS: dict[str, Formula] = {
+    "rrf": Formula(
+        "Cormack, Clarke and Büttcher, 2009",
+        reciprocal_rank,
+        "1 / ({k:g} + {rank}): rank {rank}",
+        weighted=True,
+    ),
+    "isr": Formula(
+        "Mourão, Martins and Magalhães, 2015",
+        inverse_square_rank,
+        "1 / {rank}^2: rank {rank}",
+        counted=True,
+        weighted=True,
+    ),
+    "borda": Formula(
+        "Aslam and Montague, 2001",
+        points,
+        "points of rank {rank}",
+        weighted=True,
+        missing=points_left_over,
+    ),
+    "wsum": Formula(_FOX, weighted=True),
+    "combsum": Formula(_FOX),
+    "combmnz": Formula(_FOX, counted=True),
+    "combmax": Formula(_FOX, best=np.fmax, joining="the greatest of the parts"),
+    "combmin": Formula(_FOX, best=np.fmin, joining="the least of the parts"),
+}
+WEIGHTED = tuple(name for name, formula in METHODS.items() if formula.weighted)
+
+
+@dataclass(frozen=True)
+class FusionMethod:
+    """A method with its parameters, as `checked` makes it. `fuse` describes them."""
 
     name: str = "rrf"
     normalize: str | None = "min-max"
@@ -33,10 +108,14 @@ class Method:
     missing: float | str | None = None
 
     @classmethod
-    def checked(cls, name: Any, normalize: Any, weights: Any, k: Any, missing: Any, systems: int | None = None) -> Method:
-        """The method for a number of systems. Raises ParameterError for what is unknown or out of its range."""
+    def checked(cls, name: Any, normalize: Any, weights: Any, k: Any, missing: Any, systems: int | None = None) -> FusionMethod:
+        """The method for a number of systems.
+
+        Raises:
+            ParameterError: There is no such method or normalisation, or a parameter is out of its range.
+        """
         if name not in METHODS:
-            raise ParameterError(f"there is no fusion method {name!r}; there are {', '.join(METHODS)}")
+            raise ParameterError(f"there is no fusion method {name!r}; {nearest(str(name), METHODS)}")
         if normalize is not None and normalize not in NORMALIZATIONS:
             raise ParameterError(f"there is no normalisation {normalize!r}; there are {', '.join(NORMALIZATIONS)} and None")
         if not _finite(k) or k < 0:
@@ -45,57 +124,70 @@ class Method:
             raise ParameterError(f"missing, what a list gives documents it lacks, is None, 'min' or a number, not {missing!r}")
         return cls(name, normalize, _weights(name, weights, systems), k, missing)
 
-    def given(self, pairs: Pairs) -> list[Floats]:
-        """For each run what it gives each of its rows, float64, without its weight."""
-        return [self._given(pairs, i) for i in range(len(pairs.runs))]
+    @property
+    def formula(self) -> Formula:
+        """The formula of the method."""
+        return METHODS[self.name]
 
-    def columns(self, pairs: Pairs, given: Sequence[Floats]) -> NDArray[np.float64]:
-        """What each run gives each pair: float64, one row a run, with what a missing document gets filled in."""
+    def columns(self, pairs: Pairs) -> NDArray[np.float64]:
+        """What each run gives each pair, without its weight.
+
+        Returns:
+            float64, one row a run, one column a pair; with what a document that the run lacks gets, NaN where the run is left
+            out.
+
+        Raises:
+            InputError: A score is infinite, or does not suit the normalisation.
+        """
         table = np.empty((len(pairs.runs), len(pairs)), dtype=np.float64)
-        for i, (row, values) in enumerate(zip(table, given, strict=True)):
+        for i, row in enumerate(table):
+            values = self._contributions(pairs, i)
             row[:] = self._fill(pairs, i, values)
             row[pairs.places[i]] = values
         return table
 
     def scores(self, pairs: Pairs, columns: NDArray[np.float64]) -> Floats:
         """For each pair the score, float64: the columns, in the order of the systems, as one."""
-        if self.name in ("combmax", "combmin"):
-            joined: Floats = (np.fmax if self.name == "combmax" else np.fmin).reduce(columns, axis=0)
+        if self.formula.best is not None:
+            joined: Floats = self.formula.best.reduce(columns, axis=0)
             return joined
         return weighted(columns, self.weights or (1.0,) * len(columns), self.times(pairs))
 
     def times(self, pairs: Pairs) -> Ints | None:
-        """For each pair the number of runs that hold it, for a method that multiplies by it."""
-        if self.name not in COUNTED:
+        """For each pair the number of runs that have it, for a method that multiplies by it."""
+        if not self.formula.counted:
             return None
         return np.bincount(np.concatenate(pairs.places), minlength=len(pairs))
 
-    def _given(self, pairs: Pairs, i: int) -> Floats:
+    def label(self, rank: int, score: float) -> str:
+        """How what a list gives its document of this rank and score comes about."""
+        if self.formula.of_ranks is not None:
+            return self.formula.label.format(k=self.k, rank=rank)
+        return f"{self.normalize} of {score:g}" if self.normalize else "score"
+
+    def _contributions(self, pairs: Pairs, i: int) -> Floats:
+        """What a run gives each of its rows."""
         run = pairs.runs[i]
-        sizes = np.diff(run.bounds)
-        ranks = (np.arange(1, run.rows + 1) - np.repeat(run.bounds[:-1], sizes)).astype(np.float64)
-        match self.name:
-            case "rrf":
-                return 1 / (self.k + ranks)
-            case "isr":
-                return 1 / ranks**2
-            case "borda":
-                return np.repeat(pairs.sizes[pairs.numbers[i]], sizes) - ranks + 1
-        return normalized(run, self.normalize, ranks, f"system {i + 1}")
+        lists = RankedLists(run, f"system {i + 1}")
+        if self.formula.of_ranks is None:
+            return normalized(lists, self.normalize)
+        candidates = np.repeat(pairs.sizes[pairs.numbers[i]], np.diff(run.bounds))
+        return self.formula.of_ranks(lists.ranks, candidates, self.k)
 
     def _fill(self, pairs: Pairs, i: int, values: Floats) -> Any:
         """What the run gives the pairs that it lacks: a number, or one a pair."""
         run, numbers = pairs.runs[i], pairs.numbers[i]
-        if self.missing is None and self.name == "borda":
-            left = pairs.sizes.astype(np.float64)
-            left[numbers] -= np.diff(run.bounds)
-            return pairs.of_topics((left + 1) / 2)
+        sizes = np.diff(run.bounds)
+        if self.missing is None and self.formula.missing is not None:
+            own = np.zeros(len(pairs.topics), dtype=np.int64)
+            own[numbers] = sizes
+            return pairs.of_topics(self.formula.missing(pairs.sizes, own))
         if self.missing is None:
-            return math.nan if self.name in ("combmax", "combmin") else 0.0
+            return 0.0 if self.formula.best is None else math.nan
         if self.missing != "min":
             return float(self.missing)
         least = np.zeros(len(pairs.topics))
-        filled = np.flatnonzero(np.diff(run.bounds))
+        filled = np.flatnonzero(sizes)
         least[numbers[filled]] = values[run.bounds[1:][filled] - 1]
         return pairs.of_topics(least)
 
@@ -110,54 +202,10 @@ def weighted(columns: Sequence[Floats] | NDArray[np.float64], weights: Sequence[
     return total
 
 
-def normalized(run: Run, how: str | None, ranks: Floats, name: str) -> Floats:
-    """The scores of a run, float64, brought to one scale for each topic: see `fuse`. `ranks` count from 1.
-
-    Raises InputError for a score that is infinite, and where `max` meets a best score that is not positive.
-    """
-    scores = run.scores.astype(np.float64)
-    sizes = np.diff(run.bounds)
-    if not np.isfinite(scores).all():
-        raise InputError(f"{_where(run, int(np.argmin(np.isfinite(scores))), name)}: the score is infinite; fuse by rank")
-    if how is None:
-        return scores
-    if how == "rank":
-        return 1 - (ranks - 1) / np.repeat(sizes, sizes).astype(np.float64)
-    filled = sizes > 0
-    first, size = run.bounds[:-1][filled], sizes[filled]
-    best, least = scores[first], scores[run.bounds[1:][filled] - 1]  # a run's rows go from best to worst
-    if how == "max":
-        if len(best) and best.min() <= 0:
-            where = _where(run, int(first[np.argmin(best)]), name)
-            raise InputError(f"{where}: max divides by the best score, which is {best.min():g} here; normalise by min-max")
-        return scores / np.repeat(best, size)
-    if how == "min-max":
-        return _ratio(scores - np.repeat(least, size), np.repeat(best - least, size), 1.0)
-    if how == "sum":
-        above = scores - np.repeat(least, size)
-        total = np.add.reduceat(above, first) if len(first) else best
-        return _ratio(above, np.repeat(total, size), 1 / np.repeat(size, size))
-    mean = np.add.reduceat(scores, first) / size if len(first) else best
-    apart = scores - np.repeat(mean, size)
-    deviation = np.sqrt(np.add.reduceat(apart**2, first) / size) if len(first) else best
-    return _ratio(apart, np.repeat(np.where(best > least, deviation, 0.0), size), 0.0)
-
-
-def _ratio(above: Floats, below: Floats, constant: Any) -> Floats:
-    """above / below; `constant` for the rows of a list whose scores are all the same, where below is 0."""
-    out = np.broadcast_to(np.asarray(constant, dtype=np.float64), above.shape).copy()
-    return np.divide(above, below, out=out, where=below > 0)
-
-
-def _where(run: Run, row: int, name: str) -> str:
-    topic = list(run.topics)[int(np.searchsorted(run.bounds, row, side="right")) - 1]
-    return f"{name}, topic '{topic}', document '{run.ids[int(run.codes[row])]}'"
-
-
 def _weights(name: str, weights: Any, systems: int | None) -> tuple[float, ...] | None:
     if weights is None:
         return None
-    if name not in WEIGHTED:
+    if not METHODS[name].weighted:
         raise ParameterError(f"{name} takes no weights; {', '.join(WEIGHTED)} do")
     try:
         listed = tuple(weights)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError, InputError
 from ..core.strings import utf8
 from ..core.values import Doc
-from .files import ByteWriter, read_array, smallest, write_array
+from ..storage.arrays import ByteWriter, read_array, smallest, write_array
 
 BLOCK = 1 << 15  # bytes of text in a block, about
 
@@ -64,16 +64,16 @@ class DocumentStore:
         self._blocks = read_array(folder, "text.blocks")
         self._sizes = read_array(folder, "text.sizes")
 
-    def read(self, ids: Sequence[str], positions: Sequence[int]) -> list[Doc]:
-        """The documents at `positions`, which have these ids."""
-        blocks = np.searchsorted(self._blocks[:, 0], np.asarray(positions, dtype=np.int64), side="right") - 1
+    def read(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
+        """The documents with these ordinals, which have these ids."""
+        blocks = np.searchsorted(self._blocks[:, 0], np.asarray(ordinals, dtype=np.int64), side="right") - 1
         opened: dict[int, tuple[bytes, NDArray[np.int64]]] = {}
         docs = []
-        for doc_id, position, block in zip(ids, positions, blocks.tolist(), strict=True):
+        for doc_id, ordinal, block in zip(ids, ordinals, blocks.tolist(), strict=True):
             if block not in opened:
                 opened[block] = self._open(block)
             text, bounds = opened[block]
-            at = 3 * (position - int(self._blocks[block, 0]))
+            at = 3 * (ordinal - int(self._blocks[block, 0]))
             title, body, metadata = (text[bounds[at + i] : bounds[at + i + 1]] for i in range(3))
             docs.append(Doc(doc_id, body.decode(), title.decode(), json.loads(metadata) if metadata else {}))
         return docs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -19,101 +18,97 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, InputError, ParameterError
-from .build import Progress
-from .embeddings import DTYPES, FORMAT, META, VERSION, Embeddings, find, latest, meta_digest
-from .files import _lock, _sync, _sync_folder, digest, write_array
+from ..core.progress import Progress, Report
+from ..storage.arrays import sync, write_array
+from ..storage.artifact import commit, drafting, seal
+from ..storage.hashes import hash_text
+from .embeddings import DTYPES, KIND, Embeddings, find, latest
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
 MOST = 1e15  # the length of a vector; inner products then stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
 PARTS = ("vectors.npy", "norms", "scales", "counts")  # of an encoding under way
 
-Vectors = tuple[NDArray[np.float32], NDArray[np.int64]]
+VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
 class Job:
     """What is to be encoded for a segment.
 
-    fingerprint   the encoder's
-    encoder       how the encoder calls itself
-    settings      what it takes to make it again, as JSON, or None
-    dim           of its vectors
-    dtype         "float32", "float16" or "int8"
-    ids           of the documents
-    vectors       the vectors of the documents from one position up to another, and where those of each document start; it may
-                  report its progress within the block
+    Args:
+        fingerprint: The encoder's.
+        encoder: What the encoder calls itself.
+        settings: The text that makes the encoder again, or None.
+        dim: The number of dimensions of its vectors.
+        dtype: "float32", "float16" or "int8".
+        ids: The ids of the documents.
+        vectors: Gives the vectors of the documents from one ordinal up to another, and where those of each document start
+            (int64, one entry more). It may report how many of them are done.
     """
 
     fingerprint: str
     encoder: str
-    settings: dict[str, Any] | None
+    settings: str | None
     dim: int
     dtype: str
     ids: Sequence[str]
-    vectors: Callable[[int, int, Callable[[Progress], None] | None], Vectors]
+    vectors: Callable[[int, int, Report], VectorsOfDocuments]
 
     @property
     def name(self) -> str:
-        """Of its folder, without the number."""
-        return f"{hashlib.sha256(self.fingerprint.encode()).hexdigest()[:16]}-{self.dtype}"
+        """The name of its folder, without the number."""
+        return f"{hash_text(self.fingerprint)[:16]}-{self.dtype}"
 
 
-def encode(segment: Path, job: Job, overwrite: bool, progress: Callable[[Progress], None] | None) -> Embeddings:
-    """Encodes the documents of a segment and keeps their vectors there, unless they are there already.
+def store_vectors(segment: Path, job: Job, overwrite: bool, progress: Report) -> Embeddings:
+    """Encodes the documents of a segment and stores their vectors there, unless they are there already.
 
     After each block its vectors are on the disk and in a journal; an encoding that was killed, or that filled the disk, goes
     on after the last block that is in the journal.
     """
-    draft = segment / f".vectors-{job.name}"
-    try:
-        draft.mkdir(exist_ok=True)
-        handle = os.open(draft, os.O_RDONLY)
-    except OSError as e:
-        raise FontesError(f"{segment.parent}: vectors cannot be written: {e.strerror}; nothing was changed") from e
-    try:
-        _alone(handle, segment)
+    busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
+    with contextlib.ExitStack() as stack:
+        try:
+            draft = stack.enter_context(drafting(segment / f"vectors-{job.name}", busy))
+        except OSError as e:
+            raise FontesError(f"{segment.parent}: vectors cannot be written: {e.strerror}; nothing was changed") from e
         existing = find(segment).get(job.name)
         if isinstance(existing, Embeddings) and not overwrite:
             shutil.rmtree(draft, ignore_errors=True)
             _tidy(existing.folder, job)
             return existing
         return _encoded(segment, draft, job, progress)
-    finally:
-        os.close(handle)
 
 
-def _alone(handle: int, segment: Path) -> None:
-    try:
-        _lock(handle)
-    except OSError as e:
-        raise FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it") from e
-
-
-def _encoded(segment: Path, draft: Path, job: Job, progress: Callable[[Progress], None] | None) -> Embeddings:
+def _encoded(segment: Path, draft: Path, job: Job, progress: Report) -> Embeddings:
     count = len(job.ids)
     with _writing(segment, None, count):
         journal = Journal(draft, job)
     try:
         before, start = journal.documents, time.perf_counter()
 
-        def tell(done: float) -> None:
-            if progress:
-                progress(Progress(int(done), time.perf_counter() - start, done / count if count else 1.0, before))
+        def report(done: float) -> None:
+            part = done / count if count else 1.0
+            progress(Progress("encoding", int(done), count, time.perf_counter() - start, part=part, before=before))
 
         while journal.documents < count:
             first, last = journal.documents, min(journal.documents + BLOCK, count)
-            inner = (lambda p, a=first, b=last: tell(a + (p.fraction or 0.0) * (b - a))) if progress else None
-            vectors, bounds = job.vectors(first, last, inner)
-            block = stored(vectors, bounds, job, first, last)
+            vectors, bounds = job.vectors(first, last, _within(first, last, report))
+            block = quantized(vectors, bounds, job, first, last)
             with _writing(segment, journal, count):
                 journal.append(*block)
-            tell(journal.documents)
+            report(journal.documents)
         with _writing(segment, journal, count):
             folder = journal.finish(segment)
     finally:
         journal.close()
     return Embeddings(folder)
+
+
+def _within(first: int, last: int, report: Callable[[float], None]) -> Report:
+    """The report of a block's encoding, as documents done of all."""
+    return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
 
 
 @contextlib.contextmanager
@@ -130,13 +125,27 @@ def _writing(segment: Path, journal: Journal | None, count: int) -> Iterator[Non
         ) from e
 
 
-def stored(
+def quantized(
     vectors: NDArray[np.float32], bounds: NDArray[np.int64], job: Job, first: int, last: int
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
-    """A block as it is kept: vectors, norms, scales and the count of vectors of each document.
+    """A block in the numbers in which it is stored.
 
-    int8 keeps round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale. Raises InputError for
-    vectors that are not finite, or too long, and ParameterError for others than the encoder promised.
+    int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale.
+
+    Args:
+        vectors: (rows, dim), the vectors of the documents.
+        bounds: Where those of each document start, one entry more.
+        job: What they are for.
+        first: The ordinal of the first document.
+        last: The one after that of the last.
+
+    Returns:
+        Vectors of the job's dtype, (rows, dim); norms, (rows,); scales, (rows,), empty unless the dtype is int8; and how many
+        vectors each document has.
+
+    Raises:
+        InputError: A vector is not finite, or too long.
+        ParameterError: The encoder gave other vectors than it promised.
     """
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if vectors.ndim != 2 or vectors.shape[1] != job.dim or len(bounds) != last - first + 1 or bounds[-1] != len(vectors):
@@ -154,16 +163,16 @@ def stored(
             f"document '{doc_id}': {job.encoder} gave a vector that {job.dtype} cannot hold, or that is not finite"
         )
     scales = np.zeros(0, np.float32)
-    kept: NDArray[Any] = vectors.astype(DTYPES[job.dtype]) if job.dtype != "int8" else vectors
-    exact = kept.astype(np.float64)
+    small: NDArray[Any] = vectors.astype(DTYPES[job.dtype]) if job.dtype != "int8" else vectors
+    exact = small.astype(np.float64)
     if job.dtype == "int8":
         scales = np.abs(vectors).max(axis=1, initial=0) / np.float32(127)
-        kept = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
-        kept = np.clip(kept, -127, 127).astype(np.int8)
-        exact = kept * scales[:, None].astype(np.float64)
+        small = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
+        small = np.clip(small, -127, 127).astype(np.int8)
+        exact = small * scales[:, None].astype(np.float64)
     norms = np.linalg.norm(exact, axis=1)
     above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
-    return kept, np.where(norms > 0, above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)
+    return small, np.where(norms > 0, above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)
 
 
 class Journal:
@@ -171,9 +180,7 @@ class Journal:
 
     def __init__(self, draft: Path, job: Job) -> None:
         self._draft, self._job = draft, job
-        self._facts = {
-            "format": FORMAT,
-            "version": VERSION,
+        self._settings: dict[str, Any] = {
             "encoder": job.encoder,
             "settings": job.settings,
             "fingerprint": job.fingerprint,
@@ -181,10 +188,11 @@ class Journal:
             "dim": job.dim,
             "documents": len(job.ids),
         }
+        self._identity = {"version": KIND.version, **self._settings}
         blocks = self._sound_blocks()
         self.documents, self._rows = (sum(block[i] for block in blocks) for i in (0, 1))
         if not blocks:
-            (draft / "facts.json").write_text(json.dumps(self._facts), encoding="utf-8")
+            (draft / "settings.json").write_text(json.dumps(self._identity), encoding="utf-8")
         sizes = self._sizes(self.documents, self._rows)
         sizes["vectors.npy"] += HEADER
         sizes["journal"] = sum(len(json.dumps(block)) + 1 for block in blocks)
@@ -203,10 +211,10 @@ class Journal:
         for name, array in zip(PARTS, (vectors, norms, scales, counts), strict=True):
             raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
             self._files[name].write(raw)
-            _sync(self._files[name])
+            sync(self._files[name])
             check = zlib.crc32(raw, check)
         self._files["journal"].write((json.dumps([len(counts), len(vectors), check]) + "\n").encode())
-        _sync(self._files["journal"])
+        sync(self._files["journal"])
         self.documents += len(counts)
         self._rows += len(vectors)
 
@@ -221,18 +229,11 @@ class Journal:
             write_array(draft, "bounds", bounds)
         for name in ("norms", "scales") if self._job.dtype == "int8" else ("norms",):
             write_array(draft, name, np.fromfile(draft / name, "<f4"))
-        files = {f.name: {"bytes": f.stat().st_size, "sha256": digest(f)} for f in sorted(draft.glob("*.npy"))}
-        with (draft / META).open("w", encoding="utf-8") as file:
-            json.dump(
-                {**self._facts, "files": files, "digest": meta_digest(self._facts, files)}, file, indent=1, ensure_ascii=False
-            )
-            _sync(file)
-        _sync_folder(draft)
+        seal(draft, KIND, self._settings, "*.npy")
         newest = latest(segment).get(self._job.name)
         number = 1 + int(newest.name.rpartition("-")[2]) if newest else 1
         folder = segment / f"vectors-{self._job.name}-{number}"
-        draft.rename(folder)
-        _sync_folder(segment)
+        commit(draft, folder)
         _tidy(folder, self._job)
         return folder
 
@@ -247,7 +248,7 @@ class Journal:
         file.seek(0)
         shape = (self._rows, self._job.dim)
         npy.write_array_header_1_0(file, {"descr": DTYPES[self._job.dtype], "fortran_order": False, "shape": shape})
-        _sync(file)
+        sync(file)
         file.seek(0, os.SEEK_END)
 
     def _sizes(self, documents: int, rows: int) -> dict[str, int]:
@@ -259,9 +260,9 @@ class Journal:
         """The blocks [documents, rows, checksum] of an earlier run of the same job that are whole on the disk."""
         blocks: list[list[int]] = []
         with contextlib.suppress(OSError, ValueError, TypeError), contextlib.ExitStack() as stack:
-            facts = json.loads((self._draft / "facts.json").read_text(encoding="utf-8"))
+            settings = json.loads((self._draft / "settings.json").read_text(encoding="utf-8"))
             named = {"encoder": None, "settings": None}
-            if facts | named != self._facts | named:
+            if settings | named != self._identity | named:
                 return []
             lines = (self._draft / "journal").read_bytes().split(b"\n")[:-1]
             files = {name: stack.enter_context((self._draft / name).open("rb")) for name in PARTS}
@@ -279,7 +280,7 @@ class Journal:
 def _tidy(folder: Path, job: Job) -> None:
     """Removes what is no longer needed: the journal, and older vectors of the same name."""
     with contextlib.suppress(OSError):
-        for name in (*PARTS[1:], "journal", "facts.json"):
+        for name in (*PARTS[1:], "journal", "settings.json"):
             (folder / name).unlink(missing_ok=True)
         for other in folder.parent.glob(f"vectors-{job.name}-*"):
             if other != folder:

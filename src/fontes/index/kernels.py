@@ -67,7 +67,7 @@ def gather(bounds: Any, docs: Any, tfs: Any, places: Any, cursor: Any, all_docs:
 
 
 @njit(cache=True, nogil=True)
-def encode(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any) -> int:
+def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any) -> int:
     """Postings to bytes: term i has those from bounds[i] to bounds[i+1]. Fills `byte_bounds` and `cf`; returns the length."""
     at = 0
     for i in range(len(bounds) - 1):
@@ -98,7 +98,7 @@ def encode(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any
 
 
 @njit(cache=True, nogil=True)
-def decode(postings: Any, byte_bounds: Any, df: Any, documents: int, terms: Any, docs: Any, tfs: Any) -> bool:
+def unpack_postings(postings: Any, byte_bounds: Any, df: Any, documents: int, terms: Any, docs: Any, tfs: Any) -> bool:
     """The postings of `terms`, end to end, into `docs` and `tfs`.
 
     False where the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
+from ..storage.arrays import read_array
 from .documents import DocumentStore
-from .files import read_array
-from .kernels import decode
+from .kernels import unpack_postings
 
 CHUNK = 1 << 22  # postings that are checked at a time
 
@@ -21,9 +21,16 @@ CHUNK = 1 << 22  # postings that are checked at a time
 class Segment:
     """The arrays of one segment, by memory map.
 
-    ids           document ids, in the order of the documents
-    lengths       terms of each document
-    terms         the terms, in ascending order; df and cf go with them
+    Attributes:
+        ids: The document ids, in the order of the documents.
+        lengths: Unsigned, one a document: its terms.
+        terms: The terms, in ascending order.
+        df: Unsigned, one a term: the documents with it.
+        cf: Unsigned, one a term: its occurrences.
+        store: The documents' texts.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,10 +49,14 @@ class Segment:
         self._bounds = read_array(folder, "postings.bounds")
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The postings of the terms with these numbers, end to end: documents, and term frequencies."""
+        """The postings of the terms with these numbers, end to end: the documents' ordinals, and term frequencies, both int32.
+
+        Raises:
+            IndexFormatError: The bytes are not the postings of the terms.
+        """
         size = int(self.df[terms].sum(dtype=np.int64))
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        if not decode(self._postings, self._bounds, self.df, len(self.ids), terms, docs, tfs):
+        if not unpack_postings(self._postings, self._bounds, self.df, len(self.ids), terms, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; build the index again")
         return docs, tfs
 

@@ -1,16 +1,20 @@
 """Lexical retrieval: every model a weighting over one kernel."""
 
+from .bm25 import BM25, BM25Weighting
 from .feedback import RM3
-from .retrievers import BM25, TFIDF, LearnedSparse, Lexical, QueryLikelihood
-from .weightings import BM25Weighting, ImpactWeighting, LikelihoodWeighting, Postings, Statistics, TFIDFWeighting, Weighting
+from .learned_sparse import LearnedSparse, LearnedSparseWeighting
+from .likelihood import LikelihoodWeighting, QueryLikelihood
+from .retriever import Lexical
+from .tfidf import TFIDF, TFIDFWeighting
+from .weighting import Postings, Statistics, Weighting
 
 __all__ = [
     "BM25",
     "RM3",
     "TFIDF",
     "BM25Weighting",
-    "ImpactWeighting",
     "LearnedSparse",
+    "LearnedSparseWeighting",
     "Lexical",
     "LikelihoodWeighting",
     "Postings",

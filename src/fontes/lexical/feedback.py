@@ -13,12 +13,12 @@ from ..core.progress import Report
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
-from .weightings import Statistics
+from .weighting import Statistics
 
 if TYPE_CHECKING:
     from ..index import Index
 
-LENGTHS = range(2, 21)  # of feedback terms, in characters
+TERM_LENGTHS = range(2, 21)  # of feedback terms, in characters
 
 
 @dataclass(frozen=True)
@@ -26,29 +26,39 @@ class RM3(Stage[Run, Topics], name="rm3"):
     """RM3 as Anserini runs it: `bm25 >> index.rm3() >> bm25`.
 
     Each of the first `fb_docs` documents gives its `fb_terms` most frequent terms. The relevance model gives a term the sum,
-    over these documents, of its share among the document's given terms times the document's score; its best `fb_terms`
+    over these documents, of its share among the document's terms times the document's score; its best `fb_terms`
     terms, scaled to the sum 1, are mixed with the topic's own terms, also scaled to 1, which have the weight
     `original_weight`. The new topic holds the terms as `weights` and the old topic as `origin`.
 
-    Terms of one character or more than 20, with other characters than letters and digits (Anserini: a to z and digits), or in
-    more than `max_df` of the documents that hold a term (a share) are left out. A topic without results stays as it is.
+    Terms of one character or more than 20, and those with other characters than letters and digits (Anserini: a to z and
+    digits) are left out. A topic without results stays as it is.
 
     (Abdul-Jaleel et al., TREC 2004; Lavrenko and Croft, SIGIR 2001.)
+
+    Args:
+        index: The index that the documents are in, whose stored text gives their terms.
+        fb_docs: How many of the best documents of a topic give terms.
+        fb_terms: How many terms each document gives, and how many the relevance model has.
+        original_weight: The weight of the topic's own terms, from 0 to 1.
+        max_df: Terms in more than this share of the documents that hold a term are left out.
     """
 
     index: Index = field(repr=False)
-    fb_docs: int = 10
-    fb_terms: int = 10
-    original_weight: float = 0.5
+    fb_docs: int = field(default=10, metadata={"range": [5, 10, 20]})
+    fb_terms: int = field(default=10, metadata={"range": [5, 10, 20, 50]})
+    original_weight: float = field(default=0.5, metadata={"range": (0.1, 0.9, 0.1)})
     max_df: float = 0.1
 
-    def apply(self, given: Run, progress: Report, /) -> Topics:
+    def check(self) -> None:
         if self.fb_docs < 1 or self.fb_terms < 1 or not 0 <= self.original_weight <= 1:
             raise ParameterError(
                 f"fb_docs and fb_terms must be 1 or more and original_weight between 0 and 1, not fb_docs={self.fb_docs}, "
                 f"fb_terms={self.fb_terms}, original_weight={self.original_weight}"
             )
-        return Topics(self._expanded(ranking) for ranking in given.values())
+
+    def apply(self, run: Run, progress: Report, /) -> Topics:
+        self.check()
+        return Topics(self._expanded(ranking) for ranking in run.values())
 
     def _expanded(self, ranking: Ranking) -> Topic:
         topic = ranking.topic
@@ -75,10 +85,10 @@ class RM3(Stage[Run, Topics], name="rm3"):
         return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[: self.fb_terms])
 
     def _fits(self, term: str) -> bool:
-        if len(term) not in LENGTHS or not term.isalnum():
+        if len(term) not in TERM_LENGTHS or not term.isalnum():
             return False
-        place = self.index.place(term)
-        return place >= 0 and self.index.df[place] <= self.max_df * Statistics.of(self.index).documents_with_terms
+        number = self.index.term_number(term)
+        return number >= 0 and self.index.df[number] <= self.max_df * Statistics.of(self.index).documents_with_terms
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:

@@ -7,13 +7,11 @@ deleted at any time; an index that cannot be written to keeps them in memory, an
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,27 +20,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..index.files import CACHE, read_array, write_array
+from ..storage.arrays import write_array
+from ..storage.artifact import Artifact, Kind, commit, seal, staging
+from ..storage.caches import Attached, Cached
+from ..storage.hashes import hash_text
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
-from .weightings import BM25Weighting, Postings, Statistics, Weighting
+from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
 
 CHUNK = 1 << 20  # postings that are weighted at a time
-KEPT = 4  # models whose impacts an index keeps, in memory and on disk
+MOST = 4  # models whose impacts an index keeps, in memory and on disk
 LARGE = 2_000_000  # postings from which on impacts are kept on disk
-VERSION = 1  # of the files in the cache
+KIND = Kind("fontes-impacts", 1, "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True)
 class Lists:
     """The postings of an index, decoded: what all models share.
 
-    bounds   int64; term t has docs[bounds[t]:bounds[t+1]]
-    docs     int32
-    row_of   int32; the row of a term with a long list, -1 for others
-    starts   uint32, rows x (windows + 1); where in its list a term's postings of each window begin
+    Args:
+        bounds: int64; term t has docs[bounds[t]:bounds[t+1]].
+        docs: int32; the ordinals of the documents.
+        row_of: int32; for each term the row of its bounds, -1 for a term whose list is too short for one.
+        starts: uint32, rows x (windows + 1); where in its list a term's postings of each window begin.
     """
 
     bounds: NDArray[np.int64]
@@ -53,7 +55,16 @@ class Lists:
 
 @dataclass(frozen=True)
 class Impacts:
-    """The weights of one model: for each posting a float32, and what `kernel.summarize` says of them."""
+    """The weights of one model, and the bounds of them that the search prunes by.
+
+    Args:
+        lists: The postings.
+        weights: float32; the weight of each posting.
+        best: float32; for each term its greatest weight.
+        kth: float32, terms x DEPTHS; for each term a weight that so many of its postings reach, 0 where there are fewer.
+        positive: For each term whether all its weights are above 0.
+        rows: uint8, rows x blocks; the bounds of the blocks of a term with a long list, in parts of its greatest weight.
+    """
 
     lists: Lists
     weights: NDArray[np.float32]
@@ -81,7 +92,7 @@ _blocks = 0  # of `in_memory` that are open
 def in_memory() -> Iterator[None]:
     """Inside, impacts that are worked out are not written to disk: for many models that are searched once, as in tuning.
 
-    It holds for all threads of the process.
+    All threads of the process are meant.
     """
     global _blocks
     with _LOCK:
@@ -95,28 +106,28 @@ def in_memory() -> Iterator[None]:
 
 def impacts_of(index: Index, weighting: Weighting) -> Impacts:
     """The impacts of a model on an index, from memory, from the cache, or worked out now."""
-    if isinstance(weighting, BM25Weighting):
-        weighting = replace(weighting, k3=None)  # which is the topic's side: one set of impacts serves every k3
-    with _LOCK:
-        found: Impacts | None = index.memory.pop(weighting, None)
-        if found is None:
-            found = _impacts(index, weighting)
-        index.memory[weighting] = found
-        models = [key for key in index.memory if key != "lists"]
-        for key in models[:-KEPT]:
-            del index.memory[key]
-        return found
+    key = weighting.for_postings()
+    return _MODELS.of(index).get(key, lambda: _impacts(index, key))
 
 
 def _impacts(index: Index, weighting: Weighting) -> Impacts:
-    if "lists" not in index.memory:
-        shapes = _list_shapes(index)
-        arrays = _cached(index, "lists", shapes, True, lambda: _decoded(index))
-        index.memory["lists"] = Lists(_bounds(index), **arrays)
-    lists: Lists = index.memory["lists"]
-    name = hashlib.sha256(repr((VERSION, weighting)).encode()).hexdigest()[:16]
+    lists = _LISTS.of(index)
+    name = hash_text(repr((KIND.version, weighting)))[:16]
     shapes = _impact_shapes(index, lists)
     return Impacts(lists, **_cached(index, name, shapes, not _blocks, lambda: _weighted(index, weighting, lists)))
+
+
+def _lists(index: Index) -> Lists:
+    arrays = _cached(index, "lists", _list_shapes(index), True, lambda: _decoded(index))
+    return Lists(_bounds(index), **arrays)
+
+
+def _no_models(index: Index) -> Cached[Weighting, Impacts]:
+    return Cached(MOST)
+
+
+_LISTS = Attached("lists", _lists)
+_MODELS = Attached("impacts", _no_models)
 
 
 def _bounds(index: Index) -> NDArray[np.int64]:
@@ -213,30 +224,33 @@ def _cached(
     make: Callable[[], dict[str, NDArray[Any]]],
 ) -> dict[str, NDArray[Any]]:
     """The arrays of these types and shapes, from the cache or made now and, if they are to be kept, put there."""
-    folder = index.path / CACHE / index.fingerprint[:16] / name
+    folder = index.cache / name
     with contextlib.suppress(IndexFormatError):
-        arrays = {key: read_array(folder, key) for key in shapes}
-        if all(arrays[key].dtype == dtype and arrays[key].shape == shape for key, (dtype, shape) in shapes.items()):
-            return arrays
+        return _stored(folder, shapes)
     arrays = make()
     if keep and int(index.df.sum(dtype=np.int64)) >= LARGE:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, IndexFormatError):
             _store(folder, arrays)
-            return {key: read_array(folder, key) for key in shapes}
+            return _stored(folder, shapes)
+    return arrays
+
+
+def _stored(folder: Path, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a folder in the cache. Raises IndexFormatError unless they have these types and shapes."""
+    artifact = Artifact(folder, KIND)
+    arrays = {key: artifact.array(key) for key in shapes}
+    if not all(arrays[key].dtype == dtype and arrays[key].shape == shape for key, (dtype, shape) in shapes.items()):
+        raise IndexFormatError(f"{folder} has arrays of another index; {KIND.remedy}")
     return arrays
 
 
 def _store(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Writes the arrays so that they are there whole or not at all, and removes the models used least recently."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    stage = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
-    try:
+    with staging(folder) as draft:
         for key, array in arrays.items():
-            write_array(stage, key, array)
-        shutil.rmtree(folder, ignore_errors=True)
-        stage.rename(folder)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+            write_array(draft, key, array)
+        seal(draft, KIND, {})
+        commit(draft, folder)
     models = [f for f in folder.parent.iterdir() if f.name != "lists" and not f.name.startswith(".")]
-    for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-KEPT]:
+    for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-MOST]:
         shutil.rmtree(old, ignore_errors=True)

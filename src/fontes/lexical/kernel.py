@@ -18,18 +18,26 @@ BLOCK = 64  # documents under one bound
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # of the histogram that the k-th best weights are read from
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
-DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are kept
+DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 
 
 @njit(cache=True, nogil=True)
 def summarize(
     first: int, last: int, bounds: Any, docs: Any, weights: Any, row_of: Any, best: Any, kth: Any, positive: Any, rows: Any
 ) -> None:
-    """What the search must know of the terms from `first` to `last`.
+    """Works out what the search must know of the terms from `first` to `last`.
 
-    Fills best (the greatest weight), kth (a weight that at least 10, 100, 1000 postings reach, 0 where there are fewer),
-    positive (whether all weights are above 0) and rows (for a term with row_of >= 0 the bounds of its blocks: ceilings of
-    weight / best * 255).
+    Args:
+        first: The first term.
+        last: The term after the last.
+        bounds: Where the postings of each term begin.
+        docs: The documents of the postings.
+        weights: Their weights, float32.
+        row_of: The row of each term with a long list, -1 for others.
+        best: Is filled with the greatest weight of each term.
+        kth: Is filled with a weight that at least 10, 100, 1000 postings reach, 0 where there are fewer.
+        positive: Is filled with whether all weights are above 0.
+        rows: Is filled with the bounds of the blocks of terms that have a row: ceilings of weight / best * 255.
     """
     histogram = np.zeros(BINS, dtype=np.int64)
     for term in range(first, last):
@@ -60,18 +68,22 @@ def summarize(
 
 
 @njit(cache=True, nogil=True)
-def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank: Any, k: int, depth: int, found: Any) -> None:
-    """The best k documents of the topics from `first` to `last`, as keys in no order: see `fontes.core.order_keys`.
-
-    topics      (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], in ascending order, with float64 weights
-    lists       (bounds, docs, weights) of the postings of all terms, float32 weights
-    bounds_of   (best, kth, positive, row_of, rows, starts): as `summarize` has them; starts[r, w] is where the postings of
-                row r in window w begin, counted from its first posting
-    rank        the places of the document ids in ascending order
-    depth       the column of kth to use, or -1
-    found       (keys, counts): topic i gets row i - first
+def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank: Any, k: int, depth: int, results: Any) -> None:
+    """The best documents of the topics from `first` to `last`, as keys in no order: see `fontes.core.ranking.order_keys`.
 
     A score is the float64 sum over the terms in their order, rounded to float32.
+
+    Args:
+        first: The first topic.
+        last: The topic after the last.
+        topics: (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], in ascending order, with float64 weights.
+        lists: (bounds, docs, weights) of the postings of all terms, float32 weights.
+        bounds_of: (best, kth, positive, row_of, rows, starts), as `summarize` has them; starts[r, w] is where the postings of
+            row r in window w begin, counted from its first posting.
+        rank: The places of the document ids in ascending order.
+        k: How many documents a topic gets at most.
+        depth: The column of kth to use, or -1.
+        results: (keys, counts), which are filled; topic i gets row i - first.
     """
     topic_bounds, terms, query_weights = topics
     positive = bounds_of[2]
@@ -86,7 +98,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
         pruned = True
         for at in range(own.start, own.stop):
             pruned = pruned and query_weights[at] > TINY and positive[terms[at]]
-        heap = found[0][topic - first]
+        heap = results[0][topic - first]
         if pruned:
             least = _ceilings(terms[own], query_weights[own], lists, bounds_of, depth, ceilings)
             size = _pruned(
@@ -94,7 +106,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
             )
         else:
             size = _exhaustive(terms[own], query_weights[own], lists, rank, k, windows, cursors, sums, hit, score, heap)
-        found[1][topic - first] = size
+        results[1][topic - first] = size
 
 
 @njit(cache=True, nogil=True)

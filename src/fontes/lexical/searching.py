@@ -12,19 +12,28 @@ from ..core.run import Ranking, Run
 from ..core.values import Topic, Topics
 from .impacts import impacts_of
 from .kernel import DEPTHS, search
-from .weightings import Weighting
+from .weighting import Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
-Found = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
+Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
 
-RESULTS = 1 << 21  # that are held at a time before they are packed
+RESULTS = 1 << 21  # in memory at a time, before they are packed
 
 
 def search_topics(index: Index, weighting: Weighting, topics: Topics, bags: Bags, k: int, threads: int) -> Run:
-    """The best `k` documents of an index for each topic. `bags` has the terms (positions in the index) of each topic."""
+    """The best documents of an index for each topic.
+
+    Args:
+        index: The index.
+        weighting: The model.
+        topics: The topics.
+        bags: The terms of each topic, by number, with their query weights.
+        k: How many documents a topic gets at most.
+        threads: How many threads search.
+    """
     counts, docs, scores = _best(index, weighting, bags, k, threads)
     bounds = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=bounds[1:])
@@ -33,29 +42,29 @@ def search_topics(index: Index, weighting: Weighting, topics: Topics, bags: Bags
 
 
 def search_topic(index: Index, weighting: Weighting, topic: Topic, bag: Bags, k: int) -> Ranking:
-    """The same for one topic, without a run around it."""
+    """The best `k` documents for one topic, without a run around them."""
     _, docs, scores = _best(index, weighting, bag, k, 1)
     return Ranking(topic, index.ids, docs, scores, index)
 
 
-def _best(index: Index, weighting: Weighting, bags: Bags, k: int, threads: int) -> Found:
+def _best(index: Index, weighting: Weighting, bags: Bags, k: int, threads: int) -> Results:
     """For each topic the count of results, and their documents and scores end to end."""
     count, k = len(bags[0]) - 1, min(k, len(index))
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     step = max(1, RESULTS // k)
     firsts = range(0, count, step)
-    found = [_found(index, weighting, bags, first, min(first + step, count), k, threads) for first in firsts]
-    if len(found) == 1:
-        return found[0]
-    counts, docs, scores = map(np.concatenate, zip(*found, strict=True))
+    portions = [_portion(index, weighting, bags, first, min(first + step, count), k, threads) for first in firsts]
+    if len(portions) == 1:
+        return portions[0]
+    counts, docs, scores = map(np.concatenate, zip(*portions, strict=True))
     return counts, docs, scores
 
 
-def _found(index: Index, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int) -> Found:
-    """The same for the topics from `first` to `last`."""
+def _portion(index: Index, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int) -> Results:
+    """The same of the topics from `first` to `last`."""
     impacts = impacts_of(index, weighting)
-    depth = next((i for i, kept in enumerate(DEPTHS) if k <= kept), -1)
+    depth = next((i for i, depth in enumerate(DEPTHS) if k <= depth), -1)
     keys = np.zeros((last - first, k), dtype=np.uint64)
     counts = np.zeros(last - first, dtype=np.int64)
 

@@ -3,7 +3,6 @@
 from .evaluation import Evaluation, evaluate
 from .formulas import (
     AP,
-    MEASURES,
     RBP,
     RR,
     Bpref,
@@ -22,7 +21,7 @@ from .formulas import (
     Success,
     nDCG,
 )
-from .measure import Measure
+from .measure import MEASURES, Measure
 from .names import parse
 
 __all__ = [

@@ -2,43 +2,63 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
+from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, ParameterError, Qrels, Run
+from ..core.html import table
 from .measure import Measure
-from .names import parse
+from .names import parse, parse_all
 from .ranks import Ranks
+
+ROWS = 1_000  # topics that a notebook shows
 
 
 def evaluate(run: object, qrels: object, measures: str | Measure | Iterable[str | Measure]) -> Evaluation:
     """How good a run is.
 
-    `run` and `qrels` are what `Run.of` and `Qrels.of` accept, or paths of files. `measures` are objects such as `nDCG @ 10` or
-    their names, in a list, or a single one. Means are over all judged topics, as with trec_eval's option -c: one without
-    results counts 0, and so does one without relevant documents. Topics of the run without judgments are left out.
+    Means are over all judged topics, as with trec_eval's option -c: one without results counts 0, and so does one without
+    relevant documents. Topics of the run without judgments are left out.
 
-    Raises InputError for qrels without judgments and for files that cannot be read, ParameterError for an unknown measure.
+    Args:
+        run: What `Run.of` accepts, such as the path of a file.
+        qrels: What `Qrels.of` accepts, such as the path of a file.
+        measures: Objects such as `nDCG @ 10` or their names, in a list, or a single one.
+
+    Returns:
+        The mean of each measure, and the values of the topics.
+
+    Raises:
+        InputError: The qrels have no judgments, or a file cannot be read.
+        ParameterError: A measure is unknown, or there is none.
     """
-    wanted = [parse(m) for m in ([measures] if isinstance(measures, (str, Measure)) else measures)]
-    if not wanted:
-        raise ParameterError("there is no measure to evaluate; give at least one, such as nDCG@10")
-    judged = _qrels(qrels)
-    if not judged:
-        raise InputError("the qrels hold no judgments")
-    given = _run(run)
-    ranks = Ranks.of(given, judged)
+    parsed = parse_all(measures)
+    judgments = judgments_of(qrels)
+    ranking = Run.of(run)
+    ranks = Ranks.of(ranking, judgments)
     return Evaluation(
-        tuple(judged),
-        {measure: np.asarray(measure.values(ranks), dtype=np.float64) for measure in dict.fromkeys(wanted)},
+        tuple(judgments),
+        {measure: np.asarray(measure.values(ranks), dtype=np.float64) for measure in parsed},
         missing=int(np.count_nonzero(ranks.retrieved == 0)),
-        unjudged=sum(topic_id not in judged for topic_id in given),
+        unjudged=sum(topic_id not in judgments for topic_id in ranking),
         irrelevant=int(np.count_nonzero(ranks.count(ranks.relevant(1)) == 0)),
     )
+
+
+def judgments_of(qrels: object) -> Qrels:
+    """What `Qrels.of` makes of `qrels`.
+
+    Raises:
+        InputError: There are no judgments.
+    """
+    judgments = Qrels.of(qrels)
+    if not judgments:
+        raise InputError("the qrels hold no judgments")
+    return judgments
 
 
 class Evaluation(Mapping[Measure, float]):
@@ -46,8 +66,12 @@ class Evaluation(Mapping[Measure, float]):
 
     A measure is looked up as an object or by name. Counts (NumRet, NumRel, NumRelRet) are sums, not means.
 
-    `topics` is the number of judged topics; `missing` of them have no results, `irrelevant` of them no document of grade 1 or
-    more, and both kinds are part of the mean. `unjudged` topics of the run have no judgments and are left out.
+    Attributes:
+        topic_ids: The judged topics, in the order of the qrels.
+        topics: How many they are.
+        missing: How many of them have no results. They are part of the mean.
+        irrelevant: How many of them have no document of grade 1 or more. They are part of the mean.
+        unjudged: How many topics of the run have no judgments. They are left out.
     """
 
     def __init__(
@@ -59,7 +83,15 @@ class Evaluation(Mapping[Measure, float]):
         unjudged: int = 0,
         irrelevant: int = 0,
     ) -> None:
-        """For each measure the values of the topics, in the order of `topic_ids`."""
+        """An evaluation from its values.
+
+        Args:
+            topic_ids: The judged topics.
+            values: For each measure its value for each topic, in their order. The arrays become read-only.
+            missing: How many of the topics have no results.
+            unjudged: How many topics of the run have no judgments.
+            irrelevant: How many of the topics have no relevant document.
+        """
         self.topic_ids = topic_ids
         self.topics = len(topic_ids)
         self.missing = missing
@@ -70,15 +102,27 @@ class Evaluation(Mapping[Measure, float]):
             array.setflags(write=False)
 
     def per_topic(self, measure: str | Measure) -> dict[str, float]:
-        """Topic id to the value of the measure, in the order of the qrels. Raises KeyError for one not evaluated."""
+        """Topic id to the value of the measure, in the order of the qrels.
+
+        Raises:
+            KeyError: The measure was not evaluated.
+        """
         return dict(zip(self.topic_ids, self.array(measure).tolist(), strict=True))
 
     def array(self, measure: str | Measure) -> NDArray[np.float64]:
-        """The values of the measure, float64, one a topic in the order of `topic_ids`; read-only."""
+        """The values of the measure, float64, one a topic in the order of `topic_ids`; read-only.
+
+        Raises:
+            KeyError: The measure was not evaluated.
+        """
         return self._values[parse(measure)]
 
     def to_dict(self, per_topic: bool = False) -> dict[str, Any]:
-        """Plain dicts, for JSON: topics, missing, unjudged, irrelevant, measures, and, if asked, measure to topic to value."""
+        """Plain values, for JSON: topics, missing, unjudged, irrelevant and measures.
+
+        Args:
+            per_topic: Whether to add the values of each topic, as measure to topic to value.
+        """
         plain: dict[str, Any] = {
             "topics": self.topics,
             "missing": self.missing,
@@ -107,10 +151,20 @@ class Evaluation(Mapping[Measure, float]):
         return len(self._values)
 
     def __str__(self) -> str:
-        shown = {str(m): f"{value:.0f}" if m.summed else f"{value:.4f}" for m, value in self.items()}
+        shown = {str(measure): _shown(measure, value) for measure, value in self.items()}
         left, right = max(map(len, shown)), max(map(len, shown.values()))
         lines = [f"{name:<{left}}  {value:>{right}}" for name, value in shown.items()]
         return "\n".join([*lines, self._note()])
+
+    def _repr_html_(self) -> str:
+        """In a notebook: a table of the means, and one of the topics that folds out."""
+        names = list(map(str, self))
+        means = table(names, [[_shown(measure, value) for measure, value in self.items()]])
+        columns = [[_shown(measure, value) for value in self.array(measure)[:ROWS].tolist()] for measure in self]
+        values = table(["topic", *names], zip(self.topic_ids[:ROWS], *columns, strict=True))
+        left_out = f", the first {ROWS:,} of {self.topics:,}" if self.topics > ROWS else ""
+        summary = f"<summary>each topic{left_out}</summary>"
+        return f"{means}<p>{escape(self._note())}</p><details>{summary}{values}</details>"
 
     def _note(self) -> str:
         """How many topics there are, and what is unusual about them."""
@@ -128,21 +182,11 @@ class Evaluation(Mapping[Measure, float]):
         return f"Evaluation({_topics(self.topics)}: {means})"
 
 
+def _shown(measure: Measure, value: float) -> str:
+    """A value with as many digits as people read."""
+    return f"{value:.0f}" if measure.summed else f"{value:.4f}"
+
+
 def _topics(count: int) -> str:
+    """A number of topics in words."""
     return f"{count} topic" + ("" if count == 1 else "s")
-
-
-def _run(given: object) -> Run:
-    if isinstance(given, (str, os.PathLike)):
-        from ..formats import read_run
-
-        return read_run(os.fspath(given))
-    return Run.of(given)
-
-
-def _qrels(given: object) -> Qrels:
-    if isinstance(given, (str, os.PathLike)):
-        from ..formats import read_qrels
-
-        return read_qrels(os.fspath(given))
-    return Qrels.of(given)

@@ -12,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import ParameterError
+from ..core.registry import Registry
 from .ranks import FAR, Ranks
+
+MEASURES: Registry[type[Measure]] = Registry("fontes.measures", "measure")
+"""All classes of measures, by name and by alias, both in lower case."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,25 +24,64 @@ class Measure(ABC):
     """A measure of how good a ranking is, such as `nDCG @ 10` or `P(rel=2) @ 5`.
 
     `measure @ k` looks at the first k documents, `measure(rel=2)` changes parameters; both make a new measure. `str` gives
-    the name, which `parse` reads back. Equal measures have equal names. Parameters that are out of their range raise
-    ParameterError.
+    the name, which `parse` reads back. Equal measures have equal names.
+
+    A measure is one class: a frozen dataclass with `values`, whose fields are its parameters, each with a default. It registers
+    itself with its name and, where it has any, with the names that other programs give it:
+
+        class AveragePrecision(Binary, name="AP", aliases=("map", "map_cut_K")): ...
+
+    An alias that ends in "_K" is written with the cutoff in place of the K, as in `map_cut_100`.
+
+    Args:
+        cutoff: The cutoff, as in `AP @ 100`; None looks at the whole ranking.
+
+    Attributes:
+        name: What `parse` finds the class by and `str` prints.
+        aliases: Other names, such as those of trec_eval.
+        cut: Whether the measure needs a cutoff, can have one, or takes none.
+        summed: Whether the topics' values are added up instead of averaged.
+        example: A cutoff that makes sense, for messages.
+
+    Raises:
+        ParameterError: A parameter or the cutoff is out of its range.
     """
 
     name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
     cut: ClassVar[Literal["required", "optional", "none"]] = "optional"
     summed: ClassVar[bool] = False
-    """Whether the topics' values are added up instead of averaged."""
+    example: ClassVar[float] = 10
 
     cutoff: float | None = field(default=None, kw_only=True)
 
+    def __init_subclass__(cls, *, name: str | None = None, aliases: tuple[str, ...] = (), **other: Any) -> None:
+        super().__init_subclass__(**other)
+        if name is None:
+            return
+        cls.name, cls.aliases = name, aliases
+        for spelling in (name, *aliases):
+            MEASURES.add(spelling.lower(), cls)
+
     @abstractmethod
     def values(self, ranks: Ranks) -> NDArray[Any]:
-        """The measure of each topic, a number or truth value, in the order of the qrels."""
+        """The measure of each topic.
+
+        Args:
+            ranks: Where the run ranks the judged documents.
+
+        Returns:
+            A number or truth value for each topic, in the order of the qrels.
+        """
 
     def ready(self) -> Self:
-        """The measure itself. Raises ParameterError if it needs a cutoff and has none."""
+        """The measure itself.
+
+        Raises:
+            ParameterError: The measure needs a cutoff and has none.
+        """
         if self.cut == "required" and self.cutoff is None:
-            raise ParameterError(f"{self} needs a cutoff, as in {self @ self._example}")
+            raise ParameterError(f"{self} needs a cutoff, as in {self @ self.example}")
         return self
 
     @property
@@ -62,8 +105,6 @@ class Measure(ABC):
         if self.cut == "none":
             raise ParameterError(f"{self.name} takes no cutoff, but was given @{self.cutoff}")
         object.__setattr__(self, "cutoff", self._checked(self.cutoff))
-
-    _example: ClassVar[float] = 10
 
     def _checked(self, cutoff: Any) -> float:
         """The cutoff as an int. Raises ParameterError if it is none, or below 1."""
@@ -89,7 +130,11 @@ class Measure(ABC):
 
 @dataclass(frozen=True, repr=False)
 class Binary(Measure):
-    """A measure that divides the documents into relevant ones, of grade `rel` or more, and others."""
+    """A measure that divides the documents into relevant ones and others.
+
+    Args:
+        rel: The least grade of a relevant document, from 1 up.
+    """
 
     rel: int = 1
 
@@ -100,7 +145,15 @@ class Binary(Measure):
 
 
 def number(name: str, value: Any) -> float:
-    """`value` as a float. Raises ParameterError that calls it `name` if it is no number."""
+    """The value of a parameter as a float.
+
+    Args:
+        name: What the message calls the parameter.
+        value: What the caller gave.
+
+    Raises:
+        ParameterError: The value is no number.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ParameterError(f"{name} must be a number, not {value!r}")
     return float(value)

@@ -5,62 +5,61 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from ..core import ParameterError
-from .formulas import AP, MEASURES, RR, IPrec, NumRel, NumRelRet, NumRet, P, R, SetF, SetP, SetR, Success, nDCG
-from .measure import Measure
-
-ALIASES: dict[str, Measure] = {
-    "map": AP,
-    "ndcg": nDCG,
-    "precision": P,
-    "recall": R,
-    "mrr": RR,
-    "recip_rank": RR,
-    "num_ret": NumRet,
-    "num_rel": NumRel,
-    "num_rel_ret": NumRelRet,
-    "set_p": SetP,
-    "set_recall": SetR,
-    "set_f": SetF,
-}
-CUT_ALIASES: dict[str, Measure] = {  # with a number after "_" or "."
-    "map_cut": AP,
-    "ndcg_cut": nDCG,
-    "p": P,
-    "recall": R,
-    "success": Success,
-    "iprec_at_recall": IPrec,
-}
-NAMES: dict[str, Measure] = {measure.name.lower(): measure for measure in MEASURES} | ALIASES
+from .measure import MEASURES, Measure
 
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
 TREC = re.compile(r"\s*(?P<name>[A-Za-z_]+)[_.](?P<cutoff>\d+(\.\d+)?)\s*")
 
 
 def parse(name: str | Measure) -> Measure:
-    """The measure of a name, such as "nDCG@10", "P(rel=2)@5", "nDCG(gain='exp')@10" or trec_eval's "ndcg_cut_10".
+    """The measure of a name.
 
-    Upper and lower case are the same. A measure comes back as it is. Raises ParameterError for an unknown name, with the
-    closest ones, for a parameter or cutoff that the measure does not have, and for a measure that lacks the cutoff it needs.
+    Args:
+        name: As ir_measures writes it or as trec_eval does, in upper or lower case: "nDCG@10", "P(rel=2)@5",
+            "nDCG(gain='exp')@10", "ndcg_cut_10". A measure comes back as it is.
+
+    Raises:
+        ParameterError: There is no such measure (the message has the closest names), the measure does not have the parameter
+            or cutoff, or it needs a cutoff and has none.
     """
     if isinstance(name, Measure):
         return name.ready()
     trec = TREC.fullmatch(name)
-    if trec and trec["name"].lower() in CUT_ALIASES:
-        return CUT_ALIASES[trec["name"].lower()] @ _cutoff(trec["cutoff"])
+    if trec and f"{trec['name'].lower()}_k" in MEASURES:
+        return _of(f"{trec['name']}_K") @ _cutoff(trec["cutoff"])
     ours = OURS.fullmatch(name)
     if not ours:
         raise ParameterError(f"'{name}' is not the name of a measure; write it as in nDCG@10, AP or P(rel=2)@5")
-    measure = NAMES.get(ours["name"].lower())
-    if measure is None:
-        raise ParameterError(f"there is no measure '{ours['name']}'; {_closest(ours['name'])}")
+    measure = _of(ours["name"])
     if ours["params"]:
         measure = measure(**_params(name, ours["params"]))
     if ours["cutoff"] is not None:
         measure = measure @ _cutoff(ours["cutoff"])
     return measure.ready()
+
+
+def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    """One or more measures, each once, in their order.
+
+    Raises:
+        ParameterError: There is none, or `parse` cannot read one.
+    """
+    each = [measures] if isinstance(measures, (str, Measure)) else measures
+    parsed = list(dict.fromkeys(map(parse, each)))
+    if not parsed:
+        raise ParameterError("there is no measure; give at least one, such as nDCG@10")
+    return parsed
+
+
+def _of(name: str) -> Measure:
+    """The measure of a name or an alias, without cutoff. Raises ParameterError with the closest names."""
+    if name.lower() not in MEASURES:
+        raise ParameterError(f"there is no measure '{name}'; {_closest(name)}")
+    return MEASURES[name.lower()]()
 
 
 def _params(name: str, text: str) -> dict[str, Any]:
@@ -75,6 +74,7 @@ def _params(name: str, text: str) -> dict[str, Any]:
 
 
 def _cutoff(text: str) -> float:
+    """The cutoff in `text` as a number."""
     value = _literal(text.strip())
     if isinstance(value, (int, float)):
         return value
@@ -82,6 +82,7 @@ def _cutoff(text: str) -> float:
 
 
 def _literal(text: str) -> Any:
+    """A Python literal, or the text where it is none."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -89,8 +90,11 @@ def _literal(text: str) -> Any:
 
 
 def _closest(name: str) -> str:
-    shown = {key: measure.name for key, measure in NAMES.items()} | {key: f"{key}_10" for key in ("map_cut", "ndcg_cut")}
+    """What a message adds about names that are near to `name`."""
+    known = MEASURES.items()
+    shown = {key.removesuffix("_k"): f"{key[:-1]}{cls.example}" for key, cls in known if key.endswith("_k")}
+    shown |= {key: cls.name for key, cls in known if not key.endswith("_k")}
     close = difflib.get_close_matches(name.lower(), shown, n=3, cutoff=0.5)
     if not close:
-        return f"there are {', '.join(measure.name for measure in MEASURES)}"
+        return f"there are {', '.join(dict.fromkeys(cls.name for _, cls in known))}"
     return "did you mean " + " or ".join(dict.fromkeys(shown[key] for key in close)) + "?"

@@ -22,9 +22,16 @@ SEARCH_COST = 64  # `Strings.find` takes about as long as listing this many ids
 class Ranks:
     """A table with one row a judgment, ordered by topic (as in the qrels) and then by rank.
 
-    For each row: `topic`, the number of its topic; `grade`; and `rank`, the place of its document in the run, counted from 0,
-    or FAR. `starts` is the first row of each topic, `retrieved` the number of documents that the run has for it, and
-    `by_qrels` the ranks once more, in the order of the qrels. All are int64. A table takes 32 bytes a judgment.
+    All arrays are int64. A table takes 32 bytes a judgment.
+
+    Args:
+        qrels: The judgments.
+        topic: For each row the number of its topic, from 0.
+        grade: For each row the grade of its document.
+        rank: For each row the rank of its document in the run, from 0, or FAR where it was not retrieved.
+        starts: For each topic its first row.
+        retrieved: For each topic how many documents the run has.
+        by_qrels: The ranks once more, in the order of the qrels.
     """
 
     qrels: Qrels
@@ -38,10 +45,7 @@ class Ranks:
     @classmethod
     def of(cls, run: Run, qrels: Qrels) -> Ranks:
         """The table for a run."""
-        sizes = np.array([len(grades) for grades in qrels.values()], dtype=np.int64)
-        starts = np.cumsum(sizes) - sizes
-        topic = np.repeat(np.arange(len(qrels)), sizes)
-        grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
+        topic, grade, starts = judgments(qrels)
         retrieved, rank = _look_up(run, qrels, starts)
         order = np.lexsort((rank, topic))
         return cls(qrels, topic, grade[order], rank[order], starts, retrieved, rank)
@@ -50,7 +54,7 @@ class Ranks:
         """The rows whose grade is at least `rel`."""
         return self.grade >= rel
 
-    def found(self, rel: int, depth: int = FAR) -> Mask:
+    def relevant_retrieved(self, rel: int, depth: int = FAR) -> Mask:
         """The rows of relevant documents among the first `depth` of the ranking."""
         return self.relevant(rel) & (self.rank < depth)
 
@@ -78,6 +82,17 @@ class Ranks:
         return complete
 
 
+def judgments(qrels: Qrels) -> tuple[Ints, Ints, Ints]:
+    """The judgments as columns, int64, in the order of the qrels.
+
+    Returns:
+        For each judgment the number of its topic, and its grade; and for each topic its first judgment.
+    """
+    sizes = np.array([len(grades) for grades in qrels.values()], dtype=np.int64)
+    grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
+    return np.repeat(np.arange(len(qrels)), sizes), grade, np.cumsum(sizes) - sizes
+
+
 def ratio(above: Floats | Ints, below: Floats | Ints) -> Floats:
     """above / below, and 0 where below is 0."""
     return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
@@ -85,17 +100,17 @@ def ratio(above: Floats | Ints, below: Floats | Ints) -> Floats:
 
 def _look_up(run: Run, qrels: Qrels, starts: Ints) -> tuple[Ints, Ints]:
     """For each topic the number of documents retrieved, and for each judgment, in the order of the qrels, its rank."""
-    positions = {topic_id: i for i, topic_id in enumerate(run)}
+    numbers = {topic_id: i for i, topic_id in enumerate(run)}
     codes = _codes(run.ids, {doc_id for grades in qrels.values() for doc_id in grades})
     judgment = np.full(len(run.ids), -1, dtype=np.int64)
     retrieved = np.zeros(len(qrels), dtype=np.int64)
     rank = np.full(sum(map(len, qrels.values())), FAR, dtype=np.int64)
     bounds = run.bounds.tolist()
     for i, (topic_id, grades) in enumerate(qrels.items()):
-        position = positions.get(topic_id, -1)
-        if position < 0:
+        number = numbers.get(topic_id, -1)
+        if number < 0:
             continue
-        rows = run.codes[bounds[position] : bounds[position + 1]]
+        rows = run.codes[bounds[number] : bounds[number + 1]]
         retrieved[i] = len(rows)
         own = [(codes[doc_id], row) for row, doc_id in enumerate(grades, int(starts[i])) if doc_id in codes]
         if not own:
@@ -109,9 +124,9 @@ def _look_up(run: Run, qrels: Qrels, starts: Ints) -> tuple[Ints, Ints]:
     return retrieved, rank
 
 
-def _codes(ids: Strings, wanted: set[str]) -> dict[str, int]:
-    """The positions in `ids` of those strings that it has, by whichever way is shorter: search each, or list all."""
-    if len(wanted) * SEARCH_COST < len(ids):
-        found = ((doc_id, ids.find(doc_id)) for doc_id in wanted)
-        return {doc_id: code for doc_id, code in found if code >= 0}
-    return {doc_id: code for code, doc_id in enumerate(ids) if doc_id in wanted}
+def _codes(ids: Strings, judged: set[str]) -> dict[str, int]:
+    """The codes of the judged documents that `ids` has, by whichever way is shorter: search each, or list all."""
+    if len(judged) * SEARCH_COST < len(ids):
+        codes = ((doc_id, ids.find(doc_id)) for doc_id in judged)
+        return {doc_id: code for doc_id, code in codes if code >= 0}
+    return {doc_id: code for code, doc_id in enumerate(ids) if doc_id in judged}

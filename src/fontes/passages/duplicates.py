@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Strings
 from ..core.progress import Report
-from ..formats.corpora import docs as as_docs, read_corpus
+from ..formats import corpus_docs
 from ..storage.files import reading
 
 KEEP = ("original", "best")
@@ -21,9 +22,12 @@ KEEP = ("original", "best")
 class Duplicates(Mapping[str, str]):
     """Duplicates by id, each with the document that it is a duplicate of, or with "" where the list does not say of which.
 
-    Made of pairs (original, duplicate). A duplicate is one that is named as such; of several originals the first counts. Where
-    the original is a duplicate itself, its own original stands for both; where that would end in a circle, as of ("a", "b") and
-    ("b", "a"), the pair that closes it counts for nothing.
+    A duplicate is one that is named as such; of several originals the first counts. Where the original is a duplicate itself,
+    its own original stands for both; where that would end in a circle, as of ("a", "b") and ("b", "a"), the pair that closes
+    it counts for nothing.
+
+    Args:
+        pairs: Pairs (original, duplicate); the original is "" where only a duplicate is named.
     """
 
     __slots__ = ("_originals", "_repeated")
@@ -47,11 +51,13 @@ class Duplicates(Mapping[str, str]):
     def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
         """The documents of a corpus without the duplicates, to be indexed: `Index.build(duplicates.docs(corpus), path)`.
 
-        `corpus` is a file or folder that `read_corpus` reads, or an iterable of whatever `Index.build` takes. Of documents that
-        the list names as duplicates of their own id the first stays.
+        Of documents that the list names as duplicates of their own id the first stays.
+
+        Args:
+            corpus: A file or folder that `read_corpus` reads, or an iterable of whatever `Index.build` takes.
         """
         met: set[str] = set()
-        for doc in read_corpus(corpus) if isinstance(corpus, (str, Path)) else as_docs(corpus):
+        for doc in corpus_docs(corpus):
             if doc.id in self._originals or doc.id in met:
                 continue
             if doc.id in self._repeated:
@@ -78,54 +84,84 @@ class Duplicates(Mapping[str, str]):
 class Deduplicate(Stage[Run, Run], name="deduplicate"):
     """Keeps one document of each group of duplicates, with the group's best score.
 
-    duplicates  what `read_duplicates` gives
-    keep        "original" (the group's original, whether the run has it or not, as judgments name it) or "best" (the one with
-                the best score in the run). A duplicate of which the list does not say what it is a duplicate of is left out
-                either way
-
     For a run of documents: put it before `Passages` or after `to_documents`.
+
+    Args:
+        duplicates: What `read_duplicates` gives, or the path of a file that it reads, which is then read when the stage is
+            called.
+        keep: "original" (the group's original, whether the run has it or not, as judgments name it) or "best" (the one with the
+            best score in the run). A duplicate of which the list does not say what it is a duplicate of is left out either way.
+        prefix: What is put before each id of the file: see `read_duplicates`.
+
+    Raises:
+        InputError: When it is called, for a file that cannot be read.
+        ParameterError: When it is called, for parameters that do not exist.
     """
 
-    duplicates: Duplicates
-    keep: str = "original"
+    duplicates: Duplicates | str
+    keep: str = KEEP[0]
+    prefix: str = ""
 
-    def apply(self, given: Run, progress: Report, /) -> Run:
+    def check(self) -> None:
         if self.keep not in KEEP:
             raise ParameterError(f"keep is {' or '.join(KEEP)}, not '{self.keep}'")
-        if not isinstance(self.duplicates, Duplicates):
-            raise ParameterError("Deduplicate takes what read_duplicates gives")
-        names = given.ids.take(np.arange(len(given.ids)))
+        if not isinstance(self.duplicates, (Duplicates, str, Path)):
+            raise ParameterError("Deduplicate takes what read_duplicates gives, or the path of a file that it reads")
+        if self.prefix and isinstance(self.duplicates, Duplicates):
+            raise ParameterError("Deduplicate takes a prefix with the path of a file; give it to read_duplicates")
+
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        self.check()
+        duplicates = self._listed
+        names = run.ids.take(np.arange(len(run.ids)))
         places: dict[str, int] = {}
-        groups = np.array([places.setdefault(self.duplicates.get(name, name), len(places)) for name in names], dtype=np.int64)
+        groups = np.array([places.setdefault(duplicates.get(name, name), len(places)) for name in names], dtype=np.int64)
         nothing = places.get("", -1)
-        topics = np.repeat(np.arange(len(given.topics)), np.diff(given.bounds))
+        topics = run.topic_numbers
+        row_groups = groups[run.codes]
         # The rows of a topic are in their order, so the first of a group has its best score.
-        found = groups[given.codes]
-        _, first = np.unique(topics * (len(places) + 1) + found, return_index=True)
-        rows = np.sort(first[found[first] != nothing])
+        _, first = np.unique(topics * (len(places) + 1) + row_groups, return_index=True)
+        rows = np.sort(first[row_groups[first] != nothing])
         original = self.keep == "original"
         return Run.from_columns(
-            given.topics,
-            Strings.of(places) if original else given.ids,
+            run.topics,
+            Strings.of(places) if original else run.ids,
             topics[rows],
-            found[rows].astype(np.int32) if original else given.codes[rows],
-            given.scores[rows],
-            documents=given.documents,
-            provenance=given.provenance,
+            row_groups[rows].astype(np.int32) if original else run.codes[rows],
+            run.scores[rows],
+            documents=run.documents,
+            provenance=run.provenance,
         )
+
+    def key(self) -> str | None:
+        """The class, its parameters and what the list says: see `Stage.key`."""
+        if isinstance(self.duplicates, Duplicates):
+            return super().key()
+        return replace(self, duplicates=self._listed, prefix="").key()
+
+    @property
+    def _listed(self) -> Duplicates:
+        if isinstance(self.duplicates, Duplicates):
+            return self.duplicates
+        path = Path(self.duplicates)
+        stat = path.stat() if path.is_file() else None
+        return _read(str(self.duplicates), self.prefix, stat and (stat.st_mtime_ns, stat.st_size))
 
 
 def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
-    """The duplicates that a file lists; .gz is unpacked, "-" is standard input.
+    """The duplicates that a file lists.
 
     Each line has one of three forms: `original:duplicate,duplicate` (of which there may be none), `original duplicate` with
     white space between them and perhaps a title after them, or the id of a duplicate alone. These are the forms of TREC CAsT
     (2021: marco_duplicates.txt, wapo-near-duplicates; 2022: all_duplicates.txt).
 
-    prefix   what is put before each id: the list of MS MARCO of 2021 has D93515 for MARCO_D93515. An id that begins with it
-             already is left as it is
+    Args:
+        path: The file; .gz is unpacked, "-" is standard input.
+        prefix: What is put before each id: the list of MS MARCO of 2021 has D93515 for MARCO_D93515. An id that begins with it
+            already is left as it is.
 
-    Raises InputError that names file and line for an empty id.
+    Raises:
+        InputError: With file and line for an empty id.
     """
     with reading(path) as source:
         return Duplicates(
@@ -133,6 +169,12 @@ def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
             for number, line in source.texts()
             for original, duplicate in _pairs(line, f"{source.name}, line {number}")
         )
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, prefix: str, stamp: tuple[int, int] | None) -> Duplicates:
+    """A list that is read again when the file's time or size, `stamp`, is another."""
+    return read_duplicates(path, prefix)
 
 
 def _pairs(line: str, where: str) -> Iterator[tuple[str, str]]:

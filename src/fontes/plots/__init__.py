@@ -1,18 +1,7 @@
 """Plots of models and indexes."""
 
-from .indexes import PowerLaw, heaps, plot_heaps, plot_lengths, plot_zipf, zipf
-from .models import plot_bm25, plot_idf, plot_tfidf
+from .indexes import PowerLaw, fit_heaps, fit_zipf, heaps, lengths, zipf
+from .models import bm25, idf, tfidf
 from .plot import Plot
 
-__all__ = [
-    "Plot",
-    "PowerLaw",
-    "heaps",
-    "plot_bm25",
-    "plot_heaps",
-    "plot_idf",
-    "plot_lengths",
-    "plot_tfidf",
-    "plot_zipf",
-    "zipf",
-]
+__all__ = ["Plot", "PowerLaw", "bm25", "fit_heaps", "fit_zipf", "heaps", "idf", "lengths", "tfidf", "zipf"]

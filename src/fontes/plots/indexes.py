@@ -25,10 +25,16 @@ CHUNK = 1 << 21  # postings that are read at a time
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """y = factor · x^exponent, fitted to the points from x = first to x = last: least squares of log y on log x.
+    """y = factor · x^exponent, fitted by least squares of log y on log x.
 
-    The points are up to 200 of the curve's, evenly spaced in log x, so that each decade counts the same. `r2` is the share
-    of the variance of log y that the line explains.
+    The points are up to 200 of the curve's, evenly spaced in log x, so that each decade counts the same.
+
+    Args:
+        factor: The factor.
+        exponent: The exponent.
+        first: The x of the first point that was fitted.
+        last: The x of the last one.
+        r2: The share of the variance of log y that the line explains, from 0 to 1.
     """
 
     factor: float
@@ -41,39 +47,56 @@ class PowerLaw:
         return self.factor * np.asarray(x, dtype=np.float64) ** self.exponent
 
 
-def zipf(index: Index, first: int = 1, last: int | None = None) -> PowerLaw:
-    """Zipf's law: cf, how often a term occurs in the collection, over its rank by cf.
+def fit_zipf(index: Index, first: int = 1, last: int | None = None) -> PowerLaw:
+    """Zipf's law (Zipf 1949): cf, how often a term occurs in the collection, over its rank by cf.
 
-    Fitted to the ranks from `first` to `last`, by default to the last term that occurs 10 times (or to the last term, where
-    fewer than 10 do). Raises ParameterError for an index of vectors, or fewer than two ranks. (Zipf 1949.)
+    Args:
+        index: An index of texts.
+        first: The first rank that is fitted.
+        last: The last one; by default that of the last term that occurs 10 times, or the last rank, where fewer than 10 do.
+
+    Raises:
+        ParameterError: The index holds vectors, or there are fewer than two ranks.
     """
     return _fitted(*_frequencies(index), first, _last_frequent(index) if last is None else last, "ranks")
 
 
-def heaps(index: Index, first: int | None = None) -> PowerLaw:
-    """Heaps' law: how many different terms the first documents have, over how many terms they have in all.
+def fit_heaps(index: Index, first: int | None = None) -> PowerLaw:
+    """Heaps' law (Herdan 1960; Heaps 1978): how many different terms the first documents have, over how many tokens.
 
     Documents count in the order in which they were indexed; a fit needs an order that means nothing, since the vocabulary of
-    a sorted collection grows in steps. Fitted from `first` tokens on, by default a hundredth of all. Raises ParameterError
-    for an index of vectors, or fewer than two documents. (Herdan 1960; Heaps 1978.)
+    a sorted collection grows in steps.
+
+    Args:
+        index: An index of texts.
+        first: The number of tokens from which on is fitted; by default a hundredth of all.
+
+    Raises:
+        ParameterError: The index holds vectors, or there are fewer than two documents.
     """
     return _fitted(*_growth(index), index.tokens // 100 if first is None else first, index.tokens, "tokens")
 
 
-def plot_lengths(index: Index) -> Plot:
+def lengths(index: Index) -> Plot:
     """How many documents have how many terms: a histogram, with mean and median.
 
-    The axis ends at the 99.5th percentile; what lies beyond is counted in the plot. Raises ParameterError for an index of
-    vectors or without terms, MissingExtraError without matplotlib.
+    The axis ends at the 99.5th percentile; what lies beyond is counted in the plot.
+
+    Args:
+        index: An index of texts.
+
+    Raises:
+        ParameterError: The index holds vectors or no terms.
+        MissingExtraError: There is no matplotlib.
     """
     require_terms(index)
-    lengths = np.asarray(index.lengths, dtype=np.int64)
-    mean, median, longest = float(lengths.mean()), float(np.median(lengths)), int(lengths.max())
-    end = int(np.ceil(np.percentile(lengths, 99.5)))
+    dl = np.asarray(index.lengths, dtype=np.int64)
+    mean, median, longest = float(dl.mean()), float(np.median(dl)), int(dl.max())
+    end = int(np.ceil(np.percentile(dl, 99.5)))
     width = next(m * size for size in (10**e for e in range(10)) for m in (1, 2, 5) if m * size * 60 >= end)
     edges = np.arange(0, end + width + 1, width) - 0.5
-    counts, _ = np.histogram(lengths, edges)
-    beyond = int(np.count_nonzero(lengths > edges[-1]))
+    counts, _ = np.histogram(dl, edges)
+    beyond = int(np.count_nonzero(dl > edges[-1]))
 
     def draw(figure: Figure) -> str:
         from matplotlib.ticker import MaxNLocator
@@ -92,7 +115,7 @@ def plot_lengths(index: Index) -> Plot:
         if beyond:
             text = f"{beyond:,} longer,\nto {longest:,} →"
             axes.annotate(text, (1, 0.12), (-2, 0), xycoords="axes fraction", textcoords="offset points", ha="right")
-        shortest = int(lengths.min())
+        shortest = int(dl.min())
         return (
             f"lengths of {len(index):,} documents: mean {mean:.1f}, median {median:g} terms, "
             f"from {shortest:,} to {longest:,}; {beyond:,} beyond the axis"
@@ -101,12 +124,19 @@ def plot_lengths(index: Index) -> Plot:
     return drawn(draw)
 
 
-def plot_zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
-    """How often each term occurs over its rank, both logarithmic, with the line fitted by `zipf`.
+def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
+    """How often each term occurs over its rank, both logarithmic, with the line of `fit_zipf`.
 
-    Raises ParameterError as `zipf` does, MissingExtraError without matplotlib.
+    Args:
+        index: An index of texts.
+        first: As for `fit_zipf`.
+        last: As for `fit_zipf`.
+
+    Raises:
+        ParameterError: As for `fit_zipf`.
+        MissingExtraError: There is no matplotlib.
     """
-    law = zipf(index, first, last)
+    law = fit_zipf(index, first, last)
     ranks, cf = _frequencies(index)
 
     def draw(figure: Figure) -> str:
@@ -118,12 +148,18 @@ def plot_zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
     return drawn(draw)
 
 
-def plot_heaps(index: Index, first: int | None = None) -> Plot:
-    """How the vocabulary grows with the collection, both logarithmic, with the line fitted by `heaps`.
+def heaps(index: Index, first: int | None = None) -> Plot:
+    """How the vocabulary grows with the collection, both logarithmic, with the line of `fit_heaps`.
 
-    Raises ParameterError as `heaps` does, MissingExtraError without matplotlib.
+    Args:
+        index: An index of texts.
+        first: As for `fit_heaps`.
+
+    Raises:
+        ParameterError: As for `fit_heaps`.
+        MissingExtraError: There is no matplotlib.
     """
-    law = heaps(index, first)
+    law = fit_heaps(index, first)
     tokens, terms = _growth(index)
 
     def draw(figure: Figure) -> str:
@@ -144,6 +180,7 @@ def _frequencies(index: Index) -> tuple[Floats, Floats]:
 
 
 def _last_frequent(index: Index) -> int:
+    """The rank of the last term that occurs 10 times, or the last rank, where fewer than 10 do."""
     frequent = int(np.count_nonzero(np.asarray(index.cf) >= RARE))
     return frequent if frequent >= RARE else len(index.terms)
 
@@ -158,12 +195,13 @@ def _growth(index: Index) -> tuple[Floats, Floats]:
         docs, _ = index.postings(terms)
         # The postings of a term are in the order of the documents; its first is where it is new.
         new += np.bincount(docs[np.cumsum(df[terms]) - df[terms]], minlength=len(index))
-    lengths = np.asarray(index.lengths, dtype=np.int64)
-    some = lengths > 0
-    return np.cumsum(lengths)[some].astype(np.float64), np.cumsum(new)[some].astype(np.float64)
+    dl = np.asarray(index.lengths, dtype=np.int64)
+    some = dl > 0
+    return np.cumsum(dl)[some].astype(np.float64), np.cumsum(new)[some].astype(np.float64)
 
 
 def _fitted(x: Floats, y: Floats, first: int, last: int, unit: str) -> PowerLaw:
+    """The line through the points from x = first to x = last; `unit` is what messages call x."""
     inside = np.flatnonzero((x >= first) & (x <= last))
     if first < 0 or len(inside) < 2:
         raise ParameterError(f"a line needs two points: from {first:,} to {last:,} there are {len(inside)} {unit}")
@@ -213,10 +251,12 @@ def _mark(axes: Axes, values: list[tuple[float, str, Any]]) -> None:
 
 
 def _short(factor: float) -> str:
+    """A factor in three digits or more."""
     return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
 
 
 def _caption(name: str, y: str, x: str, law: PowerLaw, unit: str, of: str) -> str:
+    """The sentence under the plot of a law."""
     return (
         f"{name}: {y} = {law.factor:.4g} · {x}^{law.exponent:.4f} over {of}; least squares of log {y} on log {x} at points "
         f"evenly spaced in log {x}, {unit} {law.first:,} to {law.last:,} (R² = {law.r2:.4f})"

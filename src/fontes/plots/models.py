@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..index import Index
-    from ..lexical.weightings import Statistics, Weighting
+    from ..lexical import Statistics, Weighting
 
 Floats = NDArray[np.float64]
 DOCUMENTS = 100_000
@@ -27,7 +27,7 @@ LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 AVGDL = 100.0  # of an imagined collection; the tf part depends on dl / avgdl alone
 
 
-def plot_tfidf(
+def tfidf(
     index: Index | None = None,
     *,
     documents: int = DOCUMENTS,
@@ -35,13 +35,22 @@ def plot_tfidf(
     smooth_idf: bool = False,
     tf: int = 20,
 ) -> Plot:
-    """TF-IDF as a map: the weight of a term in a document over tf (1 to `tf`) and df (1 to N), tf · ln(N / df).
+    """TF-IDF as a map: the weight of a term in a document over tf and df, tf · ln(N / df).
 
-    N is the size of `index`, or `documents`. `sublinear_tf` and `smooth_idf` are as for `fontes.lexical.TFIDF`. The weights are
-    those before a document's row is scaled to unit length, which depends on all terms of the document. Raises
-    ParameterError for numbers out of range, MissingExtraError without matplotlib.
+    The weights are those before a document's row is scaled to unit length, which depends on all terms of the document.
+
+    Args:
+        index: An index of texts, whose size is N.
+        documents: N, without an index.
+        sublinear_tf: As for `fontes.lexical.TFIDF`.
+        smooth_idf: As for `fontes.lexical.TFIDF`.
+        tf: The greatest tf.
+
+    Raises:
+        ParameterError: A number is out of its range.
+        MissingExtraError: There is no matplotlib.
     """
-    from ..lexical.weightings import TFIDFWeighting
+    from ..lexical import TFIDFWeighting
 
     n = _documents(index, documents)
     if tf < 2:
@@ -70,7 +79,7 @@ def plot_tfidf(
     return drawn(draw, height=3.9)
 
 
-def plot_bm25(
+def bm25(
     index: Index | None = None,
     *,
     variant: str = "lucene",
@@ -82,22 +91,31 @@ def plot_bm25(
 ) -> Plot:
     """The tf part of BM25 over tf, one line for each document length: saturation by `k1`, influence of length by `b`.
 
-    `variant`, `k1`, `b` and `delta` are as for `fontes.lexical.BM25`; None takes the variant's own. `lengths` are document lengths as
-    multiples of the mean length, by default ¼, ½, 1, 2 and 4; with an index they are by default those of its 5th, 25th, 50th,
-    75th and 95th percentile, in terms. Raises ParameterError for numbers out of range, MissingExtraError without matplotlib.
+    Args:
+        index: An index of texts; without one the statistics are those of an imagined collection.
+        variant: As for `fontes.lexical.BM25`.
+        k1: As for `fontes.lexical.BM25`; None takes the variant's own.
+        b: As for `fontes.lexical.BM25`; None takes the variant's own.
+        delta: As for `fontes.lexical.BM25`; None takes the variant's own.
+        lengths: Document lengths as multiples of the mean length, by default ¼, ½, 1, 2 and 4; with an index by default those
+            of its 5th, 25th, 50th, 75th and 95th percentile, in terms.
+        tf: The greatest tf.
+
+    Raises:
+        ParameterError: A number is out of its range, or there is no such variant.
+        MissingExtraError: There is no matplotlib.
     """
-    from ..lexical.retrievers import BM25
+    from ..lexical import BM25Weighting
 
     if tf < 2:
         raise ParameterError(f"the curves need tf from 1 to 2 or more, not {tf}")
     names, statistics = _of_lengths(index, lengths)
-    # Without an index the retriever is never searched with; it knows the variant's defaults.
-    weighting = BM25(index, variant, k1, b, None, delta).weighting  # type: ignore[arg-type]
+    weighting = BM25Weighting.of(variant, k1, b, delta=delta)
     tfs = np.arange(1, tf + 1, dtype=np.float64)
-    idf = weighting.idf(statistics, statistics.df)
-    parts = [_weights(weighting, statistics, tfs, doc)[0] / idf for doc in range(len(names))]
-    given = [f"k1 = {weighting.k1:g}", f"b = {weighting.b:g}", *([f"delta = {weighting.delta:g}"] if weighting.delta else [])]
-    setting = f"BM25 {weighting.variant}, {', '.join(given)}"
+    of_term = weighting.idf(statistics, statistics.df)
+    parts = [_weights(weighting, statistics, tfs, doc)[0] / of_term for doc in range(len(names))]
+    numbers = [f"k1 = {weighting.k1:g}", f"b = {weighting.b:g}", *([f"delta = {weighting.delta:g}"] if weighting.delta else [])]
+    setting = f"BM25 {weighting.variant}, {', '.join(numbers)}"
 
     def draw(figure: Figure) -> str:
         axes = figure.subplots()
@@ -116,13 +134,21 @@ def plot_bm25(
     return drawn(draw)
 
 
-def plot_idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 0.25) -> Plot:
+def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 0.25) -> Plot:
     """The variants of idf over df: those of BM25 (lucene, robertson, okapi, atire, plus, l) and of TF-IDF (plain, smooth).
 
-    N is the size of `index`, or `documents`. On the left all df, on the right the common terms, in more than a tenth of the
-    documents, where the variants differ most. `epsilon` is okapi's: its idf below 0 becomes epsilon times the mean idf of the
-    vocabulary, that of the index or, without one, of a vocabulary by Zipf's law (the term of rank r is in N / r documents).
-    Raises ParameterError for numbers out of range, MissingExtraError without matplotlib.
+    On the left are all df, on the right the common terms, in more than a tenth of the documents, where the variants differ
+    most.
+
+    Args:
+        index: An index of texts, whose size is N.
+        documents: N, without an index.
+        epsilon: Okapi's: its idf below 0 becomes epsilon times the mean idf of the vocabulary, that of the index or, without
+            one, of a vocabulary by Zipf's law (the term of rank r is in N / r documents).
+
+    Raises:
+        ParameterError: A number is out of its range.
+        MissingExtraError: There is no matplotlib.
     """
     n = _documents(index, documents)
     if n < 20:
@@ -156,37 +182,38 @@ def plot_idf(index: Index | None = None, *, documents: int = 1_000, epsilon: flo
 
 def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsilon: float) -> dict[str, tuple[Floats, Floats]]:
     """By name the idf over the rare and over the common df; names of variants that are the same are joined."""
-    from ..lexical.weightings import IDF, BM25Weighting, Statistics, TFIDFWeighting
+    from ..lexical import BM25Weighting, Statistics, TFIDFWeighting
+    from ..lexical.bm25 import VARIANTS
 
     # Half of the terms of this vocabulary are in one document, as in many collections.
     statistics = _imagined(n, df=np.ceil(n / np.arange(1, n + 1))) if index is None else Statistics.of(index)
-    weightings: dict[str, Any] = {variant: BM25Weighting(variant, epsilon=epsilon) for variant in IDF}
+    weightings: dict[str, Any] = {variant: BM25Weighting.of(variant, epsilon=epsilon) for variant in VARIANTS}
     weightings |= {"tf-idf": TFIDFWeighting(), "tf-idf, smooth": TFIDFWeighting(smooth_idf=True)}
     curves: dict[str, tuple[Floats, Floats]] = {}
     for name, weighting in weightings.items():
-        drawn_before = weighting.idf(statistics, rare), weighting.idf(statistics, common)
-        same = next((other for other, curve in curves.items() if np.allclose(curve[0], drawn_before[0])), None)
-        curves[name if same is None else f"{same} = {name}"] = drawn_before if same is None else curves.pop(same)
+        own = weighting.idf(statistics, rare), weighting.idf(statistics, common)
+        same = next((other for other, curve in curves.items() if np.allclose(curve[0], own[0])), None)
+        curves[name if same is None else f"{same} = {name}"] = own if same is None else curves.pop(same)
     return curves
 
 
 def _of_lengths(index: Index | None, lengths: Sequence[float] | None) -> tuple[list[str], Statistics]:
-    """The names of the wanted document lengths, and statistics of a collection that has them as its first documents."""
+    """The names of the document lengths, and statistics of a collection that has them as its first documents."""
     one = np.ones(1)
     if index is not None:
         _documents(index, 0)
         avgdl = index.tokens / len(index)
         if lengths is None:
             shares = (5, 25, 50, 75, 95)
-            found = np.percentile(index.lengths, shares, method="nearest").astype(np.float64)
-            names = [f"dl = {dl:.0f} ({share}th percentile)" for dl, share in zip(found, shares, strict=True)]
-            return names, _imagined(DOCUMENTS, df=one, lengths=found, avgdl=avgdl)
-    wanted = tuple(LENGTHS if lengths is None else lengths)
-    if not wanted or not min(wanted) > 0:
-        raise ParameterError(f"document lengths are multiples of the mean length, above 0, not {list(wanted)}")
+            percentiles = np.percentile(index.lengths, shares, method="nearest").astype(np.float64)
+            names = [f"dl = {dl:.0f} ({share}th percentile)" for dl, share in zip(percentiles, shares, strict=True)]
+            return names, _imagined(DOCUMENTS, df=one, lengths=percentiles, avgdl=avgdl)
+    multiples = tuple(LENGTHS if lengths is None else lengths)
+    if not multiples or not min(multiples) > 0:
+        raise ParameterError(f"document lengths are multiples of the mean length, above 0, not {list(multiples)}")
     avgdl = AVGDL if index is None else avgdl
-    names = [f"dl = {length:g} avgdl" if length != 1 else "dl = avgdl" for length in wanted]
-    return names, _imagined(DOCUMENTS, df=one, lengths=avgdl * np.array(wanted), avgdl=avgdl)
+    names = [f"dl = {length:g} avgdl" if length != 1 else "dl = avgdl" for length in multiples]
+    return names, _imagined(DOCUMENTS, df=one, lengths=avgdl * np.array(multiples), avgdl=avgdl)
 
 
 def _documents(index: Index | None, documents: int) -> int:
@@ -214,14 +241,14 @@ class _Imagined:
 
 def _imagined(documents: int, df: Floats, lengths: Floats | None = None, avgdl: float = AVGDL) -> Statistics:
     """The statistics of a collection with terms of these df and some documents of these lengths."""
-    from ..lexical.weightings import Statistics
+    from ..lexical import Statistics
 
     return Statistics(_Imagined(documents, df, np.full(1, avgdl) if lengths is None else lengths, avgdl))  # type: ignore[arg-type]
 
 
 def _weights(weighting: Weighting, statistics: Statistics, tf: Floats, doc: int = 0) -> Floats:
     """The weights of all terms, a row for each, at each tf in one document."""
-    from ..lexical.weightings import Postings
+    from ..lexical import Postings
 
     terms = np.arange(len(statistics.df))
     df = np.full(len(terms), len(tf))
@@ -244,8 +271,8 @@ def _along_the_diagonal(tfs: Floats, dfs: Floats, weights: Floats, levels: Float
     way = np.linspace(0, 1, 400)
     columns = np.rint(way * (len(tfs) - 1)).astype(int)
     rows = np.rint((1 - way) * (len(dfs) - 1)).astype(int)
-    found = np.searchsorted(weights[rows, columns], levels[1:])
-    return [(float(tfs[columns[i]]), float(dfs[rows[i]])) for i in found if 8 <= i <= 392]
+    crossings = np.searchsorted(weights[rows, columns], levels[1:])
+    return [(float(tfs[columns[i]]), float(dfs[rows[i]])) for i in crossings if 8 <= i <= 392]
 
 
 def _whole_ticks(first: int, last: int) -> list[int]:

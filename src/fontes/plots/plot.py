@@ -51,10 +51,11 @@ WIDTH, HEIGHT = 6.3, 3.6  # inches: the width of the text on a page of A4
 
 
 class Plot:
-    """A figure and the sentence that says what it shows.
+    """A figure and the sentence that says what it shows. In a notebook a plot shows itself.
 
-    `figure` is a `matplotlib.figure.Figure`, made without pyplot: no window, no backend, no setting of the caller changes.
-    `caption` names all parameters and, where a curve is fitted, how. In a notebook a plot shows itself.
+    Attributes:
+        figure: A `matplotlib.figure.Figure`, made without pyplot: no window, no backend, no setting of the caller changes.
+        caption: The sentence, which names all parameters and, where a curve is fitted, how.
     """
 
     def __init__(self, figure: Figure, caption: str) -> None:
@@ -62,14 +63,28 @@ class Plot:
         self.caption = caption
 
     def save(self, path: str | Path, dpi: int = 300) -> None:
-        """Writes the figure: .svg, .png (`dpi` dots an inch) or .pdf. The same figure gives the same bytes.
+        """Writes the figure. The same figure gives the same bytes.
 
-        Raises ParameterError for another ending, InputError where the file cannot be written.
+        Args:
+            path: The file, whose name ends in .svg, .png or .pdf.
+            dpi: Dots an inch, of .png.
+
+        Raises:
+            ParameterError: The name ends otherwise.
+            InputError: The file cannot be written.
         """
         write(path, [self.to_bytes(format_of(path), dpi)])
 
     def to_bytes(self, format: str, dpi: int = 300) -> bytes:
-        """The figure as "svg", "png" or "pdf"."""
+        """The figure as bytes of a file.
+
+        Args:
+            format: "svg", "png" or "pdf".
+            dpi: Dots an inch, of "png".
+
+        Raises:
+            ParameterError: There is no such format.
+        """
         if format not in METADATA:
             raise ParameterError(f"a plot cannot be written as '{format}'; there are {', '.join(METADATA)}")
         memory = io.BytesIO()
@@ -78,6 +93,7 @@ class Plot:
         return memory.getvalue()
 
     def _repr_svg_(self) -> str:
+        """In a notebook: the figure."""
         return self.to_bytes("svg").decode()
 
     def __repr__(self) -> str:
@@ -85,7 +101,15 @@ class Plot:
 
 
 def drawn(draw: Callable[[Figure], str], height: float = HEIGHT) -> Plot:
-    """The plot that `draw` makes on an empty figure; it gives back the caption. Raises MissingExtraError without matplotlib."""
+    """The plot that a function makes.
+
+    Args:
+        draw: Draws on an empty figure and returns the caption.
+        height: The height of the figure in inches.
+
+    Raises:
+        MissingExtraError: There is no matplotlib.
+    """
     with style():
         from matplotlib.figure import Figure
 
@@ -105,7 +129,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def format_of(path: str | Path) -> str:
-    """The format that the name of a file asks for. Raises ParameterError for one that there is not."""
+    """The format that the name of a file ends in. Raises ParameterError for one that there is not."""
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in METADATA:
         raise ParameterError(f"{path}: a plot is written as {', '.join('.' + f for f in METADATA)}; choose a name that ends so")
@@ -174,13 +198,22 @@ def plain_ticks(*logarithmic: Axis) -> None:
 
 
 def _first_digit(value: float) -> int:
+    """The first digit of a number."""
     return int(f"{value:e}"[0])
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights up to 1, in the same order, with at least `gap` between any two, as near to the given ones as it gets."""
+    """Heights that are moved apart, as little as needed.
+
+    Args:
+        heights: The heights, from 0 to 1.
+        gap: The least distance between two of them.
+
+    Returns:
+        Heights up to 1, in the same order.
+    """
     order = np.argsort(np.asarray(heights), kind="stable")
-    # Groups of labels that touch, each (sum of wanted starts, size): merged as long as a group overlaps the one below.
+    # Groups of labels that touch, each (sum of its heights, size): merged as long as a group overlaps the one below.
     groups: list[tuple[float, int]] = []
     for place in order:
         groups.append((heights[place], 1))
@@ -212,5 +245,5 @@ def _visible_end(axes: Axes, line: Line2D) -> tuple[float, float]:
 
 
 def _start(total: float, size: int, gap: float) -> float:
-    """Where the lowest of `size` labels goes whose mean wanted height is total / size."""
+    """Where the lowest of `size` labels goes whose mean height is total / size."""
     return total / size - gap * (size - 1) / 2

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from ..comparison import Report
-from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
-from ..experiments import compare
-from ..experiments.cache import Cache, digest, topic_facts
-from ..experiments.indexes import Tell
-from ..experiments.systems import Made, Searches
-from ..formats import read_qrels, read_topics, write_run
+from ..core import FontesError, InputError, ParameterError, Qrels, Run, Stage, Topics
+from ..core.expression import part, pipeline
+from ..core.parameters import Parameter, parameters
+from ..core.part import Part
+from ..core.progress import Report, silent
+from ..core.registry import Registry, nearest
+from ..experiments import Collection
+from ..experiments.hashes import hash_of_qrels, hash_of_topics
+from ..experiments.runner import Plan, reproducible, run
 from ..measures import Measure, parse
-from ..storage.files import write
-from .collection import Collection
-from .folder import SUMMARY, alone, is_inside, replacing
-from .result import FORMS, RecipeResult
+from .result import RecipeResult, shown
+
+NOTHING = object()  # stands for the index where an expression is only looked at
 
 
-@dataclass(frozen=True)
-class Recipe(ABC):
+@dataclass(frozen=True, repr=False)
+class Recipe(Part, ABC):
     """A published system: its parts as parameters, with the published values as defaults, and the runs that it consists of.
 
-    A recipe is a frozen dataclass whose constructor does nothing but store parameters. It says in `systems` how each of its
-    runs is made.
+    A recipe is a frozen dataclass whose constructor does nothing but store parameters. `class Feedback(Recipe,
+    name="feedback")` registers it under a name. It says in `systems` how each of its runs is made; the rest is the runner's.
     """
 
-    name: ClassVar[str]
-    """By which `fontes.recipe` finds it."""
     source: ClassVar[str]
     """Where it was published."""
     measures: ClassVar[tuple[str, ...]]
@@ -46,51 +42,80 @@ class Recipe(ABC):
     published_on: ClassVar[str] = ""
     """The topics and documents of the published values."""
 
+    def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.name = name
+        if name:
+            registry.add(name, cls)
+
     @abstractmethod
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
         """The systems by name, each from topics to a run; a run's file is called by its name, folders included.
 
-        Parameters and models are looked at first, and then indexes are built, so that what cannot be is found at once.
+        It is called twice, first with a collection without documents: what cannot be is found before anything is built.
         """
 
-    def check(self, topics: Topics) -> None:  # noqa: B027  (most recipes need nothing of their topics)
+    def check_topics(self, topics: Topics) -> None:
         """Raises InputError where topics lack what the recipe needs."""
 
     def measured(self, system: str) -> bool:
         """Whether the documents of a system are those that are judged; its run is compared with others if so."""
         return True
 
-    def params(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-
-    def with_(self, **changes: Any) -> Self:
-        """A copy with other parameters. Raises ParameterError for a name that is none."""
-        known = self.params()
-        for key in changes:
-            if key not in known:
-                raise ParameterError(f"recipe {self.name} has no parameter '{key}'; it has {', '.join(known)}")
-        return dataclasses.replace(self, **changes)
-
     def set(self, settings: Iterable[str]) -> Self:
-        """A copy with parameters given as text, "NAME=VALUE", such as "k1=1.2" or "reranker=none".
+        """A copy with parameters given as text, "NAME=VALUE", such as "k1=1.2" or 'reranker=mono_t5("MODEL")'.
 
-        Raises ParameterError for a name that is none, and for a value of another type than the parameter.
+        A value is an expression, as in a pipeline; a parameter that may be a string takes anything else as one.
+
+        Raises:
+            ParameterError: A name is none, or a value is of another type than the parameter.
         """
+        known = parameters(type(self))
         changes = {}
         for setting in settings:
-            key, sign, text = setting.partition("=")
+            key, sign, text = (word.strip() for word in setting.partition("="))
             if not sign:
                 raise ParameterError(f"'{setting}' does not set a parameter; write NAME=VALUE, such as depth=100")
-            changes[key.strip()] = self._parsed(key.strip(), text.strip())
+            if key not in known:
+                raise ParameterError(f"recipe {self.name} has no parameter '{key}'; {nearest(key, known)}")
+            try:
+                changes[key] = _parsed(known[key], text)
+            except FontesError as error:
+                raise ParameterError(f"recipe {self.name}: {error}") from None
         return self.with_(**changes)
 
-    def build(self, collection: object, folder: str | Path, tell: Tell | None = None) -> dict[str, Stage[Topics, Run]]:
-        """The systems over a collection, whose indexes are built in `folder`, or found there; for `compare`, or to search.
+    def stage(self, parameter: str, index: object = NOTHING) -> Stage[Any, Any] | None:
+        """The stage of a parameter that is a stage or an expression for one.
 
-        collection  the path of a corpus, an `Index`, a `Dataset`, or any documents
+        Args:
+            parameter: Its name.
+            index: What the stage works on; without one, the stage can be looked at and not be run.
+
+        Raises:
+            ParameterError: The expression cannot be read.
         """
-        return self.systems(Collection(collection, Path(folder), tell))
+        value = getattr(self, parameter)
+        if not isinstance(value, str):
+            stage: Stage[Any, Any] | None = value
+            return stage
+        try:
+            return pipeline(value, index)
+        except FontesError as error:
+            raise type(error)(f"recipe {self.name}: {parameter}: {error}") from None
+
+    def build(self, collection: object, folder: str | Path, progress: Report = silent) -> dict[str, Stage[Topics, Run]]:
+        """The systems over a collection, ready to search, or for `compare`.
+
+        Args:
+            collection: The path of a corpus, an `Index`, a `Dataset`, or any documents.
+            folder: Where indexes are built, or found again.
+            progress: Is called with how far a long step is.
+        """
+        self.check()
+        systems: Any = reproducible(self.systems(Collection(collection, folder, progress)))
+        for stage in systems.values():
+            stage.prepare(progress)
+        return systems  # type: ignore[no-any-return]
 
     def run(
         self,
@@ -100,120 +125,86 @@ class Recipe(ABC):
         output: str | Path = "results",
         *,
         measures: Iterable[str | Measure] | None = None,
-        tell: Tell | None = None,
-        moving: Tell | None = None,
+        progress: Report = silent,
     ) -> RecipeResult:
         """Runs all systems, and with judgments measures and compares them.
 
-        collection  the path of a corpus, an `Index`, a `Dataset`, or any documents
-        topics      all that `Topics.of` accepts, or the path of a file
-        qrels       all that `Qrels.of` accepts, or the path of a file; None: nothing is measured
-        output      a folder: runs/NAME.run; report.md, .json and .html with judgments; recipe.md, the parameters and what was
-                    published beside what was found; recipe.json, the same with versions and hashes of the data; and, to be
-                    used again by the next run into it, indexes/ and cache/
-        measures    in place of those of the recipe
-        tell        called with a line about each step
-        moving      called, again and again, with a line about how far a long step is; None: `tell` is, every ten seconds
+        What was done before a run was interrupted is not done again. Results are written when all is done, and replace earlier
+        ones; the lock is the last of them: a folder that has it is complete.
 
-        What was found before a run was interrupted is found again. Results are written when all is done, and replace earlier
-        ones; recipe.json is the last of them: a folder that has it is complete. Raises InputError and ParameterError for what
-        cannot be used.
+        Args:
+            collection: The path of a corpus, an `Index`, a `Dataset`, or any documents.
+            topics: All that `Topics.of` accepts, or the path of a file.
+            qrels: All that `Qrels.of` accepts, or the path of a file; None: nothing is measured.
+            output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, the parameters and what was
+                published beside what was found; experiment.lock, the same with versions, hashes and all numbers; and, to be
+                used again by the next run into it, indexes/ and cache/.
+            measures: In place of those of the recipe.
+            progress: Is called with how far each step is.
+
+        Raises:
+            InputError: Something that is read cannot be used.
+            ParameterError: A parameter makes no sense.
         """
-        start = time.perf_counter()
-        asked = read_topics(os.fspath(topics)) if isinstance(topics, (str, os.PathLike)) else Topics.of(topics)
-        judged = _judgments(qrels)
-        measured = [parse(measure) for measure in measures or self.measures]
-        self._check_topics(asked, judged)
-        folder = Path(output)
-        given = Collection(collection, folder / "indexes", tell, moving)
-        with alone(folder):
-            made = self._made(self.systems(given), asked, folder, given)
-            report = None if judged is None else self._report(made, asked, judged, measured)
-            data = {"documents": given.hash, "topics": digest([topic_facts(topic) for topic in asked.values()])}
-            runs = {name: m.run for name, m in made.items()}
-            result = RecipeResult(self, runs, report, folder, {name: m.seconds for name, m in made.items()}, data)
-            files = [*(f"runs/{name}.run" for name in runs), *(f"report.{form}" for form in FORMS if report), "recipe.md"]
-            with replacing(folder, files, result.to_dict()):
-                _write(result)
-        others = [file for file in files if not file.startswith("runs/")]
-        given.tell(
-            f"{folder}: {', '.join([*others, SUMMARY])}, runs of {len(runs)} systems; {time.perf_counter() - start:.1f} s"
+        self.check()
+        asked, judged = Topics.read(topics), None if qrels is None else Qrels.of(qrels)
+        self._check_sources(asked, judged)
+        documents = Collection(collection, output)
+        data = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(asked)}}
+        plan = Plan(
+            title=f"recipe {self.name}",
+            systems=self.systems,
+            documents=documents,
+            topics=asked,
+            qrels=judged,
+            measures=tuple(parse(measure) for measure in measures or self.measures),
+            measured=self.measured,
+            baseline=self.baseline,
+            settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
+            data=data if judged is None else {**data, "qrels": {"sha256": hash_of_qrels(judged)}},
+            pages=lambda results: {"recipe.md": RecipeResult(self, results).to_markdown()},
         )
-        return result
+        return RecipeResult(self, run(plan, Path(output), progress))
 
-    def _check_topics(self, topics: Topics, qrels: Qrels | None) -> None:
+    def _check_sources(self, topics: Topics, qrels: Qrels | None) -> None:
         if not topics:
-            raise InputError("there are no topics to run the recipe on")
+            raise InputError(f"there are no topics to run recipe {self.name} on")
+        if qrels is not None and not qrels:
+            raise InputError("the qrels hold no judgments")
         if qrels is not None and not set(topics) & set(qrels):
             first, judged = next(iter(topics)), next(iter(qrels))
             raise InputError(f"no topic has judgments: the first topic is '{first}', the first of the qrels '{judged}'")
-        self.check(topics)
-
-    def _made(
-        self, systems: Mapping[str, Stage[Topics, Run]], topics: Topics, folder: Path, collection: Collection
-    ) -> dict[str, Made]:
-        for name, stage in systems.items():
-            stage.require(Topics, Run, f"system '{name}' of recipe {self.name}")
-            if not is_inside(f"{name}.run"):
-                raise ParameterError(f"recipe {self.name}: '{name}' cannot be the name of a system, which is that of a file")
-        cache = Cache(folder / "cache")
-        searches = Searches(topics, cache, collection.tell, collection.tell.progress("reranking", "pairs"))
-        made = {}
-        for name, stage in systems.items():
-            made[name] = searches.made(stage)
-            collection.tell(f"{name}: {made[name].run.rows:,} documents for {len(topics):,} topics{_cost(made[name])}")
-        cache.trim()
-        return made
-
-    def _report(self, made: dict[str, Made], topics: Topics, qrels: Qrels, measures: list[Measure]) -> Report:
-        compared = {name: m for name, m in made.items() if self.measured(name)}
-        baseline = self.baseline if self.baseline in compared else None
-        return compare(compared, topics, qrels, measures, baseline=baseline, cache=False)
-
-    def _parsed(self, name: str, text: str) -> Any:
-        if name not in self.params():
-            self.with_(**{name: text})  # says which there are
-        field = next(f for f in dataclasses.fields(self) if f.name == name)
-        types = str(field.type)
-        if text.lower() == "none" and "None" in types:
-            return None
-        value = self.params()[name]
-        try:
-            if isinstance(value, bool):
-                return {"true": True, "false": False}[text.lower()]
-            if isinstance(value, int) or (value is None and "int" in types):
-                return int(text)
-            if isinstance(value, float) or (value is None and "float" in types):
-                return float(text)
-        except (KeyError, ValueError):
-            kind = "true or false" if isinstance(value, bool) else "a whole number" if isinstance(value, int) else "a number"
-            raise ParameterError(f"recipe {self.name}: {name} must be {kind}, not '{text}'") from None
-        if "str" not in types:
-            raise ParameterError(f"recipe {self.name}: {name} is a stage ({types}); it can be given in Python alone")
-        return text
+        self.check_topics(topics)
 
 
-def _write(result: RecipeResult) -> None:
-    for name, run in result.runs.items():
-        path = result.folder / "runs" / f"{name}.run"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_run(run, path, tag=name.rpartition("/")[2])
-    if result.report is not None:
-        for form in FORMS:
-            result.report.save(result.folder / f"report.{form}")
-    write(result.folder / "recipe.md", [result.to_markdown().encode()])
+registry: Registry[type[Recipe]] = Registry("fontes.recipes", "recipe")
+"""All recipes by name."""
 
 
-def _judgments(given: object) -> Qrels | None:
-    if given is None:
-        return None
-    judged = read_qrels(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else Qrels.of(given)
-    if not judged:
-        raise InputError("the qrels hold no judgments")
-    return judged
+def recipe(name: str, **parameters: Any) -> Recipe:
+    """The recipe of this name.
+
+    Args:
+        name: Its name.
+        **parameters: Those that are other than published.
+
+    Raises:
+        ParameterError: There is no such recipe or parameter.
+    """
+    return registry[name]().with_(**parameters)
 
 
-def _cost(made: Made) -> str:
-    if made.cached:
-        return ", found before"
-    return "" if made.seconds is None else f", {made.seconds:.2f} s"
+def _parsed(parameter: Parameter, text: str) -> Any:
+    """The value of a parameter from its text."""
+    kinds = [kind.strip() for kind in parameter.kind.split("|")]
+    if "str" in kinds and any(kind.startswith("Stage") for kind in kinds):
+        return None if text == "None" else text  # an expression, which is read when there is an index
+    try:
+        value = part(text)
+    except FontesError as error:
+        if any(kind[:1].isupper() and kind not in ("None", "Path") for kind in kinds) and "str" not in kinds:
+            raise ParameterError(f"{parameter.name}: {error}") from None
+        value = text
+    if isinstance(value, int) and not isinstance(value, bool) and "float" in kinds and "int" not in kinds:
+        value = float(value)
+    return parameter.checked(value)

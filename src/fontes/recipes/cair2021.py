@@ -10,11 +10,10 @@ from ..causal import CausalFilter, CausalKeywords, Narrative, TitleAndNarrative,
 from ..causal.filter import ROLES
 from ..core import InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
+from ..experiments import Collection
 from ..fusion import fuse
-from ..lexical.weightings import BM25Weighting
 from ..text import Analyzer
 from .base import Recipe
-from .collection import Collection
 
 if TYPE_CHECKING:
     from ..neural import Encoder
@@ -22,38 +21,35 @@ if TYPE_CHECKING:
 AGGREGATES = ("sum", "min-max", "rrf")
 
 
-@dataclass(frozen=True)
-class Cair2021(Recipe):
+@dataclass(frozen=True, repr=False)
+class Cair2021(Recipe, name="cair2021"):
     """Documents that tell why something happened: a semantic and a lexical index, three queries, the sum of their scores.
 
-    Topics have a title, which is the event in question, and a narrative, which says what is relevant and what is not.
-
-    Two indexes are made of the documents: vectors of an encoder in Annoy, ranked by cosine, and lemmas with BM25.
-    encoder        a sentence encoder: a name on the hub or a folder, which is run in float32, or an encoder of Fontes that
-                   makes vectors of length 1
-    trees          Annoy's; None: exact search
-    spacy          the spaCy model that finds lemmas, and the words that keyphrases are made of
-    analyzer       another one for the lexical index; None: lower case, everything but letters and digits replaced by spaces,
-                   and then that model's lemmas
-    variant        of BM25, as rank_bm25 has it
-    k1, b          of BM25
-
-    Three queries are asked, for so many documents each:
-    depth          Q1 is the title in the semantic index; Q2 the title in the lexical index; Q3 the keyphrases of the relevant
-                   part of the narrative in the lexical index
-    topicrank      how Q3 finds keyphrases; None: TopicRank with the spaCy model
-
-    Their documents are merged, and the best `depth` of them are the result.
-    aggregate      "sum": of the scores as they are; "min-max": of scores from 0 to 1; "rrf": reciprocal ranks
-    filter         leave out documents without a cause and an effect that the topic speaks of: "published", "swapped" or
-                   "either", the roles of `CausalFilter`; None: do not, as the authors decided after they had tried
-    after          a stage for the documents that are left, such as a reranker; None: none
+    Topics have a title, which is the event in question, and a narrative, which says what is relevant and what is not. Two
+    indexes are made of the documents: vectors of an encoder in Annoy, ranked by cosine, and lemmas with BM25. Three queries are
+    asked: Q1 is the title in the semantic index, Q2 the title in the lexical index, Q3 the keyphrases of the relevant part of
+    the narrative in the lexical index. Their documents are merged, and the best of them are the result.
 
     The four baselines are the title and the narrative in the lexical index, the title and both in the semantic one. Q3 alone is
     there as well, and with a filter or a stage after it what was merged.
+
+    Args:
+        encoder: A sentence encoder: a name on the hub or a folder, or an encoder that makes vectors of length 1.
+        trees: Annoy's; None: exact search.
+        spacy: The spaCy model that finds lemmas, and the words that keyphrases are made of.
+        analyzer: Another one for the lexical index; None: lower case, everything but letters and digits replaced by spaces, and
+            then that model's lemmas.
+        variant: Of BM25, as rank_bm25 has it.
+        k1: Of BM25.
+        b: Of BM25.
+        depth: How many documents are asked for with each query, and how many of those merged are the result.
+        topicrank: How Q3 finds keyphrases; None: TopicRank with the spaCy model.
+        aggregate: "sum": of the scores as they are; "min-max": of scores from 0 to 1; "rrf": reciprocal ranks.
+        filter: Leaves out documents without a cause and an effect that the topic speaks of: "published", "swapped" or "either",
+            the roles of `CausalFilter`; None: does not, as the authors decided after they had tried.
+        after: A stage for the documents that are left, or an expression for one, such as a reranker; None: none.
     """
 
-    name = "cair2021"
     source = (
         "D. Dalal, S. Dev Gupta and B. Binaei, A Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval, "
         "Working Notes of FIRE 2021, CEUR-WS 3159; https://arxiv.org/abs/2503.01003"
@@ -81,24 +77,23 @@ class Cair2021(Recipe):
     topicrank: TopicRank | None = None
     aggregate: str = "sum"
     filter: str | None = None
-    after: Stage[Run, Run] | None = None
+    after: str | Stage[Run, Run] | None = None
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        encoder, analyzer, topicrank = self._parts()
-        index = collection.index(analyzer)
-        collection.encode(index, encoder)
+        keywords = CausalKeywords(self._topicrank)
+        index = collection.index(self.analyzer or f"spacy-plain:{self.spacy}")
+        after = self.stage("after", index)
 
         search = "flat" if self.trees is None else f"annoy:{self.trees}"
-        semantic = index.dense(encoder, algorithm=search, k=self.depth)
+        semantic = index.dense(self._encoder, algorithm=search, k=self.depth)
         lexical = index.bm25(variant=self.variant, k1=self.k1, b=self.b, k=self.depth)
-        keywords = CausalKeywords(topicrank)
 
         merged = self._merged(semantic, lexical, keywords >> lexical) % self.depth
         pipeline = merged
         if self.filter is not None:
-            pipeline = pipeline >> CausalFilter(roles=self.filter, topicrank=topicrank)
-        if self.after is not None:
-            pipeline = pipeline >> self.after
+            pipeline = pipeline >> CausalFilter(roles=self.filter, topicrank=self._topicrank)
+        if after is not None:
+            pipeline = pipeline >> after
         return {
             "pipeline": pipeline,
             **({} if pipeline is merged else {"merged": merged}),
@@ -109,31 +104,30 @@ class Cair2021(Recipe):
             "keywords-bm25": keywords >> lexical,
         }
 
-    def check(self, topics: Topics) -> None:
+    def check(self) -> None:
+        for name, value, choices in (("aggregate", self.aggregate, AGGREGATES), ("filter", self.filter or ROLES[0], ROLES)):
+            if value not in choices:
+                raise ParameterError(f"recipe cair2021: there is no {name} '{value}'; there are {', '.join(choices)}")
+        for name, number in (("depth", self.depth), ("trees", self.trees)):
+            if number is not None:
+                check_whole(f"recipe cair2021: {name}", number)
+        self._topicrank.keyphrases("a")  # raises where its model is not there
+
+    def check_topics(self, topics: Topics) -> None:
         lacking = [topic.id for topic in topics.values() if not topic.narrative.strip()]
         if lacking:
             more = f" and {len(lacking) - 1} others have" if len(lacking) > 1 else " has"
             raise InputError(f"recipe cair2021 needs topics with narratives; topic '{lacking[0]}'{more} none")
 
-    def _parts(self) -> tuple[Encoder, Analyzer, TopicRank]:
-        """The encoder, the analyzer and TopicRank, all parameters looked at and all models loaded."""
+    @property
+    def _encoder(self) -> Encoder:
         from ..neural import SentenceEncoder
 
-        for name, given, choices in (("aggregate", self.aggregate, AGGREGATES), ("filter", self.filter or ROLES[0], ROLES)):
-            if given not in choices:
-                raise ParameterError(f"recipe cair2021: there is no {name} '{given}'; there are {', '.join(choices)}")
-        for name, number in (("depth", self.depth), ("trees", self.trees)):
-            if number is not None:
-                check_whole(f"recipe cair2021: {name}", number)
-        BM25Weighting(self.variant, self.k1, self.b)
-        analyzer = Analyzer.of(self.analyzer or f"spacy-plain:{self.spacy}")
-        analyzer("a")
-        topicrank = self.topicrank or TopicRank(tagger=self.spacy)
-        topicrank.keyphrases("a")
-        # In float32, because the quickest precision differs from machine to machine.
-        encoder = SentenceEncoder(self.encoder, precision="float32") if isinstance(self.encoder, str) else self.encoder
-        encoder.encode_queries(["a"])
-        return encoder, analyzer, topicrank
+        return SentenceEncoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
+
+    @property
+    def _topicrank(self) -> TopicRank:
+        return self.topicrank or TopicRank(tagger=self.spacy)
 
     def _merged(self, q1: Stage[Topics, Run], q2: Stage[Topics, Run], q3: Stage[Topics, Run]) -> Stage[Topics, Run]:
         if self.aggregate == "sum":

@@ -11,7 +11,9 @@ import numpy as np
 from ..core import ParameterError, Run, Stage
 from ..core.checks import check_whole
 from ..core.progress import Report
-from ..passages.passages import Passages, check_separator, parents_of
+from ..passages import Passages
+from ..passages.aggregate import parents_of
+from ..passages.documents import check_separator
 from ..text.sentences import Spans, sentences
 
 FILLED = 0.67  # of the greatest length, with which a passage ends
@@ -19,15 +21,18 @@ WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class CastPassages(Passages):
+class CastPassages(Passages, name="cast_passages"):
     """Passages as the tools of CAsT 2021 make them: whole sentences, up to the one with which there are 0.67 * 250 words.
 
-    sentences   "spacy:MODEL", of which the SentenceRecognizer is run, or "nupunkt"
-    max_words   the 250; a passage ends with the sentence that brings it to two thirds of it, and a longer sentence is not cut
-    title       whether a passage keeps the document's title
-    separator   "MARCO_D59865-7" is the passage 7, counted from 0, of the document "MARCO_D59865"
+    Words are runs of letters and digits.
 
-    Words are runs of letters and digits. `words` and `stride` are not used.
+    Args:
+        words: Not used.
+        stride: Not used.
+        sentences: "spacy:MODEL", of which the SentenceRecognizer is run, or "nupunkt".
+        max_words: The 250; a passage ends with the sentence that brings it to two thirds of it. A longer sentence is not cut.
+        title: Whether a passage keeps the document's title.
+        separator: "MARCO_D59865-7" is the passage 7, counted from 0, of the document "MARCO_D59865".
     """
 
     sentences: str | None = "spacy:en_core_web_sm"
@@ -35,7 +40,8 @@ class CastPassages(Passages):
     title: bool = False
     separator: str = "-"
 
-    def _split(self) -> Callable[[Sequence[str]], list[Spans]]:
+    def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
+        """A function from texts to their passages as (first character, end)."""
         check_separator(self.separator)
         if self.words is not None or self.stride is not None or self.sentences is None:
             raise ParameterError("the passages of CAsT take sentences and max_words, no words and stride")
@@ -49,34 +55,41 @@ class FirstPassages(Stage[Run, Run], name="first_passages"):
     """Keeps `k` passages of each topic: those of its best documents, and of a document the first ones.
 
     For a run whose passages have their documents' scores. Among these `% k` would choose by the passages' ids.
+
+    Args:
+        k: How many passages of each topic stay.
     """
 
     k: int
 
-    def apply(self, given: Run, progress: Report, /) -> Run:
-        k = check_whole("depth", self.k)
-        names, parents, numbers = parents_of(given)
-        sizes = np.diff(given.bounds)
+    def check(self) -> None:
+        check_whole("first_passages: k", self.k)
+
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        self.check()
+        k = int(self.k)
+        names, parents, numbers = parents_of(run)
+        sizes = np.diff(run.bounds)
         topics = np.repeat(np.arange(len(sizes)), sizes)
-        _, first, document = np.unique(topics * len(names) + parents[given.codes], return_index=True, return_inverse=True)
-        order = np.lexsort((numbers[given.codes], first[document], topics))
-        rows = order[np.arange(given.rows) - np.repeat(given.bounds[:-1], sizes) < k]
+        _, first, document = np.unique(topics * len(names) + parents[run.codes], return_index=True, return_inverse=True)
+        order = np.lexsort((numbers[run.codes], first[document], topics))
+        rows = order[np.arange(run.rows) - np.repeat(run.bounds[:-1], sizes) < k]
         return Run.from_columns(
-            given.topics,
-            given.ids,
+            run.topics,
+            run.ids,
             topics[rows],
-            given.codes[rows],
-            given.scores[rows],
-            documents=given.documents,
-            provenance=given.provenance,
+            run.codes[rows],
+            run.scores[rows],
+            documents=run.documents,
+            provenance=run.provenance,
         )
 
 
-def _filled(text: str, found: Spans, enough: float) -> Spans:
+def _filled(text: str, spans: Spans, enough: float) -> Spans:
     """Whole sentences up to the one with which there are `enough` words, again and again; white space around them left out."""
     passages: Spans = []
     start, before, words = 0, 0, 0
-    for _, end in found:
+    for _, end in spans:
         words += sum(1 for _ in WORD.finditer(text, before, end))
         before = end
         if words >= enough:

@@ -9,33 +9,53 @@ from typing import TYPE_CHECKING, Any
 
 from ..comparison import Report
 from ..core import Run
-from ..experiments.lock import of_machine, of_versions
+from ..core.parameters import summary
+from ..experiments.runner import Results
 
 if TYPE_CHECKING:
     from .base import Recipe
 
-FORMS = ("md", "json", "html")  # of the report
-
 
 @dataclass(frozen=True)
 class RecipeResult:
-    """What a recipe gave.
+    """What a recipe gave, with what was published beside it.
 
-    runs     by the name of the system
-    report   the systems that are measured, compared; None without judgments
-    folder   where all of it was written
-    seconds  by the name of the system: of all its steps together, those that it shares with others included, and what a step
-             builds when it is first run, such as Annoy's trees; of a step whose result was found in the folder, what it took
-             when it was run. Indexing and encoding are not part of it
-    data     hashes of documents and topics
+    Args:
+        recipe: The recipe.
+        results: What the runner made of it.
     """
 
     recipe: Recipe
-    runs: Mapping[str, Run]
-    report: Report | None
-    folder: Path
-    seconds: Mapping[str, float | None]
-    data: Mapping[str, str]
+    results: Results
+
+    @property
+    def runs(self) -> Mapping[str, Run]:
+        """The runs by the names of their systems."""
+        return self.results.runs
+
+    @property
+    def report(self) -> Report | None:
+        """The systems that are measured, compared; None without judgments."""
+        return self.results.report
+
+    @property
+    def folder(self) -> Path:
+        """Where all of it was written."""
+        return self.results.folder
+
+    @property
+    def lock(self) -> Mapping[str, Any]:
+        """Parameters, hashes of the data, versions, and all numbers."""
+        return self.results.lock
+
+    @property
+    def seconds(self) -> dict[str, float | None]:
+        """By the name of the system: the seconds of all its steps together, those that it shares with others included.
+
+        What a step builds when it is first run, such as Annoy's trees, is part of it; indexing and encoding are not. A step
+        whose result was found in the folder counts what it took when it was run.
+        """
+        return {name: made.seconds for name, made in self.results.systems.items()}
 
     def published(self) -> list[dict[str, Any]]:
         """For each system and measure that was published: the value here, where it was measured, and the published one."""
@@ -46,32 +66,29 @@ class RecipeResult:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the runs and the topics, as JSON values."""
+        """All of it but the runs and the topics, as JSON values: the lock, seconds, and what was published."""
+        systems = {
+            name: {
+                "file": f"runs/{name}.run",
+                "stages": made.description,
+                "seconds": made.seconds,
+                **self.lock["systems"][name],
+            }
+            for name, made in self.results.systems.items()
+        }
         return {
             "recipe": self.recipe.name,
             "source": self.recipe.source,
-            "parameters": {name: shown(value) for name, value in self.recipe.params().items()},
-            "systems": {
-                name: {
-                    "file": f"runs/{name}.run",
-                    "documents": run.rows,
-                    "stages": str(run.provenance.get("system", "")),
-                    "seconds": self.seconds[name],
-                    "measures": self._measures(name),
-                }
-                for name, run in self.runs.items()
-            },
             "published": self.published(),
             "published_on": self.recipe.published_on,
-            "data": dict(self.data),
-            "versions": of_versions(),
-            "hardware": of_machine(),
+            **self.lock,
+            "systems": systems,
         }
 
     def to_markdown(self) -> str:
         """A page: the parameters, the systems with seconds, and the published figures beside those found here."""
         recipe = self.recipe
-        parts = [f"# {recipe.name}", str(type(recipe).__doc__).partition("\n")[0], f"Source: {recipe.source}"]
+        parts = [f"# {recipe.name}", summary(type(recipe)), f"Source: {recipe.source}"]
         if recipe.published:
             on = f" They were measured on {recipe.published_on}." if recipe.published_on else ""
             parts += [
@@ -125,8 +142,8 @@ class RecipeResult:
     def _parameters(self) -> list[list[str]]:
         rows = []
         for field in fields(self.recipe):
-            here = str(shown(getattr(self.recipe, field.name)))
-            default = "" if field.default is MISSING else str(shown(field.default))
+            here = written(getattr(self.recipe, field.name))
+            default = "" if field.default is MISSING else written(field.default)
             rows.append([field.name, here if here == default else f"**{here}**", default])
         return rows
 
@@ -137,8 +154,13 @@ class RecipeResult:
 
 
 def shown(value: Any) -> Any:
-    """A parameter as JSON: numbers and strings as they are, anything else as it prints."""
+    """A parameter as a JSON value: numbers and strings as they are, anything else as it prints."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+
+
+def written(value: Any) -> str:
+    """A parameter as `Recipe.set` reads it."""
+    return value if isinstance(value, str) else repr(value)
 
 
 def _number(value: float | None) -> str:

@@ -76,17 +76,17 @@ class Conversation:
         Raises:
             InputError: The turn is empty.
         """
-        asked = turn if isinstance(turn, Turn) else Turn(turn)
-        if not isinstance(asked.text, str) or not asked.text.strip():
+        current = turn if isinstance(turn, Turn) else Turn(turn)
+        if not isinstance(current.text, str) or not current.text.strip():
             raise InputError("the turn is empty; ask something")
-        turns = (*self._turns, replace(asked, answer="", answer_id=""))
-        topic = Topic(f"{self.id}_{len(turns)}", asked.text, turns=turns)
+        turns = (*self._turns, replace(current, answer="", answer_id=""))
+        topic = Topic(f"{self.id}_{len(turns)}", current.text, turns=turns)
         run = self.stage(topic, progress=progress)
         hits = run[topic.id]
-        asked = replace(asked, automatic=hits.topic.text)
-        if len(hits) and not asked.answer:
-            asked = replace(asked, answer=self._answer_of(hits, run.documents), answer_id=hits[0].id)
-        self._turns = (*self._turns, asked)
+        current = replace(current, automatic=hits.topic.text)
+        if len(hits) and not current.answer:
+            current = replace(current, answer=self._answer_of(hits, run.documents), answer_id=hits[0].id)
+        self._turns = (*self._turns, current)
         self._last = (topic, hits)
         return hits
 

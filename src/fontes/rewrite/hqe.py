@@ -67,7 +67,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     scaled: bool = True
 
     def apply(self, topics: Topics, progress: Report, /) -> Topics:
-        from ..lexical.weightings import idf_lucene
+        from ..lexical.bm25 import idf_lucene
 
         self.check()
         conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in topics.values()}

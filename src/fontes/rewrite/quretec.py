@@ -180,13 +180,13 @@ class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
         self.check()
         topics = Topics.of(topics)
         histories = {topic.id: history_of(topic, self.answers) for topic in topics.values()}
-        asked = [topic_id for topic_id, words in histories.items() if words]
+        followed = [topic_id for topic_id, words in histories.items() if words]
         probabilities: dict[str, list[tuple[str, float]]] = {topic_id: [] for topic_id in topics}
-        if not asked:
+        if not followed:
             return probabilities
         model = self._model
-        turns = [words_of(utterance(topics[topic_id])) for topic_id in asked]
-        inputs = model.inputs([histories[topic_id] for topic_id in asked], turns, self.max_length)
+        turns = [words_of(utterance(topics[topic_id])) for topic_id in followed]
+        inputs = model.inputs([histories[topic_id] for topic_id in followed], turns, self.max_length)
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             rows = np.empty(len(batch), dtype=object)
@@ -194,7 +194,7 @@ class QuReTeC(Pretrained[Classifier], Stage[Topics, Topics], name="quretec"):
             return rows
 
         results = self._in_batches([len(one.ids) for one in inputs], work, progress)
-        for topic_id, one, values in zip(asked, inputs, results, strict=True):
+        for topic_id, one, values in zip(followed, inputs, results, strict=True):
             words = histories[topic_id][one.lost :]
             probabilities[topic_id] = list(zip(words, values.tolist(), strict=True))
         return probabilities

@@ -86,34 +86,34 @@ def relevant_terms(topic: Topic, answers: int = 0, analyzer: str | Analyzer = "e
 
 @dataclass(frozen=True)
 class TermScores:
-    """Precision, recall and F1 of the terms that a classifier found in histories, over all topics together (micro-averaged).
+    """Precision, recall and F1 of a classifier's terms of histories, over all topics together (micro-averaged).
 
     Args:
         topics: How many topics have a history.
         relevant: How many terms are relevant by the manual rewrites.
-        found: How many terms the classifier found.
+        predicted: How many terms the classifier takes for relevant.
         correct: How many of them are relevant.
     """
 
     topics: int
     relevant: int
-    found: int
+    predicted: int
     correct: int
 
     @property
     def precision(self) -> float:
-        """The share of the terms found that is relevant; 0 where none was found."""
-        return self.correct / self.found if self.found else 0.0
+        """The share of the predicted terms that is relevant; 0 where there are none."""
+        return self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """The share of the relevant terms that was found; 0 where there are none."""
+        """The share of the relevant terms that is predicted; 0 where there are none."""
         return self.correct / self.relevant if self.relevant else 0.0
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall: 2 correct / (found + relevant)."""
-        total = self.found + self.relevant
+        """The harmonic mean of precision and recall: 2 correct / (predicted + relevant)."""
+        total = self.predicted + self.relevant
         return 2 * self.correct / total if total else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def term_scores(
     Args:
         probabilities: For each topic, each word of its history with a probability; words at the front of it may be missing.
         topics: With turns whose manual rewrites are known; those without earlier turns do not count.
-        threshold: The least probability of a term that counts as found.
+        threshold: The least probability of a predicted term.
         answers: As in the `QuReTeC` that gave the probabilities.
         each: What is counted: "term", each distinct one of a topic, which is what a rewrite gains; or "occurrence", each place
             in the history, as the program of Voskarides et al. 2020 counts.
@@ -158,11 +158,11 @@ def term_scores(
         if not words:
             continue
         values = [probability for _, probability in probabilities.get(topic.id, ())]
-        predicted = [False] * (len(words) - len(values)) + [value >= threshold for value in values]
+        marks = [False] * (len(words) - len(values)) + [value >= threshold for value in values]
         keys: list[Any] = words if each == "term" else list(range(len(words)))
         relevant = _marked(keys, labels(topic, answers))
-        found = _marked(keys, predicted)
-        for at, count in enumerate((1, len(relevant), len(found), len(relevant & found))):
+        predicted = _marked(keys, marks)
+        for at, count in enumerate((1, len(relevant), len(predicted), len(relevant & predicted))):
             counts[at] += count
     return TermScores(*counts)
 

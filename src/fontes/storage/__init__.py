@@ -1,1 +1,1 @@
-"""What is kept on disk: files, arrays, artifacts, locks and caches."""
+"""What is kept on disk: files, arrays, artifacts, locks, hashes and caches."""

@@ -23,7 +23,13 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Source:
-    """A file that is open for reading: its name for messages, its bytes (unpacked) and how much of it has been read."""
+    """A file that is open for reading.
+
+    Args:
+        name: Its name, for messages.
+        file: Its bytes, unpacked.
+        stored: The file as it is stored, which says how much of it has been read; None for standard input.
+    """
 
     def __init__(self, name: str, file: IO[bytes], stored: IO[bytes] | None = None) -> None:
         self.name = name
@@ -73,9 +79,13 @@ class Source:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[Source]:
-    """The file at `path`, unpacked where the name ends in .gz; "-" is standard input.
+    """Opens a file for reading.
 
-    Raises InputError where the file is missing, cannot be read, or is a truncated or damaged gzip file.
+    Args:
+        path: Its path; it is unpacked where the name ends in .gz; "-" is standard input.
+
+    Raises:
+        InputError: The file is missing, cannot be read, or is a truncated or damaged gzip file.
     """
     name = str(path)
     try:
@@ -100,11 +110,17 @@ def reading(path: str | Path) -> Iterator[Source]:
 
 
 def write(path: str | Path, chunks: Iterable[bytes]) -> None:
-    """Writes `chunks` to `path`, packed where the name ends in .gz (the same bytes always); "-" is standard output.
+    """Writes a file, which appears under its name when all is written, and not at all when something fails.
 
-    The file appears under its name when all is written, and not at all when something fails. A device or a pipe is written
-    to directly. Raises InputError where the file cannot be written; a broken pipe behind standard output stays a
-    BrokenPipeError.
+    A device or a pipe is written to directly.
+
+    Args:
+        path: Its path; it is packed where the name ends in .gz (the same bytes always); "-" is standard output.
+        chunks: What to write, one after the other.
+
+    Raises:
+        InputError: The file cannot be written.
+        BrokenPipeError: The pipe behind standard output is closed.
     """
     name = str(path)
     if name == STANDARD:

@@ -27,21 +27,27 @@ Tokenize = Callable[[str], Sequence[str]]
 class Analyzer:
     """A pipeline from text to terms: tokenizer, normalisation, stop words, stemmer or lemmatizer, n-grams.
 
-    tokenizer   "standard" (words as UAX 29 and Lucene have them), "cjk" (the same, Chinese, Japanese and Korean as pairs of
-                characters), "letters", "whitespace", "nltk" (word_tokenize), "spacy:MODEL" (lemmas of words and numbers),
-                "spacy-plain:MODEL" (the same of a text in lower case, everything but letters and digits replaced by spaces), or
-                any callable from text to tokens
-    possessive  strip a final 's
-    normalize   "", "width" (full-width and half-width forms replaced), "nfkc" (all compatibility forms replaced), or "ascii"
-                (the same, and accents taken off)
-    lowercase   each character to its simple lower-case form
-    stopwords   words to drop, as they are at this point; "english" and "czech" name Lucene's lists
-    stemmer     "", "porter" (as Lucene runs it), a Snowball language such as "german", or "simplemma:LANG" (lemmas)
-    words       sizes of word n-grams: (1, 2) keeps words and adds pairs of neighbours, joined by a space
-    chars       None, or sizes of character n-grams, cut from each term and put in its place; a shorter term stays whole
-
     Everything but the tokenizer and the word n-grams is a function of one token and runs once for each distinct token.
-    `Analyzer.of` makes the presets. Raises ParameterError for an unknown name.
+    `Analyzer.of` makes the presets.
+
+    Args:
+        tokenizer: "standard" (words as UAX 29 and Lucene have them), "cjk" (the same, Chinese, Japanese and Korean as pairs of
+            characters), "letters", "whitespace", "nltk" (word_tokenize), "spacy:MODEL" (lemmas of words and numbers),
+            "spacy-plain:MODEL" (the same of a text in lower case, everything but letters and digits replaced by spaces), or any
+            callable from text to tokens.
+        possessive: Whether a final 's is stripped.
+        normalize: "", "width" (full-width and half-width forms replaced), "nfkc" (all compatibility forms replaced), or "ascii"
+            (the same, and accents taken off).
+        lowercase: Whether each character is put in its simple lower-case form.
+        stopwords: Words to drop, as they are at this point; "english" and "czech" name Lucene's lists.
+        stemmer: "", "porter" (as Lucene runs it), a Snowball language such as "german", or "simplemma:LANG" (lemmas).
+        words: The least and the greatest size of word n-grams: (1, 2) keeps words and adds pairs of neighbours, joined by a
+            space.
+        chars: None, or the least and the greatest size of character n-grams, which are cut from each term and put in its place;
+            a shorter term stays whole.
+
+    Raises:
+        ParameterError: For an unknown name, and for sizes that make no sense.
     """
 
     tokenizer: str | Tokenize = "standard"
@@ -68,29 +74,35 @@ class Analyzer:
                 raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give 1 <= least <= most")
 
     @classmethod
-    def of(cls, given: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
-        """An analyzer from a name, a callable from text to tokens, or what `to_dict` gave.
+    def of(cls, value: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
+        """An analyzer from a name, a callable from text to tokens, or what `to_dict` returns.
 
-        Names: "english" (Anserini's default: standard tokens without 's, lower case, 33 stop words, Porter), a Snowball
+        Names are "english" (Anserini's default: standard tokens without 's, lower case, 33 stop words, Porter), a Snowball
         language such as "czech" or "german" (standard tokens, lower case, Snowball's stemmer; "czech" with Lucene's stop
-        words), "porter" for Snowball's English is "snowball:english", "standard" (no stop words, no stems), "simple" (runs
-        of letters in lower case), "whitespace", "cjk", "nltk", "spacy:MODEL", "spacy-plain:MODEL", "simplemma:LANG". Any may
-        be followed by "+words:1-2" and "+chars:3-5" for n-grams.
+        words; Snowball's English is "snowball:english"), "standard" (no stop words, no stems), "simple" (runs of letters in
+        lower case), "whitespace", "cjk", "nltk", "spacy:MODEL", "spacy-plain:MODEL" and "simplemma:LANG". Any may be followed
+        by "+words:1-2" and "+chars:3-5" for n-grams.
+
+        Args:
+            value: A name, a callable, what `to_dict` returns, or an Analyzer, which stays as it is.
+
+        Raises:
+            ParameterError: For what makes no analyzer.
         """
-        if isinstance(given, Analyzer):
-            return given
-        if isinstance(given, Mapping):
-            return cls.from_dict(given)
-        if callable(given):
-            return cls(tokenizer=given, lowercase=False)
-        if not isinstance(given, str):
-            raise ParameterError(f"an analyzer is a name, an Analyzer or a callable, not {given!r}")
-        name, *additions = given.split("+")
+        if isinstance(value, Analyzer):
+            return value
+        if isinstance(value, Mapping):
+            return cls.from_dict(value)
+        if callable(value):
+            return cls(tokenizer=value, lowercase=False)
+        if not isinstance(value, str):
+            raise ParameterError(f"an analyzer is a name, an Analyzer or a callable, not {value!r}")
+        name, *additions = value.split("+")
         analyzer = _preset(name)
         for addition in additions:
             match = re.fullmatch(r"(words|chars):(\d+)-(\d+)", addition)
             if not match:
-                raise ParameterError(f"analyzer '{given}': '+{addition}' is not of the form +words:1-2 or +chars:3-5")
+                raise ParameterError(f"analyzer '{value}': '+{addition}' is not of the form +words:1-2 or +chars:3-5")
             sizes = int(match[2]), int(match[3])
             analyzer = replace(analyzer, words=sizes) if match[1] == "words" else replace(analyzer, chars=sizes)
         return analyzer
@@ -104,7 +116,7 @@ class Analyzer:
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The terms of each text."""
-        vocabulary = self._vocabulary  # two threads may have made two at first
+        vocabulary = self._vocabulary  # two threads may have created two at first
         numbers, bounds = vocabulary.encode(texts)
         terms = [vocabulary.terms[n] for n in numbers.tolist()]
         edges = bounds.tolist()
@@ -136,8 +148,7 @@ class Analyzer:
             tokens = ["" if t in dropped else t for t in tokens]
         if self.stemmer:
             stem = external.stemmer(self.stemmer)
-            kept = [t for t in tokens if t]
-            stems = iter(stem(kept))
+            stems = iter(stem([t for t in tokens if t]))
             tokens = [next(stems) if t else "" for t in tokens]
         return tokens
 
@@ -155,7 +166,8 @@ class Analyzer:
     def from_dict(cls, pipeline: Mapping[str, Any]) -> Analyzer:
         """The analyzer that `to_dict` described. A callable tokenizer is imported by its name.
 
-        Raises ParameterError where that fails: the callable must then be given again.
+        Raises:
+            ParameterError: Where that fails, so that the callable must be passed again, and for another description.
         """
         values = {key: value for key, value in pipeline.items() if key != "libraries"}
         if set(values) != {f.name for f in dataclasses.fields(cls)}:
@@ -181,7 +193,11 @@ class Analyzer:
 
 
 def stopwords(name: str) -> tuple[str, ...]:
-    """A stop word list of Lucene's: "english" (33 words) or "czech" (171)."""
+    """A stop word list of Lucene's: "english" (33 words) or "czech" (171).
+
+    Raises:
+        ParameterError: For another name.
+    """
     path = files(__package__) / "stopwords" / f"{name}.txt"
     if not path.is_file():
         raise ParameterError(f"there is no stop word list '{name}'; there are english and czech, or give the words")

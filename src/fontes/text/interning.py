@@ -23,7 +23,7 @@ class Interner:
         return self._count
 
     def intern(self, text: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The numbers of the strings text[starts[i]:ends[i]]."""
+        """The numbers of the strings text[starts[i]:ends[i]], int32; new strings get the next numbers."""
         numbers = np.empty(len(starts), dtype=np.int32)
         done = 0
         while True:

@@ -14,7 +14,7 @@ from .external import spacy_pipeline
 
 Spans = list[tuple[int, int]]
 
-LONGEST = 100_000  # characters that spaCy is given at once; longer texts are cut at white space, or at twice as many
+LONGEST = 100_000  # characters that spaCy analyses at once; longer texts are cut at white space, or at twice as many
 GAP = re.compile(r"\s")
 
 
@@ -22,9 +22,12 @@ GAP = re.compile(r"\s")
 def sentences(name: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
     """A function from texts to the sentences of each, as (first character, end), in order and without overlap.
 
-    name   "nupunkt", or "spacy:MODEL", of which only the SentenceRecognizer is run, or the parser where the model has none
+    Args:
+        name: "nupunkt", or "spacy:MODEL", of which only the SentenceRecognizer is run, or the parser where the model has none.
 
-    Raises ParameterError for an unknown name, MissingExtraError where the library is missing.
+    Raises:
+        ParameterError: For an unknown name, and for a model that is not there or finds no sentences.
+        MissingExtraError: Where the library is missing.
     """
     if name == "nupunkt":
         return _nupunkt()
@@ -45,14 +48,14 @@ def _nupunkt() -> Callable[[Sequence[str]], Iterator[Spans]]:
 def _spacy(model: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
     pipeline = _pipeline(model)
 
-    def found(texts: Sequence[str]) -> Iterator[Spans]:
+    def spans_of(texts: Sequence[str]) -> Iterator[Spans]:
         pieces = ((encodable(text[a:b]), (n, a)) for n, text in enumerate(texts) for a, b in pairwise(_edges(text)))
         spans: list[Spans] = [[] for _ in texts]
         for doc, (n, start) in pipeline.pipe(pieces, as_tuples=True, batch_size=64):
             spans[n] += [(start + s.start_char, start + s.end_char) for s in doc.sents]
         return iter(spans)
 
-    return found
+    return spans_of
 
 
 def _pipeline(model: str) -> Any:
@@ -70,7 +73,7 @@ def _pipeline(model: str) -> Any:
 
 
 def _edges(text: str) -> list[int]:
-    """Where the pieces of a text that spaCy is given begin, and where the last one ends."""
+    """Where the pieces of a text that spaCy analyses one by one begin, and where the last one ends."""
     edges = [0]
     while len(text) - edges[-1] > LONGEST:
         gap = GAP.search(text, edges[-1] + LONGEST, edges[-1] + 2 * LONGEST)

@@ -50,8 +50,14 @@ def tokenize(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """The tokens of many texts at once.
 
-    `text` holds the UTF-8 of all texts end to end (less than 2 GiB), text i between bounds[i] and bounds[i+1]. Returns the
-    first byte and the end of each token, and for each text where its tokens start (one entry more than texts).
+    Args:
+        name: One of `TOKENIZERS`.
+        text: The UTF-8 of all texts end to end, less than 2 GiB.
+        bounds: Text i is text[bounds[i]:bounds[i+1]].
+
+    Returns:
+        The first byte of each token, the end of each token, and for each text where its tokens start, with one entry more
+        than there are texts.
     """
     # Tokens do not overlap, except the pairs of `cjk`, whose characters have at least two bytes.
     starts = np.empty(len(text), dtype=np.int32)
@@ -200,7 +206,7 @@ def _longest(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
 def _word(text: Any, at: int, stop: int, table: Any) -> int:
     """Rules WB4 to WB13b, with Lucene's reading of Hebrew quotes."""
     state = 0  # the class of the last letter, digit or low line
-    found = False  # whether there was more than low lines
+    filled = False  # whether there was more than low lines
     joined = False  # whether the last letter came after an inner mark: no Hebrew quote may follow it
     quoted = False  # after a Hebrew quote only a letter, digit or low line goes on, directly
     end = 0
@@ -209,7 +215,7 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
         kind = table[code] & CLASS
         at += size
         if kind == EXTEND and state != 0:
-            if found:
+            if filled:
                 end = at
             continue
         if kind == LETTER or kind == HEBREW or kind == NUMERIC:
@@ -238,8 +244,8 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
             continue
         state = kind
         joined = quoted = False
-        found = found or kind != JOINER
-        if found:
+        filled = filled or kind != JOINER
+        if filled:
             end = at
     return end
 

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 
 class Vocabulary:
-    """The terms that an analyzer has met, numbered from 0 in the order of first sight. Safe to share between threads."""
+    """The terms that an analyzer has met, numbered from 0 in the order of first sight. Safe to share between threads.
+
+    Args:
+        analyzer: What turns texts into terms.
+
+    Attributes:
+        terms: The terms in the order of their numbers.
+    """
 
     def __init__(self, analyzer: Analyzer) -> None:
         self.terms: list[str] = []
@@ -33,7 +40,15 @@ class Vocabulary:
         self._lock = threading.Lock()
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The numbers of the terms of all texts, end to end, and for each text where they start (one entry more)."""
+        """The terms of texts as numbers.
+
+        Args:
+            texts: The texts.
+
+        Returns:
+            The numbers of the terms of all texts end to end, int32; and for each text where its terms start, int64, with one
+            entry more than there are texts.
+        """
         return self.encode_bytes([utf8(text) for text in texts])
 
     def encode_bytes(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -48,7 +63,7 @@ class Vocabulary:
             return numbers, bounds
 
     def numbers(self, terms: list[str]) -> NDArray[np.int32]:
-        """The numbers of terms that are given as such, without analysis."""
+        """The numbers of terms, which are not analysed."""
         with self._lock:
             return self._number(terms)
 
@@ -81,11 +96,11 @@ class Vocabulary:
         lists = external.tokenizer(tokenizer)(decoded) if isinstance(tokenizer, str) else map(tokenizer, decoded)
         tokens: list[bytes] = []
         bounds = np.zeros(len(texts) + 1, dtype=np.int64)
-        for i, found in enumerate(lists, 1):
+        for i, own in enumerate(lists, 1):
             try:
-                tokens += [utf8(token) for token in found]
+                tokens += [utf8(token) for token in own]
             except (TypeError, AttributeError) as e:
-                raise ParameterError(f"the tokenizer {tokenizer!r} must give a list of strings, not {found!r}") from e
+                raise ParameterError(f"the tokenizer {tokenizer!r} must give a list of strings, not {own!r}") from e
             bounds[i] = len(tokens)
         buffer, edges = _end_to_end(tokens)
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
@@ -158,8 +173,8 @@ def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
     """Where the tokens of an outside tokenizer stand in `text`; one that does not occur in it has no width."""
     places, at = [], 0
     for token in tokens:
-        found = text.find(token, at)
-        places.append((found, found + len(token)) if found >= 0 else (at, at))
+        start = text.find(token, at)
+        places.append((start, start + len(token)) if start >= 0 else (at, at))
         at = places[-1][1]
     return places
 

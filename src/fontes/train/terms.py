@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +20,7 @@ from ..core.values import Topic, Topics
 from ..neural.models.hub import fingerprint, located
 from ..rewrite.quretec import THRESHOLD, QuReTeC
 from ..rewrite.terms import Labels, TermScores, term_scores
+from ..storage.artifact import commit, staging, umask
 from .term_data import sides_of
 from .term_settings import TermSettings
 from .term_trainer import Trainer, check_finite
@@ -40,7 +39,7 @@ class TermTraining:
         settings: How it was trained.
         topics: How many topics were read.
         trained: How many of them have a history and were learned from.
-        held: How many were kept out for `scores`.
+        held_out: How many were kept out for `scores`.
         steps: How many steps the training took.
         epochs: How often each topic was read; below the number that was set where the minutes were over.
         seconds: How long it took.
@@ -54,7 +53,7 @@ class TermTraining:
     settings: TermSettings
     topics: int
     trained: int
-    held: int
+    held_out: int
     steps: int
     epochs: float
     seconds: float
@@ -102,7 +101,7 @@ def train_terms(
     trainer = Trainer(located(base, "encoder"), settings)
     examples = trainer.examples(learned)
     losses = trainer.train(examples, progress)
-    with _staging(place) as folder:
+    with _writing(place) as folder:
         trainer.save(folder, THRESHOLD, place)
         threshold, scores = _held_out(folder, held_out, settings)
         trainer.save(folder, threshold, place)
@@ -112,7 +111,7 @@ def train_terms(
             settings=settings,
             topics=len(topics),
             trained=len(learned),
-            held=len(held_out),
+            held_out=len(held_out),
             steps=len(losses),
             epochs=round(len(losses) / math.ceil(len(examples) / settings.batch), 3),
             seconds=round(time.perf_counter() - start, 1),
@@ -121,7 +120,6 @@ def train_terms(
             scores=scores,
         )
         (folder / CARD).write_text(json.dumps(training.to_dict(), indent=2) + "\n", encoding="utf-8")
-        _put(folder, place)
     return training
 
 
@@ -140,29 +138,16 @@ def _check_place(place: Path, overwrite: bool) -> None:
 
 
 @contextmanager
-def _staging(place: Path) -> Iterator[Path]:
-    """A folder beside `place` to write to, which is removed in the end. Raises InputError where it cannot be written."""
-    folder = None
+def _writing(place: Path) -> Iterator[Path]:
+    """A folder that takes its place when all went well. Raises InputError where it cannot be written."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".partial", dir=place.parent))
-        yield folder
+        with staging(place) as folder:
+            yield folder
+            for path in folder.iterdir():
+                path.chmod(0o666 & ~umask())  # safetensors writes for the owner alone
+            commit(folder, place)
     except OSError as error:
         raise InputError(f"{place} cannot be written: {error.strerror or error}") from error
-    finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _put(folder: Path, place: Path) -> None:
-    """Moves a folder that is complete to its place; one that is there goes last."""
-    folder.chmod(0o755)
-    for path in folder.iterdir():
-        path.chmod(0o644)  # safetensors writes for the owner alone
-    old = folder.with_suffix(".old")
-    if place.exists():
-        place.rename(old)
-    folder.rename(place)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _held_out(folder: Path, topics: list[Topic], settings: TermSettings) -> tuple[float, TermScores]:

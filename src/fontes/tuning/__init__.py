@@ -1,7 +1,7 @@
 """The parameters that do best on judged topics, and weights of fusion learned from judgments."""
 
-from .result import Tuning
+from .result import Trial, TunedFold, Tuning
 from .search import tune
-from .weights import Fold, LearnedWeights, fit_weights
+from .weights import LearnedWeights, WeightsFold, fit_weights
 
-__all__ = ["Fold", "LearnedWeights", "Tuning", "fit_weights", "tune"]
+__all__ = ["LearnedWeights", "Trial", "TunedFold", "Tuning", "WeightsFold", "fit_weights", "tune"]

@@ -15,11 +15,16 @@ Groups: TypeAlias = str | Mapping[str, str] | Callable[[Topic], object] | None
 def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
     """The topic ids in groups that must not be torn apart; the same for every order of the topics.
 
-    groups   None: each topic alone. "document": topics that share a relevant document (grade 1 or more), directly or through
-             others. "conversation": topics whose ids are the same before the last "_". Or a mapping from topic id to the name
-             of its group, or a function from topic to that name.
+    Args:
+        topics: The topics.
+        qrels: Their judgments, which only "document" needs.
+        groups: None: each topic alone. "document": topics that share a relevant document (grade 1 or more), directly or through
+            others. "conversation": topics whose ids are the same before the last "_". Or a mapping from topic id to the name
+            of its group, or a function from topic to that name.
 
-    Raises ParameterError for another word and for "document" without judgments, InputError for a topic that the mapping lacks.
+    Raises:
+        ParameterError: `groups` is another word, or "document" without judgments.
+        InputError: A topic is missing in the mapping.
     """
     ids = sorted(topics)
     if groups is None:
@@ -41,10 +46,20 @@ def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
 
 
 def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
-    """Topic id to the number of its fold, from 0: the units are shuffled, and the larger ones dealt first.
+    """Deals units of topics into folds: the units are shuffled, and the larger ones dealt first.
 
-    Each unit goes to the fold that has the fewest topics so far. Raises ParameterError for fewer than two folds, or more folds
-    than units.
+    Each unit goes to the fold that has the fewest topics so far.
+
+    Args:
+        units: Topic ids that must stay together.
+        folds: How many folds.
+        seed: The seed of the shuffle.
+
+    Returns:
+        Topic id to the number of its fold, from 0.
+
+    Raises:
+        ParameterError: There are fewer than two folds, or more than units.
     """
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise ParameterError(f"folds must be a whole number from 2 up, not {folds!r}")
@@ -61,6 +76,7 @@ def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
 
 
 def _named(names: Mapping[str, object]) -> list[list[str]]:
+    """The topic ids of each name."""
     units: dict[object, list[str]] = {}
     for topic_id, name in names.items():
         units.setdefault(name, []).append(topic_id)

@@ -22,7 +22,7 @@ CHOSEN = "chosen by folds (larger: by more)"
 
 
 def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
-    """See `Tuning.plot`."""
+    """The plot of one or two parameters, by default the first two of the space; see `Tuning.plot`."""
     names = [parameters] if isinstance(parameters, str) else list(parameters or list(tuning.space)[:2])
     for name in names:
         if name not in tuning.space:
@@ -48,6 +48,7 @@ def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
 
 
 def _curve(axes: Any, tuning: Tuning, name: str) -> None:
+    """The best mean over one parameter."""
     place = _places(tuning, name)
     best: dict[float, float] = {}
     for trial in tuning.trials:
@@ -72,6 +73,7 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
 
 
 def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
+    """The best mean over two parameters."""
     place_x, place_y = _places(tuning, x), _places(tuning, y)
     best: dict[tuple[float, float], float] = {}
     for trial in tuning.trials:
@@ -94,9 +96,9 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
         axes.plot(*at, "s", **style, label=None if number else CHOSEN)
     final = place_x(tuning.params[x]), place_y(tuning.params[y])
     axes.plot(*final, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
-    given = tuning.default
-    if given is not None and _shown(tuning, x, given[x]) and _shown(tuning, y, given[y]):
-        at = place_x(given[x]), place_y(given[y])
+    default = tuning.default
+    if default is not None and _shown(tuning, x, default[x]) and _shown(tuning, y, default[y]):
+        at = place_x(default[x]), place_y(default[y])
         axes.plot(*at, "X", color="white", markeredgecolor=INK, markersize=8, linestyle="none", label="as given")
     axes.grid(False)
     axes.set_xlabel(x)
@@ -106,6 +108,7 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
 
 
 def _numeric(tuning: Tuning, name: str) -> bool:
+    """Whether the values of a parameter are numbers."""
     axis = tuning.space[name]
     return not isinstance(axis, Values) or axis.ordered
 
@@ -127,6 +130,7 @@ def _shown(tuning: Tuning, name: str, value: Any) -> bool:
 
 
 def _ticks(axis: Any, tuning: Tuning, name: str) -> None:
+    """The values of a parameter that are no numbers, at the axis."""
     if not _numeric(tuning, name):
         values = tuning.space[name].values  # type: ignore[union-attr]
         axis.set_ticks(range(len(values)), [str(value) for value in values])

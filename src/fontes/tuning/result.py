@@ -16,7 +16,8 @@ from ..measures.measure import Measure
 
 if TYPE_CHECKING:
     from ..plots.plot import Plot
-    from .space import Axis, Setting
+    from .space import Axis
+    from .tunable import Setting
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +28,12 @@ NEAR_EDGE = 0.02  # of a range without steps
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A setting that was scored. `values` are the measure of each topic, float64, in the order of the ids."""
+    """A setting that was scored.
+
+    Args:
+        params: The setting.
+        values: The measure of each topic, float64, in the order of the ids.
+    """
 
     params: Setting
     values: Floats = field(repr=False)
@@ -39,14 +45,15 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class TunedFold:
     """A fold that was held out.
 
-    params   what was chosen on the other folds
-    topics   the places of the fold's topics in `Tuning.topic_ids`, int64
-    values   the measure of each of them under `params`, float64
-    chosen   the mean over the other folds under `params`, which chose them
-    default  the mean over the fold's topics with the parameters as they were given, or None
+    Args:
+        params: What was chosen on the other folds.
+        topics: The places of the fold's topics in `Tuning.topic_ids`, int64.
+        values: The measure of each of them under `params`, float64.
+        chosen: The mean over the other folds under `params`, which chose them.
+        default: The mean over the fold's topics with the parameters as they were given, or None.
     """
 
     params: Setting
@@ -65,14 +72,18 @@ class Fold:
 class Tuning:
     """The result of `tune`.
 
-    topic_ids  the judged topics, in the order of their ids; `units` has the number of the group of each
-    space      the values of each parameter, as they were read
-    trials     all settings that were scored
-    folds      what was chosen without each fold, and how it did on it
-    stage      the stage with the final parameters: those with the best mean over all topics
-    default    the parameters as given, and `default_values` the measure of each topic under them; None for a function of
-               which some parameter has no default
-    seconds    all of it
+    Args:
+        measure: What the parameters are best by.
+        method: How the space was searched: "grid", "random" or "tpe".
+        space: The values of each parameter, as they were read.
+        topic_ids: The judged topics, in the order of their ids.
+        units: For each of them the number of its group, int64.
+        trials: All settings that were scored.
+        folds: What was chosen without each fold, and how it did on it.
+        stage: The stage with the final parameters: those with the best mean over all topics.
+        default: The parameters as given; None for a function of which some parameter has no default.
+        default_values: The measure of each topic under them, float64, or None.
+        seconds: How long all of it took.
     """
 
     measure: Measure
@@ -81,7 +92,7 @@ class Tuning:
     topic_ids: tuple[str, ...]
     units: NDArray[np.int64]
     trials: tuple[Trial, ...]
-    folds: tuple[Fold, ...]
+    folds: tuple[TunedFold, ...]
     stage: Stage[Topics, Run]
     default: Setting | None
     default_values: Floats | None
@@ -130,25 +141,29 @@ class Tuning:
     def warnings(self) -> tuple[str, ...]:
         """A sentence for each parameter whose best values all lie on an edge of the space."""
         best = [trial for trial in self.trials if trial.score == self.best.score]
-        found = []
+        sentences = []
         for name, axis in self.space.items():
             if axis.ends is None:
                 continue
             low, high = axis.ends
             slack = 0.0 if hasattr(axis, "values") else NEAR_EDGE * (high - low)
-            least, most = LIMITS.get(name.rpartition(".")[2], (-math.inf, math.inf))
+            least, most = LIMITS.get(name.rpartition("__")[2], (-math.inf, math.inf))
             values = [trial.params[name] for trial in best]
             shown = f"{name}={_short(self.params[name])}"
             if all(value <= low + slack for value in values) and low > least:
-                found.append(f"{shown} is at the lower end of the space; smaller values may do better")
+                sentences.append(f"{shown} is at the lower end of the space; smaller values may do better")
             elif all(value >= high - slack for value in values) and high < most:
-                found.append(f"{shown} is at the upper end of the space; larger values may do better")
+                sentences.append(f"{shown} is at the upper end of the space; larger values may do better")
             elif all(value <= low or value >= high for value in values):
-                found.append(f"{shown} is the last value that {name} can have")
-        return tuple(found)
+                sentences.append(f"{shown} is the last value that {name} can have")
+        return tuple(sentences)
 
     def to_dict(self, trials: bool = True) -> dict[str, Any]:
-        """Plain values, for JSON; `trials=False` leaves the list of trials out."""
+        """Plain values, for JSON.
+
+        Args:
+            trials: Whether the list of trials is part of it.
+        """
         plain: dict[str, Any] = {
             "measure": str(self.measure),
             "method": self.method,
@@ -183,8 +198,12 @@ class Tuning:
     def plot(self, parameters: str | Sequence[str] | None = None) -> Plot:
         """The mean over all topics as a curve over one parameter, or as a map over two, with what the folds chose.
 
-        `parameters` are one or two names; default: the first two of the space. Over all others the best value is shown.
-        Raises ParameterError for other names, MissingExtraError without matplotlib.
+        Args:
+            parameters: One or two names; by default the first two of the space. Over all others the best value is shown.
+
+        Raises:
+            ParameterError: There are other names among them.
+            MissingExtraError: There is no matplotlib.
         """
         from .plot import surface
 
@@ -200,9 +219,9 @@ class Tuning:
             f"held out    {self.score:.4f}  {_between(self.interval)}",
         ]
         if self.default is not None and self.default_values is not None and self.difference_interval is not None:
-            given = interval(self.default_values, self.units)
+            bounds = interval(self.default_values, self.units)
             lines += [
-                f"as given    {self.default_values.mean():.4f}  {_between(given)}  {_listed(self.default)}",
+                f"as given    {self.default_values.mean():.4f}  {_between(bounds)}  {_listed(self.default)}",
                 f"difference {self.difference:+.4f}  {_between(self.difference_interval, '+')}",
             ]
         lines += ["", *self._table(), "", f"final: {_listed(self.params)}"]
@@ -236,7 +255,15 @@ def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> t
     """The interval of the mean of `values` by Student's t, where values of one unit may depend on each other.
 
     The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n², of G units and n values, as for the mean of a cluster
-    sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n. Raises ParameterError for fewer than two units.
+    sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n.
+
+    Args:
+        values: The values, float64.
+        units: The number of the unit of each.
+        level: The share of samples whose interval holds the mean.
+
+    Raises:
+        ParameterError: There are fewer than two units.
     """
     from scipy.stats import t
 
@@ -252,14 +279,17 @@ def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> t
 
 
 def _between(bounds: tuple[float, float], sign: str = "") -> str:
+    """An interval in words."""
     return f"[{bounds[0]:{sign}.4f}, {bounds[1]:{sign}.4f}]"
 
 
 def _listed(setting: Setting) -> str:
+    """A setting in words."""
     return ", ".join(f"{name}={_short(value)}" for name, value in setting.items())
 
 
 def _short(value: Any) -> str:
+    """A value in four digits or as it is."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Topics
-from ..measures.evaluation import evaluate
+from ..measures.evaluation import evaluate, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
-from .result import Fold, Trial, Tuning
+from .result import Trial, TunedFold, Tuning
 from .reuse import Memory
-from .space import Axis, Maker, Setting, Space, Tunable, axes_of, default_space, grid_of
+from .space import Axis, axes_of, grid_of
+from .tunable import Maker, Setting, Space, Tunable, maker_of
 
 METHODS = ("grid", "random", "tpe")
 TRIALS = 100  # of random and TPE, unless told otherwise
@@ -37,20 +37,9 @@ def tune(
     trials: int | None = None,
     groups: Groups = None,
     seed: int = 0,
+    index: Any = None,
 ) -> Tuning:
     """Searches the space for the parameters that make `measure` best, by nested cross-validation.
-
-    stage     a stage from topics to a run, or a function that makes one from the parameters, as
-              `lambda k1, weight: index.bm25(k1=k1) + weight * dense`
-    space     a mapping from the name of a parameter to a list of values, or to a tuple, which is a range: (low, high, step),
-              or (low, high) for "random" and "tpe"; of whole numbers where all are written so and the parameter's present value
-              is one, or is not known. None: the default space of BM25, k1 from 0.1 to 4.5, b from 0 to 1, and
-              k3 None, 0, 2 and 8. A name stands for that parameter of every stage inside `stage` that has it, "BM25.k" only
-              for stages of that class.
-    topics, qrels   what `Topics.of` and `Qrels.of` accept, or paths; topics without judgments are not searched
-    method    "grid": every combination. "random": `trials` settings, all equally likely. "tpe": Optuna's tree-structured
-              Parzen estimator (Bergstra et al. 2011), `trials` settings a study
-    groups    topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`
 
     The outer loop holds out one fold of the topics at a time. The inner step chooses the setting with the best mean over the
     other folds and sees nothing of the fold that is held out, whose topics are then scored with it. A setting is searched once
@@ -59,37 +48,59 @@ def tune(
     and one on all topics. The final parameters are the best of all settings over all topics. Of equal settings the first is
     chosen. Only as many documents are searched as the measure looks at.
 
-    Raises ParameterError for a space, a measure or a number that cannot be, InputError for judged topics that are not among
-    the topics, MissingExtraError without Optuna for "tpe".
+    Args:
+        stage: A stage from topics to a run; a function that makes one from the parameters, as
+            `lambda k1, weight: index.bm25(k1=k1) + weight * dense`; or a text in which some parameters are `tune()`, as
+            `"bm25(k1=tune(), b=tune(0.3, 0.9))"`.
+        space: A mapping from the name of a parameter to a list of values, or to a tuple, which is a range: (low, high, step),
+            or (low, high) for "random" and "tpe", and for a grid where the parameter's class knows a step; of whole numbers
+            where all are written so and the parameter's present value is one, or is not known. None: that of the text, or of a
+            stage the usual parameters of BM25 (k1 from 0.1 to 4.5, b from 0 to 1, and k3 None, 0, 2 and 8) and of query
+            likelihood. `k1` stands for that parameter of every part of `stage` that has it, `bm25__k1` only for parts called
+            bm25.
+        topics: What `Topics.of` accepts, or a path; topics without judgments are not searched.
+        qrels: What `Qrels.of` accepts.
+        measure: What the parameters are best by.
+        folds: How many folds.
+        method: "grid": every combination. "random": `trials` settings, all equally likely. "tpe": Optuna's tree-structured
+            Parzen estimator (Bergstra et al. 2011), `trials` settings a study.
+        trials: How many settings "random" and "tpe" try; by default 100.
+        groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
+        seed: How topics are dealt into folds, and settings drawn.
+        index: The index that a text works on, or several by name.
+
+    Raises:
+        ParameterError: A space, a measure or a number cannot be.
+        InputError: Judged topics are not among the topics.
+        MissingExtraError: "tpe" without Optuna.
     """
     from ..lexical.impacts import in_memory
 
     start = time.perf_counter()
-    wanted = _measure(measure)
-    judged_topics, judged = _judged(topics, qrels)
-    chosen_space = default_space(stage) if space is None else space
-    maker = Maker(stage, chosen_space if isinstance(chosen_space, Mapping) else None)
-    axes = axes_of(chosen_space, maker)
+    parsed = _measure(measure)
+    judged, judgments = _judged(topics, qrels)
+    maker, chosen = maker_of(stage, space, index)
+    axes = axes_of(chosen, maker)
     count = _count(method, trials)
-    units = units_of(judged_topics, judged, groups)
+    units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
-    search = _Search(maker, judged_topics, judged, wanted)
-    numbers = np.array([fold_of[topic_id] for topic_id in judged])
+    search = _Search(maker, judged, judgments, parsed)
+    numbers = np.array([fold_of[topic_id] for topic_id in judgments])
     with in_memory():  # a setting is searched once: its weights would fill the folder of the index in vain
-        given = None if maker.given is None else search.values(maker.given)
+        unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
         pools = _settings(method, axes, count, search, numbers, seed)
     return Tuning(
-        measure=wanted,
+        measure=parsed,
         method=method,
         space=axes,
-        topic_ids=tuple(judged),
-        units=np.array([unit_of[topic_id] for topic_id in judged]),
+        topic_ids=tuple(judgments),
+        units=np.array([unit_of[topic_id] for topic_id in judgments]),
         trials=tuple(search.trials),
-        folds=tuple(_fold(search, pool, number, numbers, given) for number, pool in enumerate(pools)),
+        folds=tuple(_fold(search, pool, number, numbers, unchanged) for number, pool in enumerate(pools)),
         stage=maker(search.best(range(len(search.trials)), np.ones(len(numbers), dtype=bool)).params),
-        default=maker.default if given is not None else None,
-        default_values=given,
+        default=maker.default if unchanged is not None else None,
+        default_values=unchanged,
         seconds=time.perf_counter() - start,
     )
 
@@ -114,8 +125,8 @@ class _Search:
         """The measure of each topic under a stage."""
         # A cutoff that is no whole number is a recall, as in IPrec@0.1, and needs the whole run.
         depth = self._measure.cutoff
-        needed = stage % depth if isinstance(depth, int) else stage
-        run = self._memory.reusing(needed)(self._memory.topics)
+        cut = stage % depth if isinstance(depth, int) else stage
+        run = self._memory.reusing(cut)(self._memory.topics)
         return evaluate(run, self._qrels, self._measure).array(self._measure)
 
     def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
@@ -142,7 +153,7 @@ def _settings(
 
 
 def _study(axes: dict[str, Axis], count: int, search: _Search, topics: NDArray[np.bool_], seed: tuple[int, int]) -> list[int]:
-    """The trials of one study, which sees the values of the given topics only."""
+    """The trials of one study, which sees the values of these topics only."""
     try:
         import optuna
     except ImportError:
@@ -164,20 +175,22 @@ def _study(axes: dict[str, Axis], count: int, search: _Search, topics: NDArray[n
     return numbers
 
 
-def _fold(search: _Search, pool: list[int], number: int, fold_of: NDArray[np.int64], given: Floats | None) -> Fold:
+def _fold(search: _Search, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
+    """What is chosen without a fold, and how it does on it; `unchanged` are the values of the stage as given."""
     held_out = fold_of == number
     best = search.best(pool, ~held_out)
-    return Fold(
+    return TunedFold(
         params=best.params,
         topics=np.flatnonzero(held_out),
         values=best.values[held_out],
         chosen=float(best.values[~held_out].mean()),
-        default=None if given is None else float(given[held_out].mean()),
+        default=None if unchanged is None else float(unchanged[held_out].mean()),
     )
 
 
-def _measure(given: str | Measure) -> Measure:
-    measure = parse(given)
+def _measure(name: str | Measure) -> Measure:
+    """The measure. Raises ParameterError for a count."""
+    measure = parse(name)
     if measure.summed:
         raise ParameterError(f"{measure} is a count, not an average; tune on a measure such as nDCG@10")
     return measure
@@ -185,23 +198,19 @@ def _measure(given: str | Measure) -> Measure:
 
 def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
     """The topics that have judgments, and the judgments, both in the order of the ids, whatever order they came in."""
-    from ..formats import read_qrels, read_topics
-
-    given = read_topics(os.fspath(topics)) if isinstance(topics, (str, os.PathLike)) else Topics.of(topics)
-    judged = read_qrels(os.fspath(qrels)) if isinstance(qrels, (str, os.PathLike)) else Qrels.of(qrels)
-    if not judged:
-        raise InputError("the qrels hold no judgments")
-    missing = [topic_id for topic_id in judged if topic_id not in given]
+    known, judgments = Topics.read(topics), judgments_of(qrels)
+    missing = [topic_id for topic_id in judgments if topic_id not in known]
     if missing:
         raise InputError(
-            f"{len(missing)} of the {len(judged)} judged topics are not among the topics, the first is '{missing[0]}'; "
+            f"{len(missing)} of the {len(judgments)} judged topics are not among the topics, the first is '{missing[0]}'; "
             f"give the topics that belong to the qrels"
         )
-    ordered = Qrels(sorted(judged.rows()))
-    return Topics(given[topic_id] for topic_id in ordered), ordered
+    ordered = Qrels(sorted(judgments.rows()))
+    return Topics(known[topic_id] for topic_id in ordered), ordered
 
 
 def _count(method: str, trials: int | None) -> int:
+    """How many settings are tried. Raises ParameterError for a method or a number that cannot be."""
     if method not in METHODS:
         raise ParameterError(f"unknown method '{method}'; there are {', '.join(METHODS)}")
     if trials is None:

@@ -1,28 +1,26 @@
-"""The space that is searched: which values each parameter may take, and the stage that has given values."""
+"""The space that is searched: which values each parameter may take."""
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..core import ParameterError, Run, Stage, Topics
-
-Space: TypeAlias = Mapping[str, object]
-Setting: TypeAlias = dict[str, Any]
-Tunable: TypeAlias = Stage[Topics, Run] | Callable[..., Stage[Topics, Run]]
-
-BM25_SPACE: Space = {"k1": (0.1, 4.5, 0.2), "b": (0.0, 1.0, 0.1), "k3": [None, 0.0, 2.0, 8.0]}
+from ..core import ParameterError
+from .tunable import Maker, Setting, Space
 
 
 @dataclass(frozen=True)
 class Values:
-    """Values to choose from, in their order."""
+    """Values to choose from, in their order.
+
+    Args:
+        values: The values.
+    """
 
     values: tuple[Any, ...]
 
@@ -49,11 +47,19 @@ class Values:
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers from `low` to `high`, or all whole ones."""
+    """All numbers between two, or all whole ones.
+
+    Args:
+        low: The least number.
+        high: The greatest number.
+        whole: Whether only whole numbers count.
+        step: The step of a grid, where one is known.
+    """
 
     low: float
     high: float
     whole: bool
+    step: float | None = None
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -77,152 +83,73 @@ Axis: TypeAlias = Values | Range
 
 
 def axes_of(space: Space, maker: Maker) -> dict[str, Axis]:
-    """The parameters with their values. Raises ParameterError for a space that is empty or cannot be read."""
+    """The values of each parameter.
+
+    Args:
+        space: By name a list of values, (low, high, step) or (low, high).
+        maker: Knows the parameters' present values and ranges.
+
+    Raises:
+        ParameterError: The space is empty or cannot be read.
+    """
     if not isinstance(space, Mapping) or not space:
         raise ParameterError(f"the space must map names of parameters to values, as {{'k1': (0.1, 4.5, 0.2)}}, not {space!r}")
-    return {name: _axis(name, given, maker.default.get(name, 0)) for name, given in space.items()}
+    return {name: _axis(name, values, maker) for name, values in space.items()}
 
 
 def grid_of(axes: Mapping[str, Axis]) -> Iterator[Setting]:
-    """Every combination of the values; the last parameter changes fastest. Raises ParameterError for a range without a step."""
-    values = []
-    for name, axis in axes.items():
-        if isinstance(axis, Range):
-            raise ParameterError(
-                f"a grid needs a step: give {name}=({axis.low:g}, {axis.high:g}, step) or a list, or method='random' or 'tpe'"
-            )
-        values.append(axis.values)
+    """Every combination of the values; the last parameter changes fastest.
+
+    Raises:
+        ParameterError: A range has no step.
+    """
+    values = [_on_grid(name, axis) for name, axis in axes.items()]
     return (dict(zip(axes, chosen, strict=True)) for chosen in itertools.product(*values))
 
 
-class Maker:
-    """Makes the stage for a setting, from a stage or from a function; `default` has the parameters' present values.
-
-    `given` is the stage without changes, or None for a function of which some parameter has no default.
-    """
-
-    def __init__(self, tunable: Tunable, names: Iterable[str] | None) -> None:
-        """Raises ParameterError for names that the stage or the function does not have."""
-        self._tunable = tunable
-        if isinstance(tunable, Stage):
-            self.given: Stage[Topics, Run] | None = tunable
-            self.default = {name: _present(tunable, name) for name in names or ()}
-        elif callable(tunable):
-            self.given, self.default = _defaults(tunable, list(names or ()))
-        else:
-            raise ParameterError(f"tune takes a stage, or a function that makes one, not a {type(tunable).__name__}")
-        if self.given is not None:
-            self.given.require(Topics, Run, "tune")
-
-    def __call__(self, setting: Setting) -> Stage[Topics, Run]:
-        """The stage with these parameters."""
-        if isinstance(self._tunable, Stage):
-            return _changed(self._tunable, setting)
-        made = self._tunable(**setting)
-        if not isinstance(made, Stage):
-            raise ParameterError(f"the function that makes the stage gave a {type(made).__name__}, not a stage")
-        made.require(Topics, Run, "tune")
-        return made
-
-
-def default_space(tunable: Tunable) -> Space:
-    """The space for BM25. Raises ParameterError for a function, and for a stage in which there is no BM25."""
-    from ..lexical import BM25
-
-    if isinstance(tunable, Stage) and any(isinstance(stage, BM25) for stage in _all(tunable)):
-        return BM25_SPACE
-    what = repr(tunable) if isinstance(tunable, Stage) else "a function"
-    raise ParameterError(f"there is no default space for {what}; give one, as {{'k1': (0.1, 4.5, 0.2), 'b': [0.4, 0.75]}}")
-
-
-def _axis(name: str, given: object, present: object) -> Axis:
-    if isinstance(given, tuple):
-        return _numbers(name, given, present)
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ParameterError(f"{name}: give a list of values, (low, high) or (low, high, step), not {given!r}")
-    values = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
-    if not values:
-        raise ParameterError(f"{name}: there is no value to try")
-    return Values(values)
-
-
-def _numbers(name: str, given: tuple[Any, ...], present: object) -> Axis:
-    if len(given) not in (2, 3) or any(isinstance(n, bool) or not isinstance(n, (int, float, np.number)) for n in given):
+def _on_grid(name: str, axis: Axis) -> tuple[Any, ...]:
+    """The values of an axis that a grid tries."""
+    if isinstance(axis, Values):
+        return axis.values
+    if axis.step is None:
         raise ParameterError(
-            f"{name}: a tuple is a range, (low, high) or (low, high, step), not {given!r}; for a choice of values give a list"
+            f"a grid needs a step: give {name}=({axis.low:g}, {axis.high:g}, step) or a list, or method='random' or 'tpe'"
         )
-    low, high, step = (float(n) for n in (*given, 1)[:3])
+    return _stepped(axis.low, axis.high, axis.step, axis.whole)
+
+
+def _axis(name: str, values: object, maker: Maker) -> Axis:
+    """The values of one parameter, as they are written in a space."""
+    if isinstance(values, tuple):
+        return _numbers(name, values, maker)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ParameterError(f"{name}: give a list of values, (low, high) or (low, high, step), not {values!r}")
+    listed = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
+    if not listed:
+        raise ParameterError(f"{name}: there is no value to try")
+    return Values(listed)
+
+
+def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
+    """The numbers from low to high, with a step or without."""
+    if len(bounds) not in (2, 3) or any(isinstance(n, bool) or not isinstance(n, (int, float, np.number)) for n in bounds):
+        raise ParameterError(
+            f"{name}: a tuple is a range, (low, high) or (low, high, step), not {bounds!r}; for a choice of values give a list"
+        )
+    low, high, step = (float(n) for n in (*bounds, 1)[:3])
     if not all(map(math.isfinite, (low, high, step))) or low > high or step <= 0:
-        raise ParameterError(f"{name}: low must not be above high, and step must be above 0, not {given!r}")
+        raise ParameterError(f"{name}: low must not be above high, and step must be above 0, not {bounds!r}")
     # (0, 1) for a parameter that is no whole number means all between.
-    whole = all(isinstance(n, (int, np.integer)) for n in given) and isinstance(present, int)
-    if len(given) == 2:
-        return Range(int(low), int(high), True) if whole else Range(low, high, False)
+    whole = all(isinstance(n, (int, np.integer)) for n in bounds) and isinstance(maker.default.get(name, 0), int)
+    if len(bounds) == 3:
+        return Values(_stepped(low, high, step, whole))
+    known = maker.ranges.get(name)
+    own = float(known[2]) if isinstance(known, tuple) and len(known) == 3 else None
+    return Range(int(low), int(high), True, own) if whole else Range(low, high, False, own)
+
+
+def _stepped(low: float, high: float, step: float, whole: bool) -> tuple[float, ...]:
+    """The numbers from low to high by a step."""
     count = math.floor((high - low) / step + 1e-9) + 1
     values = (round(low + i * step, 10) for i in range(count))
-    return Values(tuple(int(v) if whole else v for v in values))
-
-
-def _all(stage: Stage[Any, Any]) -> Iterator[Stage[Any, Any]]:
-    """A stage and all that are inside it."""
-    yield stage
-    for value in stage.params().values():
-        for inner in value if isinstance(value, tuple) else (value,):
-            if isinstance(inner, Stage):
-                yield from _all(inner)
-
-
-def _has(stage: Stage[Any, Any], name: str) -> bool:
-    owner, _, field = name.rpartition(".")
-    return field in stage.params() and owner in ("", type(stage).__name__)
-
-
-def _present(stage: Stage[Any, Any], name: str) -> Any:
-    """The value that a parameter has now. Raises ParameterError for a name that no stage has, or stages of several kinds."""
-    owners = [inner for inner in _all(stage) if _has(inner, name)]
-    kinds = list(dict.fromkeys(type(owner).__name__ for owner in owners))
-    if not owners:
-        known = {f"{type(s).__name__}.{f}" for s in _all(stage) for f in s.params()}
-        raise ParameterError(f"no stage has the parameter '{name}'; there are {', '.join(sorted(known)) or 'none'}")
-    if len(kinds) > 1:
-        choices = " or ".join(f"'{kind}.{name}'" for kind in kinds)
-        raise ParameterError(f"'{name}' is a parameter of {' and '.join(kinds)}; write {choices}")
-    field = name.rpartition(".")[2]
-    value = getattr(owners[0], field)
-    # Lexical stages fill in the defaults of their variant in `weighting`.
-    return getattr(getattr(owners[0], "weighting", None), field, None) if value is None else value
-
-
-def _changed(stage: Stage[Any, Any], setting: Setting) -> Stage[Any, Any]:
-    """A copy in which every stage that has one of the parameters has the given value."""
-    changes: Setting = {}
-    for field, value in stage.params().items():
-        if isinstance(value, Stage):
-            changes[field] = _changed(value, setting)
-        elif isinstance(value, tuple) and any(isinstance(v, Stage) for v in value):
-            changes[field] = tuple(_changed(v, setting) if isinstance(v, Stage) else v for v in value)
-    for name, value in setting.items():
-        if _has(stage, name):
-            changes[name.rpartition(".")[2]] = value
-    return stage.with_(**changes) if changes else stage
-
-
-def _defaults(function: Callable[..., Any], names: list[str]) -> tuple[Stage[Any, Any] | None, Setting]:
-    """What the function makes by itself, and its parameters' defaults."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except ValueError:
-        return None, {}
-    kinds = [p.kind for p in parameters.values()]
-    for name in names:
-        if name not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
-            raise ParameterError(f"the function has no parameter '{name}'; it has {', '.join(parameters) or 'none'}")
-    named = {n: p for n, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    for name, parameter in named.items():
-        if parameter.default is parameter.empty and name not in names:
-            raise ParameterError(f"the function needs '{name}', for which the space has no values")
-    defaults = {n: p.default for n, p in named.items() if p.default is not p.empty}
-    given = function() if len(defaults) == len(named) else None
-    if given is not None and not isinstance(given, Stage):
-        raise ParameterError(f"the function that makes the stage gave a {type(given).__name__}, not a stage")
-    return given, {n: defaults[n] for n in names if n in defaults}
+    return tuple(int(v) if whole else v for v in values)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import InputError, ParameterError, Qrels, Run
+from ..core import ParameterError, Qrels, Run
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.run import order_keys
-from ..fusion.methods import WEIGHTED, Method, weighted
-from ..measures.evaluation import _qrels, _run
+from ..fusion.methods import WEIGHTED, FusionMethod, weighted
+from ..measures.evaluation import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
-from ..measures.ranks import FAR, Ranks
+from ..measures.ranks import FAR, Ranks, judgments
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
 FEW = 8  # sorting takes about as long as comparing each pair with this many judged documents
@@ -26,8 +26,15 @@ MOST = 1001  # the largest grid that is looked at whole: 5 systems in steps of 0
 
 
 @dataclass(frozen=True)
-class Fold:
-    """One fold: `weights` were learned on all other judged topics, where they reach `trained`, and reach `score` here."""
+class WeightsFold:
+    """A fold that was held out.
+
+    Args:
+        weights: What was learned on all other judged topics.
+        trained: The mean that `weights` reach on those.
+        score: The mean that they reach on the fold's topics.
+        topics: The fold's topics.
+    """
 
     weights: tuple[float, ...]
     trained: float
@@ -39,21 +46,25 @@ class Fold:
 class LearnedWeights:
     """What `fit_weights` gives.
 
-    `weights` were learned on all judged topics, for use on other topics. `run` is the honest one: each judged topic is fused
-    with the weights of its fold, which were learned without it; topics without judgments with `weights`. `score` is the mean of
-    the measure over all judged topics of that run, and `folds` says how it comes about. `trained` is what `weights` reach on
-    the topics they were learned on, which is too good to report.
+    Args:
+        weights: What was learned on all judged topics, for use on other topics.
+        measure: What the weights are best by.
+        score: The mean of the measure over all judged topics of `run`.
+        trained: What `weights` reach on the topics they were learned on, which is too good to report.
+        folds: How `score` comes about.
+        run: The honest run: each judged topic is fused with the weights of its fold, which were learned without it; topics
+            without judgments with `weights`.
     """
 
     weights: tuple[float, ...]
     measure: Measure
     score: float
     trained: float
-    folds: tuple[Fold, ...]
+    folds: tuple[WeightsFold, ...]
     run: Run
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: measure, score, trained, weights, and of each fold its weights, trained, score and topics."""
+        """Plain values, for JSON."""
         folds = [
             {"weights": list(f.weights), "trained": f.trained, "score": f.score, "topics": list(f.topics)} for f in self.folds
         ]
@@ -84,38 +95,44 @@ def fit_weights(
 ) -> LearnedWeights:
     """The weights with which a fusion of `runs` does best by `measure`, learned by cross-validation.
 
-    `runs` and `qrels` are what `Run.of` and `Qrels.of` accept, or paths of files. `fusion` are parameters of `fuse`: `method`
-    (here "wsum" unless given), `normalize`, `k`, `missing`. Weights are multiples of `step` that add up to 1. All such weights
-    are tried where there are at most 1,001 (five runs in steps of 0.1); with more runs or smaller steps the search climbs,
-    from equal weights and from each run alone, by moving one step of weight at a time. Of weights that are equally good those
-    nearest to equal ones are taken.
+    Weights are multiples of `step` that add up to 1. All such weights are tried where there are at most 1,001 (five runs in
+    steps of 0.1); with more runs or smaller steps the search climbs, from equal weights and from each run alone, by moving one
+    step of weight at a time. Of weights that are equally good those nearest to equal ones are taken.
 
-    The judged topics are dealt into `folds` at random by `seed`; the order of the files does not matter. Judged topics that no
-    run has count 0, as in `evaluate`.
+    The order of the files does not matter. Judged topics that no run has count 0, as in `evaluate`.
 
-    Raises ParameterError for a method without weights, a `step` that does not divide 1, fewer than two runs, and fewer than two
-    folds or more folds than judged topics; InputError for qrels without judgments.
+    Args:
+        runs: Two or more of what `Run.of` accepts, such as paths of files.
+        qrels: What `Qrels.of` accepts.
+        measure: What the weights are best by.
+        folds: How many folds the judged topics are dealt into.
+        seed: How they are dealt.
+        step: The smallest difference between two weights; it divides 1.
+        **fusion: Parameters of `fuse`: `method` (by default "wsum"), `normalize`, `k`, `missing`.
+
+    Raises:
+        ParameterError: The method has no weights, `step` does not divide 1, there are fewer than two runs, or fewer than two
+            folds or more folds than judged topics.
+        InputError: The qrels have no judgments.
     """
-    given = [_run(run) for run in runs]
-    if len(given) < 2:
-        raise ParameterError(f"weights are learned for two runs or more, not {len(given)}")
-    judged = _qrels(qrels)
-    if not judged:
-        raise InputError("the qrels hold no judgments")
+    systems = [Run.of(run) for run in runs]
+    if len(systems) < 2:
+        raise ParameterError(f"weights are learned for two runs or more, not {len(systems)}")
+    judged = judgments_of(qrels)
     held_out = _deal(judged, folds, seed)
     steps = _steps(step)
-    space = _Space(given, judged, parse(measure), _method(fusion), steps)
+    space = _Space(systems, judged, parse(measure), _method(fusion), steps)
     everything = np.ones(len(judged), dtype=bool)
     best = space.search(everything)
     names = np.array(list(judged), dtype=object)
     values = np.zeros(len(judged))
-    parts: list[Fold] = []
+    parts: list[WeightsFold] = []
     chosen: list[tuple[Steps, Iterable[str]]] = []
     for out in held_out:
         point = space.search(~out)
         values[out] = space.values(point)[out]
         chosen.append((point, names[out]))
-        parts.append(Fold(space.weights(point), space.mean(point, ~out), space.mean(point, out), tuple(names[out])))
+        parts.append(WeightsFold(space.weights(point), space.mean(point, ~out), space.mean(point, out), tuple(names[out])))
     score = float(values.sum() if space.measure.summed else values.mean())
     run = space.run(best, chosen)
     return LearnedWeights(space.weights(best), space.measure, score, space.mean(best, everything), tuple(parts), run)
@@ -124,9 +141,9 @@ def fit_weights(
 class _Space:
     """All weights, and how good each is for each topic; what was looked at is remembered."""
 
-    def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: Method, steps: int) -> None:
+    def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: FusionMethod, steps: int) -> None:
         self.pairs = Pairs.of(runs)
-        self.columns = method.columns(self.pairs, method.given(self.pairs))
+        self.columns = method.columns(self.pairs)
         self.times = method.times(self.pairs)
         self.method, self.measure, self.steps = method, measure, steps
         self.qrels = qrels
@@ -137,6 +154,7 @@ class _Space:
         self._grid = list(_grid(systems, steps)) if self.whole else []
 
     def weights(self, point: Steps) -> tuple[float, ...]:
+        """The weights of a point, which add up to 1."""
         return tuple(part / self.steps for part in point)
 
     def values(self, point: Steps) -> Floats:
@@ -162,6 +180,7 @@ class _Space:
         return self._best([self._climb(start, topics) for start in (even, *alone)], topics)
 
     def _climb(self, point: Steps, topics: NDArray[np.bool_]) -> Steps:
+        """The best weights that are reached from a point by moving one step at a time."""
         while True:
             better = self._best([point, *_moves(point)], topics)
             if self.mean(better, topics) <= self.mean(point, topics):
@@ -169,16 +188,17 @@ class _Space:
             point = better
 
     def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
+        """The best of some points; of equal ones the nearest to equal weights."""
         # Means of the same values in another order differ in their last bits; they count as equal.
         return max(points, key=lambda p: (round(self.mean(p, topics), 12), -sum(x * x for x in p), p))
 
     def run(self, best: Steps, folds: Sequence[tuple[Steps, Iterable[str]]]) -> Run:
         """The run whose topics are fused each with the weights of its fold, or with the best for all."""
-        position = {topic_id: i for i, topic_id in enumerate(self.pairs.topics)}
+        number = {topic_id: i for i, topic_id in enumerate(self.pairs.topics)}
         scores = weighted(self.columns, self.weights(best), self.times)
         for point, names in folds:
-            inside = np.zeros(len(position), dtype=bool)
-            inside[[position[name] for name in names if name in position]] = True
+            inside = np.zeros(len(number), dtype=bool)
+            inside[[number[name] for name in names if name in number]] = True
             rows = self.pairs.of_topics(inside)
             times = None if self.times is None else self.times[rows]
             scores[rows] = weighted(self.columns[:, rows], self.weights(point), times)
@@ -189,8 +209,18 @@ class _Space:
 class _Judgments:
     """The judged documents among the pairs, and what `Ranks` needs besides.
 
-    For each its `row` in the qrels and its `pair`; the `first` pair of its topic and their number, `size`; and, where these are
-    few, all pairs of the topic, `rivals`: counting those that are better is then quicker than sorting.
+    Args:
+        qrels: The judgments.
+        row: For each judged document its row in the qrels.
+        pair: For each its pair.
+        first: For each the first pair of its topic.
+        size: For each the number of pairs of its topic.
+        rivals: All pairs of its topic, one document after the other, where these are few: counting those that are better is
+            then quicker than sorting. None where they are many.
+        topic: For each row of the qrels its topic, as in `Ranks`.
+        grade: For each row of the qrels its grade.
+        starts: For each topic its first row.
+        retrieved: For each topic how many pairs it has.
     """
 
     qrels: Qrels
@@ -207,13 +237,11 @@ class _Judgments:
     @classmethod
     def of(cls, pairs: Pairs, qrels: Qrels) -> _Judgments:
         # The first table of ranks, of the pairs in any order, says which judged documents there are; their order is ours.
-        sizes = np.array([len(grades) for grades in qrels.values()], dtype=np.int64)
-        topic = np.repeat(np.arange(len(qrels)), sizes)
+        topic, grade, starts = judgments(qrels)
         ordered = Ranks.of(pairs.run(np.zeros(len(pairs)), {}), qrels)
-        position = {topic_id: i for i, topic_id in enumerate(pairs.topics)}
-        last = np.array([pairs.bounds[position[t] + 1] - 1 if t in position else 0 for t in qrels], dtype=np.int64)
+        number = {topic_id: i for i, topic_id in enumerate(pairs.topics)}
+        last = np.array([pairs.bounds[number[t] + 1] - 1 if t in number else 0 for t in qrels], dtype=np.int64)
         row = np.flatnonzero(ordered.by_qrels < FAR)
-        grade = np.array([g for grades in qrels.values() for g in grades.values()], dtype=np.int64)
         # With equal scores the one order is by descending id, and the pairs of a topic ascend by id.
         pair = last[topic[row]] - ordered.by_qrels[row]
         end = np.searchsorted(pairs.bounds, pair, side="right")
@@ -221,7 +249,7 @@ class _Judgments:
         rivals = None
         if 0 < size.sum() <= FEW * len(pairs):
             rivals = np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
-        return cls(qrels, row, pair, first, size, rivals, topic, grade, np.cumsum(sizes) - sizes, ordered.retrieved)
+        return cls(qrels, row, pair, first, size, rivals, topic, grade, starts, ordered.retrieved)
 
     def ranks(self, pairs: Pairs, scores: Floats) -> Ranks:
         """Where the judged documents are when the pairs have these scores."""
@@ -257,16 +285,17 @@ def _steps(step: float) -> int:
     return steps
 
 
-def _method(fusion: dict[str, Any]) -> Method:
-    given = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
-    unknown = set(given) - {"method", "normalize", "k", "missing"}
+def _method(fusion: dict[str, Any]) -> FusionMethod:
+    """The method of fusion, with its parameters checked."""
+    parameters = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
+    unknown = set(parameters) - {"method", "normalize", "k", "missing"}
     if unknown:
         raise ParameterError(
             f"fit_weights has no parameter '{min(unknown)}'; of fuse it takes method, normalize, k and missing"
         )
-    if given["method"] not in WEIGHTED:
-        raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {given['method']!r}")
-    return Method.checked(given["method"], given["normalize"], None, given["k"], given["missing"])
+    if parameters["method"] not in WEIGHTED:
+        raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {parameters['method']!r}")
+    return FusionMethod.checked(parameters["method"], parameters["normalize"], None, parameters["k"], parameters["missing"])
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:
@@ -284,4 +313,5 @@ def _moves(point: Steps) -> Iterator[Steps]:
 
 
 def _shown(weights: Sequence[float]) -> str:
+    """Weights in one line."""
     return ",".join(f"{weight:g}" for weight in weights)

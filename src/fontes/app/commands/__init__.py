@@ -1,1 +1,1 @@
-"""The commands beyond the main job, a module each."""
+"""The commands, a module each, whose `commands` is a typer application; `cli` finds them here."""

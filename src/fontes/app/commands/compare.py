@@ -13,7 +13,7 @@ commands = typer.Typer()
 COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a measure
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def compare(
     qrels: Annotated[str, typer.Argument(help="Judgments: TREC, BEIR, irds:NAME, or -.", show_default=False)],
     runs: Annotated[list[Path], typer.Argument(help="Runs: TREC or MS MARCO.", show_default=False)],
@@ -40,8 +40,8 @@ def compare(
     """Compare runs: means side by side, tests, intervals and effect sizes."""
     import sys
 
+    from ...datasets import qrels_of, topics_of
     from ...experiments import compare as compare_runs
-    from ..inputs import qrels_of, topics_of
 
     report = compare_runs(
         runs,

@@ -1,87 +1,113 @@
-"""`fontes encode`: the documents' vectors, stored with an index; and what searches them."""
+"""`fontes encode`: the documents' vectors, or those of their tokens, stored with an index."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...core.errors import ParameterError
+from ..options import IndexPath, Json
 
 if TYPE_CHECKING:
-    from ...core import Run, Stage, Topics
     from ...index import Index
 
 commands = typer.Typer()
 
-DENSE = ("dense", "hybrid")  # models of `fontes search` that need an encoder
 
-
-@commands.command()
+@commands.command(rich_help_panel="Index")
 def encode(
-    index: Annotated[Path, typer.Argument(help="An index directory.", show_default=False)],
-    model: Annotated[str, typer.Argument(help="A model: a folder, or a name on the hub.", show_default=False)],
-    dtype: Annotated[str, typer.Option(help="float32, float16 or int8.")] = "float32",
-    pooling: Annotated[
-        str | None,
-        typer.Option(
-            help="cls, mean or max over the tokens of a transformer; default: sentence-transformers.", show_default=False
+    index: IndexPath,
+    encoder: Annotated[
+        str,
+        typer.Argument(
+            help="A model: a folder, a name on the hub, or an encoder as an expression: 'chunked_encoder(\"MODEL\")'.",
+            show_default=False,
         ),
+    ],
+    dtype: Annotated[str | None, typer.Option(help="float32, float16 or int8.", show_default="float32")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat"),
     ] = None,
-    max_length: Annotated[int | None, typer.Option(help="Tokens of a text at most.", show_default="the model's")] = None,
-    query_prompt: Annotated[str | None, typer.Option(help="Text before each query.", show_default="the model's")] = None,
-    document_prompt: Annotated[str | None, typer.Option(help="Text before each document.", show_default="the model's")] = None,
-    window: Annotated[
-        int | None, typer.Option(help="Encode windows of so many words, half overlapping.", show_default="whole texts")
+    late: Annotated[bool, typer.Option("--late", help="A vector for each token, by a ColBERT model.")] = False,
+    nbits: Annotated[
+        int | None, typer.Option(help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="2")
     ] = None,
-    search: Annotated[str, typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …")] = "flat",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode again what is there.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
-    """Store the documents' vectors with an index, for dense retrieval. Interrupted, it goes on where it was."""
+    """Store the documents' vectors with an index, for dense retrieval or late interaction. Interrupted, it goes on later."""
     from ...index import Index
-    from ..output import building, counted, print_json, say, size
+    from ..output import print_json
 
+    for option, value, wrong in (("--dtype", dtype, late), ("--search", search, late), ("--nbits", nbits, not late)):
+        if value is not None and wrong:
+            raise ParameterError(f"{option} is {'not of' if late else 'of'} --late")
     opened = Index.open(index)
-    encoder = _encoder(model, pooling, max_length, query_prompt, document_prompt, window)
-    with building(json) as progress:
-        opened.encode(encoder, dtype=dtype, overwrite=overwrite, progress=progress.update)
-    made = opened.embeddings(encoder, dtype).info()
-    recall = opened.dense(encoder, algorithm=search, dtype=dtype).recall() if search != "flat" else {}
+    model = _encoder(encoder, "colbert" if late else "sentence_encoder")
+    start = time.perf_counter()
+    if late:
+        facts = _encode_late(opened, model, nbits or 2, overwrite, json)
+        show = _say_late
+    else:
+        facts = _encode(opened, model, dtype or "float32", search or "flat", overwrite, json)
+        show = _say
+    seconds = time.perf_counter() - start
     if json:
-        print_json({**made, "recall": recall, "seconds": round(progress.seconds, 3)})
-        return
-    vectors = f"{counted(made['vectors'], 'vector')} of {made['dim']} dimensions in {dtype}"
-    say(f"{index}: {vectors} in {progress.seconds:.1f} s; {size(made['bytes'])}")
-    if recall:
-        say(f"{search}: " + ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in recall.items()))
+        print_json({**facts, "seconds": round(seconds, 3)})
+    else:
+        show(opened, facts, seconds)
 
 
-def dense_of(index: Index, model: str, encoder: str | None, search: str, threads: int | None) -> Stage[Topics, Run]:
-    """The retriever of `fontes search --model dense`, or for "hybrid" its fusion with BM25."""
-    from ...fusion import fuse
-    from ...neural.dense.settings import encoder_of
+def _encoder(text: str, name: str) -> Any:
+    """The encoder of an expression; anything else is the name or the folder of a model for the part called `name`."""
+    from ...core import expression
+    from ...core.part import Part
 
-    dense = index.dense(encoder_of(index, encoder), algorithm=search, threads=threads)
-    return dense if model == "dense" else fuse(index.bm25(threads=threads), dense, method="wsum", weights=(0.5, 0.5))
+    if not text.rstrip().endswith(")"):
+        return expression.part(f"{name}({text!r})")
+    encoder = expression.part(text)
+    if not isinstance(encoder, Part) or not hasattr(encoder, "encode_documents"):
+        raise ParameterError(f'{text} is no encoder; write sentence_encoder("MODEL"), or the model alone')
+    return encoder
 
 
-def _encoder(
-    model: str,
-    pooling: str | None,
-    max_length: int | None,
-    query_prompt: str | None,
-    document_prompt: str | None,
-    window: int | None,
-) -> Any:
-    from ...neural import ChunkedEncoder, SentenceEncoder, TransformerEncoder
+def _encode(index: Index, encoder: Any, dtype: str, search: str, overwrite: bool, quiet: bool) -> dict[str, Any]:
+    from ..progress import reporting
 
-    given: dict[str, Any] = {"query_prompt": query_prompt, "document_prompt": document_prompt, "max_length": max_length}
-    given = {key: value for key, value in given.items() if value is not None}
-    encoder: Any = SentenceEncoder(model, **given) if pooling is None else TransformerEncoder(model, pooling=pooling, **given)
-    if window is None:
-        return encoder
-    if window < 2:
-        raise ParameterError(f"--window must be 2 words or more, not {window}")
-    return ChunkedEncoder(encoder, window=window, stride=window // 2)
+    with reporting(quiet) as report:
+        index.encode(encoder, dtype=dtype, overwrite=overwrite, progress=report)
+    recall = index.dense(encoder, algorithm=search, dtype=dtype).recall() if search != "flat" else {}
+    return {**index.embeddings(encoder, dtype).info(), "search": search, "recall": recall}
+
+
+def _say(index: Index, facts: dict[str, Any], seconds: float) -> None:
+    from ..output import counted, say, size
+
+    vectors = f"{counted(facts['vectors'], 'vector')} of {facts['dim']} dimensions in {facts['dtype']}"
+    say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}")
+    if facts["recall"]:
+        shares = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in facts["recall"].items())
+        say(f"{facts['search']}: {shares}")
+
+
+def _encode_late(index: Index, colbert: Any, nbits: int, overwrite: bool, quiet: bool) -> dict[str, Any]:
+    from ...neural import encode_late
+    from ..progress import reporting
+
+    with reporting(quiet) as report:
+        return encode_late(index, colbert, nbits=nbits, overwrite=overwrite, progress=report)
+
+
+def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
+    """What is stored, and what the search finds of it."""
+    from ..output import counted, say, size
+
+    vectors = f"{counted(facts['tokens'], 'token vector')} of {counted(len(index), 'document')}"
+    form = f"{facts['dim']} dimensions, {facts['nbits']} bits, {counted(facts['centroids'], 'centroid')}"
+    say(f"{index.path}: {vectors}, {form} in {seconds:.1f} s; {size(facts['bytes'])}")
+    shares = [f"{value:.3f} of the best {depth}" for depth, value in facts["recall"].items() if depth.isdigit()]
+    if shares:
+        say(f"found of what the exhaustive search finds: {', '.join(shares)} ({facts['recall']['queries']} queries)")

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from ..options import Json
+
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(rich_help_panel="Reproduce")
 def experiment(
     file: Annotated[Path, typer.Argument(help="The experiment, in TOML.", show_default=False)],
     output: Annotated[
@@ -20,36 +22,35 @@ def experiment(
     check: Annotated[
         bool, typer.Option("--check", help="Run it again elsewhere and compare every number with the lock.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Run an experiment into runs, a report and a lock; or check that it comes out again."""
     from ...experiments import Experiment
+    from ...experiments.folder import LOCK
+    from ...experiments.lock import Check
     from ..output import console, counted, print_json, say
+    from ..progress import note, reporting
 
-    made = Experiment(file, output)
-    tell = None if json else _tell
-    if not check:
-        report = made.run(tell)
+    one = Experiment(file, output)
+    with reporting(json, steps=True, compiling=True) as report:
+        result = one.check(report) if check else one.run(report)
+    if not isinstance(result, Check):
         if json:
-            sys.stdout.write(report.to_json())
+            sys.stdout.write(result.to_json())
         else:
-            (console.print if console.is_terminal else print)(report)
+            note(f"{one.output}: report and runs of {counted(len(result.systems), 'system')}")
+            (console.print if console.is_terminal else print)(result)
         return
-    found = made.check(tell)
     if json:
-        parts = {"differences": found.differences, "notes": found.notes}
-        lists = {name: [vars(one) for one in part] for name, part in parts.items()}
-        print_json({"reproduced": bool(found), "numbers": found.numbers, **lists})
+        parts = {"differences": result.differences, "notes": result.notes}
+        lists = {name: [vars(each) for each in part] for name, part in parts.items()}
+        print_json({"reproduced": bool(result), "numbers": result.numbers, **lists})
     else:
-        for note in found.notes:
-            say(f"note: {note}")
-        for difference in found.differences:
+        for each in result.notes:
+            say(f"note: {each}")
+        for difference in result.differences:
             say(str(difference))
-        outcome = "is reproduced" if found else f"is not reproduced: {counted(len(found.differences), 'difference')}"
-        say(f"{made.output / 'experiment.lock'} {outcome}; {counted(found.numbers, 'number')} compared")
-    if not found:
+        outcome = "is reproduced" if result else f"is not reproduced: {counted(len(result.differences), 'difference')}"
+        say(f"{one.output / LOCK} {outcome}; {counted(result.numbers, 'number')} compared")
+    if not result:
         raise typer.Exit(1)
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr)

@@ -12,7 +12,7 @@ from ...core.errors import ParameterError
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(rich_help_panel="Runs")
 def fuse(
     runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC or MS MARCO.", show_default=False)],
     method: Annotated[
@@ -42,10 +42,10 @@ def fuse(
     json: Annotated[bool, typer.Option("--json", help="With --learn: print the weights as JSON.")] = False,
 ) -> None:
     """Fuse runs into one. With --learn each topic is fused with weights that were learned on other topics."""
+    from ...datasets import qrels_of
     from ...formats import read_run, write_run
     from ...fusion import fuse as fuse_runs
     from ...tuning import fit_weights
-    from ..inputs import qrels_of
     from ..output import print_json
 
     if learn is not None and weights is not None:

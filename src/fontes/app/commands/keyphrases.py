@@ -9,7 +9,7 @@ import typer
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(rich_help_panel="Models")
 def keyphrases(
     text: Annotated[str, typer.Argument(help="A file of text in UTF-8, or -.", show_default=False)],
     top: Annotated[int, typer.Option(help="How many; 0: all.", min=0)] = 10,

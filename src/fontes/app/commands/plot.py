@@ -25,7 +25,7 @@ OPTIONS = {  # of each kind of plot, and which of them need an index
 OF_AN_INDEX = ("lengths", "zipf", "heaps")
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def plot(
     kind: Annotated[str, typer.Argument(help="tfidf, bm25, idf, lengths, zipf or heaps.", show_default=False)],
     index: Annotated[Path | None, typer.Argument(help="An index directory.", show_default=False)] = None,
@@ -101,4 +101,4 @@ def _drawn(kind: str, index: Index | None, given: dict[str, Any]) -> Any:
     from ... import plots
 
     names = {"docs": "documents", "length": "lengths"}
-    return getattr(plots, f"plot_{kind}")(index, **{names.get(name, name): value for name, value in given.items()})
+    return getattr(plots, kind)(index, **{names.get(name, name): value for name, value in given.items()})

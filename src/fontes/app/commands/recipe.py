@@ -4,54 +4,60 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..options import Json
+
+if TYPE_CHECKING:
+    from ...recipes import Recipe
+
 commands = typer.Typer()
 group = typer.Typer(name="recipe", help="Published systems: list them, show one, run it on a collection.", no_args_is_help=True)
-commands.add_typer(group)
+commands.add_typer(group, rich_help_panel="Reproduce")
 
 Name = Annotated[str, typer.Argument(help="The recipe.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @group.command("list")
 def list_(json: Json = False) -> None:
     """The recipes that there are."""
-    from ...recipes import RECIPES
+    from ...core.parameters import summary
+    from ...recipes import registry
     from ..output import console, print_json
 
+    recipes = dict(registry.items())
     if json:
-        print_json([_facts(recipe) for recipe in RECIPES.values()])
+        print_json([_facts(one) for one in recipes.values()])
         return
-    width = max(map(len, RECIPES))
-    for name, recipe in RECIPES.items():
-        console.print(f"[bold]{name:<{width}}[/]  {_first_line(recipe)}")
+    width = max(map(len, recipes))
+    for name, one in recipes.items():
+        console.print(f"[bold]{name:<{width}}[/]  {summary(one)}")
 
 
 @group.command()
 def show(name: Name, json: Json = False) -> None:
     """What a recipe does, its parameters and what was published about it."""
+    from ...core.parameters import parameters
     from ...recipes import recipe
-    from ...recipes.result import shown
-    from ..output import console, print_json
+    from ...recipes.result import shown, written
+    from ..output import console, print_json, say
 
-    made = recipe(name)
+    one = recipe(name)
+    values = one.params()
     if json:
-        print_json({**_facts(type(made)), "parameters": {key: shown(value) for key, value in made.params().items()}})
+        print_json({**_facts(type(one)), "parameters": {key: shown(value) for key, value in values.items()}})
         return
-    console.print(f"[bold]{made.name}[/]\n{made.source}\n", highlight=False)
-    import inspect
-
-    console.print(inspect.getdoc(type(made)), highlight=False, markup=False)
+    console.print(f"[bold]{one.name}[/]")
+    say(f"{one.source}\n\n{_about(type(one))}")
     console.print("\n[bold]Parameters[/]")
-    for key, value in made.params().items():
-        console.print(f"  {key}={_written(value)}", highlight=False, markup=False)
-    if made.published:
-        console.print(f"\n[bold]Published[/]{made.published_on and f', on {made.published_on}'}", highlight=False)
-    for system, values in made.published.items():
-        console.print(f"  {system}: {', '.join(f'{m} {v:.4f}' for m, v in values.items())}", highlight=False, markup=False)
+    for parameter in parameters(type(one)).values():
+        say(f"  {parameter.name}={written(values[parameter.name])}\n      {parameter.description}")
+    if one.published:
+        console.print(f"\n[bold]Published[/]{one.published_on and f', on {one.published_on}'}")
+    for system, figures in one.published.items():
+        say(f"  {system}: {', '.join(f'{measure} {value:.4f}' for measure, value in figures.items())}")
 
 
 @group.command()
@@ -64,7 +70,8 @@ def run(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.", show_default=False)],
     qrels: Annotated[str | None, typer.Option(help="Judgments, to measure and compare.", show_default=False)] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("-s", "--set", help="A parameter, as NAME=VALUE; more than once.", show_default=False)
+        list[str] | None,
+        typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
     ] = None,
     measures: Annotated[
         str | None, typer.Option("-m", "--measures", help="With commas between them.", show_default="the recipe's")
@@ -72,43 +79,42 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
+    from ...datasets import named, qrels_of, topics_of
     from ...recipes import recipe
-    from ..inputs import collection_of, qrels_of, topics_of
-    from ..output import print_json, told
+    from ..output import print_json
+    from ..progress import note, reporting
     from .compare import COMMA
 
-    made = recipe(name).set(settings or [])
-    with told(json) as (tell, moving):
-        result = made.run(
-            collection_of(collection),
+    chosen = recipe(name).set(settings or [])
+    with reporting(json, steps=True, compiling=True) as report:
+        result = chosen.run(
+            named(collection) or collection,
             topics_of(topics),
             None if qrels is None else qrels_of(qrels),
             output,
             measures=None if measures is None else [m for m in COMMA.split(measures) if m.strip()],
-            tell=tell,
-            moving=moving,
+            progress=report,
         )
     if json:
         print_json(result.to_dict())
     else:
+        note(result.results.summary)
         sys.stdout.write(f"{result}\n")
 
 
-def _written(value: Any) -> str:
-    """A value as `-s` reads it."""
-    from ...recipes.result import shown
+def _about(recipe: type[Recipe]) -> str:
+    """What the docstring says before its parameters."""
+    import inspect
 
-    return str(value).lower() if value is None or isinstance(value, bool) else str(shown(value))
-
-
-def _first_line(recipe: Any) -> str:
-    return str(recipe.__doc__).partition("\n")[0]
+    return (inspect.getdoc(recipe) or "").partition("Args:")[0].strip()
 
 
-def _facts(recipe: Any) -> dict[str, Any]:
+def _facts(recipe: type[Recipe]) -> dict[str, Any]:
+    from ...core.parameters import summary
+
     return {
         "name": recipe.name,
-        "about": _first_line(recipe),
+        "about": summary(recipe),
         "source": recipe.source,
         "measures": recipe.measures,
         "published": recipe.published,

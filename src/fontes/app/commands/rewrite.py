@@ -1,15 +1,18 @@
-"""`fontes rewrite`: the turns of conversations so that each stands by itself."""
+"""`fontes rewrite`: the turns of conversations so that each stands by itself, or any other stage from topics to topics."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..options import Format
+
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(rich_help_panel="Runs")
 def rewrite(
     topics: Annotated[
         str, typer.Argument(help="A file of topics with turns, sample:harbour/conversations, or -.", show_default=False)
@@ -17,28 +20,21 @@ def rewrite(
     with_: Annotated[
         str,
         typer.Option(
-            "--with",
-            help="The rewriter: raw(), manual(), automatic(), 'last_turns(k=2)', weighted_turns(), hqe(), canard_t5(), "
-            "'quretec(\"FOLDER\")', or several with >> between.",
-            show_default=False,
+            "--with", help="A stage from topics to topics: 'last_turns(k=2)', 'hqe()', 'canard_t5()', …", show_default=False
         ),
     ],
+    index: Annotated[Path | None, typer.Option(help="The index, for stages that look into one.", show_default=False)] = None,
     output: Annotated[str, typer.Option("-o", "--output", help="Where the topics go, as JSON lines.")] = "-",
-    format: Annotated[str | None, typer.Option(help="The format of the input; default: detected.", show_default=False)] = None,
-    index: Annotated[
-        str | None, typer.Option(help="weighted_turns, hqe: the index that is searched.", show_default=False)
-    ] = None,
+    format: Format = None,
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
-    from ...core import Topics
-    from ...core.expression import pipeline
+    from ...datasets import topics_of
     from ...formats import write_topics
-    from ...index import Index
-    from ..inputs import topics_of
-    from ..output import building
+    from ..pipelines import opened, rewriter
+    from ..progress import reporting
 
-    stage = pipeline(with_, None if index is None else Index.open(index))
-    stage.require(Topics, Topics, "fontes rewrite")
-    given = topics_of(topics, format)
-    with building(quiet=False, noun="turn") as progress:
-        write_topics(stage(given, progress=progress.update), output)
+    stage = rewriter(with_, opened(index))
+    turns = topics_of(topics, format)
+    with reporting() as report:
+        rewritten = stage(turns, progress=report)
+    write_topics(rewritten, output)

@@ -10,7 +10,7 @@ import typer
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(rich_help_panel="Measure")
 def split(
     topics: Annotated[str, typer.Argument(help="A file of topics, irds:NAME, or -.", show_default=False)],
     qrels: Annotated[
@@ -30,8 +30,8 @@ def split(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Divide topics into training and test, leave duplicates out, and report what the sides have in common."""
+    from ...datasets import qrels_of, topics_of
     from ...train import split as split_topics
-    from ..inputs import qrels_of, topics_of
     from ..output import print_json
 
     if [topics, *(qrels or []), *(more or [])].count("-") > 1:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ...core.progress import Progress, Report
-    from ...experiments.indexes import Tell
     from ...train import TermTraining
 
 commands = typer.Typer()
 group = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True)
-commands.add_typer(group)
+commands.add_typer(group, rich_help_panel="Models")
 
 
 @group.command()
@@ -43,9 +41,10 @@ def terms(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind."""
+    from ...datasets import topics_of
     from ...train import TermSettings, train_terms
-    from ..inputs import topics_of
-    from ..output import print_json, told
+    from ..output import print_json
+    from ..progress import reporting
 
     settings = TermSettings(
         epochs=epochs,
@@ -62,8 +61,8 @@ def terms(
         precision=precision,
         seed=seed,
     )
-    with told(json) as (tell, moving):
-        made = train_terms(topics_of(topics), output, base, settings, overwrite, _lines(tell, moving))
+    with reporting(json) as report:
+        made = train_terms(topics_of(topics), output, base, settings, overwrite, report)
     if json:
         print_json(made.to_dict())
     else:
@@ -114,20 +113,3 @@ def _say(output: Path, made: TermTraining) -> None:
     learned, steps = counted(made.trained, "topic"), counted(made.steps, "step")
     say(f"{output}: a term classifier from {learned} read {made.epochs:.2f} times in {steps} and {made.seconds:.0f} s")
     say(f"held out: {made.scores} at a threshold of {made.threshold:g}")
-
-
-def _lines(tell: Tell, moving: Tell | None) -> Report:
-    """Tells where the training stands: in one line that changes where there is one, else in a line for each tenth."""
-    tenth = -1
-
-    def told(progress: Progress) -> None:
-        nonlocal tenth
-        part = progress.part or 0.0
-        line = f"{part:4.0%}  step {progress.done:,} of {progress.total:,}  {progress.note}"
-        if moving is not None:
-            moving(line)
-        elif int(10 * part) > tenth:
-            tenth = int(10 * part)
-            tell(line)
-
-    return told

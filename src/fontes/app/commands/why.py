@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ..options import Encoder, IndexPath, Json, Model, Pipeline
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -18,9 +19,9 @@ commands = typer.Typer()
 SHOWN = 3  # sources of a cause that are printed with their sentences
 
 
-@commands.command()
+@commands.command(rich_help_panel="Search")
 def why(
-    index: Annotated[Path, typer.Argument(help="An index directory.", show_default=False)],
+    index: IndexPath,
     event: Annotated[str, typer.Argument(help="What happened, in a few words.", show_default=False)],
     depth: Annotated[int, typer.Option(help="How many causes in a row.", min=1)] = 3,
     breadth: Annotated[int, typer.Option(help="How many causes of an event.", min=1)] = 3,
@@ -31,27 +32,21 @@ def why(
     before: Annotated[
         str | None, typer.Option(help="Leads only from documents that are earlier: YYYY-MM-DD.", show_default=False)
     ] = None,
-    model: Annotated[str, typer.Option(help="bm25, dense, or hybrid (bm25 and dense).")] = "bm25",
-    encoder: Annotated[
-        str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    pipeline: Pipeline = None,
+    model: Model = None,
+    encoder: Encoder = None,
+    json: Json = False,
 ) -> None:
     """Print a tree of the causes of an event, as the documents state them, with their sources. English only."""
     from ...causal import causes
     from ...core.errors import ParameterError
     from ...index import Index
     from ..output import console, print_json, say
-    from .encode import DENSE, dense_of
+    from ..pipelines import retriever
 
-    if model != "bm25" and model not in DENSE:
-        raise ParameterError(f"unknown model '{model}'; there are bm25, dense and hybrid")
-    if encoder is not None and model == "bm25":
-        raise ParameterError("--encoder is of dense and hybrid, not of bm25")
     if before is not None and not leads:
         raise ParameterError("--before is of leads, which are not asked for; give --leads too")
-    opened = Index.open(index)
-    stage: Any = opened if model == "bm25" else dense_of(opened, model, encoder, "flat", None)
+    stage = retriever(Index.open(index), pipeline, model, encoder)
     chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
     if json:
         print_json(chain.to_dict())

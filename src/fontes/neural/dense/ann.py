@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import re
-import shutil
-import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import MissingExtraError, ParameterError
+from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
 from ...index.embeddings import Embeddings
-from ...index.files import CACHE
+from ...storage.artifact import Artifact, Kind, commit, seal, settings, staging
+from ...storage.caches import Cached
+from ...storage.hashes import hash_text
 from ..models.hub import library
 
 SEED = 7
-VERSION = 1  # of what is kept in the cache
+KIND = Kind("fontes-approximate", 1, "an approximate index", "it is built again when it is needed")
+FILE = "index"  # in which the library keeps it
 BLOCK = 1 << 16  # vectors that are added at a time
 SAMPLE = 1 << 20  # vectors that FAISS is trained on at most
 HNSW = "HNSW32,Flat"
@@ -105,14 +104,14 @@ class Faiss(Searcher):
     def _quiet(self) -> tuple[Any, ...]:
         """Sets the seed of every clustering, and lets small collections be clustered without a warning; the quantizers made."""
         faiss = _faiss()
-        clusterings, made = [], []
+        clusterings, quantizers = [], []
         inner = faiss.downcast_index(self.index)
         if isinstance(inner, faiss.IndexPreTransform):
             for i in range(inner.chain.size()):
                 transform = faiss.downcast_VectorTransform(inner.chain.at(i))
                 if isinstance(transform, faiss.OPQMatrix):
                     transform.pq = faiss.ProductQuantizer(transform.d_out, transform.M, 8)
-                    made.append(transform.pq)
+                    quantizers.append(transform.pq)
                     clusterings.append(transform.pq.cp)
             inner = faiss.downcast_index(inner.index)
         if hasattr(inner, "pq"):
@@ -121,7 +120,7 @@ class Faiss(Searcher):
             clusterings.append(ivf.cp)
         for parameters in clusterings:
             parameters.seed, parameters.min_points_per_centroid = SEED, 1
-        return tuple(made)
+        return tuple(quantizers)
 
     def _fill(self, embeddings: Embeddings) -> None:
         count = len(embeddings)
@@ -139,14 +138,14 @@ class Faiss(Searcher):
         """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
         with _faiss_threads(threads):
             if (ivf := self._ivf()) is not None:
-                enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows that are wanted
+                enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows
                 ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
             elif (hnsw := self._hnsw()) is not None:
                 hnsw.hnsw.efSearch = effort or max(count, EF_SEARCH)
             elif effort is not None:
                 raise ParameterError(f"the index {self.spec!r} has no effort to set; IVF and HNSW indexes have")
-            found: NDArray[np.int64] = self.index.search(np.ascontiguousarray(queries), count)[1]
-            return found
+            rows: NDArray[np.int64] = self.index.search(np.ascontiguousarray(queries), count)[1]
+            return rows
 
     def save(self, file: Path) -> None:
         """Writes the index."""
@@ -203,8 +202,8 @@ class Annoy(Searcher):
         """The nearest rows. `effort` is search_k, the nodes that are inspected; default: trees x count."""
         rows = np.full((len(queries), count), -1, dtype=np.int64)
         for query, of_query in zip(queries, rows, strict=True):
-            found = self.index.get_nns_by_vector(query, count, -1 if effort is None else effort)
-            of_query[: len(found)] = found
+            nearest = self.index.get_nns_by_vector(query, count, -1 if effort is None else effort)
+            of_query[: len(nearest)] = nearest
         return rows
 
     def save(self, file: Path) -> None:
@@ -217,71 +216,61 @@ class Annoy(Searcher):
         self.index.load(str(file))
 
 
-def searcher(embeddings: Embeddings, spec: str, index_path: Path) -> tuple[Searcher, bool]:
+def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
     """The approximate index `spec` over these vectors, from memory, from the cache of the index, or built now.
 
-    Second, whether it was built now: then `keep` puts it into the cache. Raises ParameterError for an unknown `spec` and
-    MissingExtraError where the library is not installed.
+    Args:
+        embeddings: The vectors.
+        spec: The algorithm, as `index.dense` takes it.
+        cache: The folder where what was worked out from these vectors is kept.
+        measure: Is called with one that was built now, and gives what is to be known of it besides.
+
+    Raises:
+        ParameterError: `spec` is unknown.
+        MissingExtraError: The library is not installed.
     """
-    with _LOCK:
-        if spec not in embeddings.memory:
-            found = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
-            if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
-                raise ParameterError(f"{NAMES}; it is {spec!r}")
-            if not _loaded(found, embeddings, _folder(embeddings, spec, index_path)):
-                found.build(embeddings)
-                found.facts = {"version": VERSION, "search": spec, "library": found.library, "vectors": len(embeddings)}
-                return found, True
-            embeddings.memory[spec] = found
-        return embeddings.memory[spec], False
+
+    def make() -> Searcher:
+        if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
+            raise ParameterError(f"{NAMES}; it is {spec!r}")
+        new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
+        folder = cache / hash_text(spec)[:16]
+        if not _load(new, embeddings, folder):
+            new.build(embeddings)
+            facts = {"algorithm": spec, "library": new.library, "vectors": len(embeddings)}
+            new.facts = {**facts, **measure(new)}
+            _keep(new, folder)
+        return new
+
+    searchers: Cached[str, Searcher] = embeddings.searchers
+    return searchers.get(spec, make)
 
 
-def keep(found: Searcher, embeddings: Embeddings, index_path: Path) -> None:
-    """Puts an index into memory and, where the cache can be written, there: whole or not at all."""
-    with _LOCK:
-        embeddings.memory[found.spec] = found
-        folder = _folder(embeddings, found.spec, index_path)
-        with contextlib.suppress(OSError):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            stage = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
-            try:
-                found.save(stage / "index")
-                found.facts["bytes"] = (stage / "index").stat().st_size
-                (stage / "facts.json").write_text(json.dumps(found.facts, indent=1), encoding="utf-8")
-                shutil.rmtree(folder, ignore_errors=True)
-                stage.rename(folder)
-            finally:
-                shutil.rmtree(stage, ignore_errors=True)
+def _facts(artifact: Artifact) -> dict[str, Any]:
+    """What is known of an approximate index in the cache."""
+    return {**settings(artifact.meta), "bytes": artifact.bytes}
 
 
-def kept(embeddings: Embeddings, index_path: Path) -> list[dict[str, Any]]:
-    """The facts of all approximate indexes in the cache."""
-    facts = []
-    for file in sorted(_place(embeddings, index_path).glob("[!.]*/facts.json")):
-        with contextlib.suppress(OSError, ValueError):
-            facts.append(json.loads(file.read_text(encoding="utf-8")))
-    return facts
-
-
-def _place(embeddings: Embeddings, index_path: Path) -> Path:
-    return index_path / CACHE / f"vectors-{embeddings.meta['digest'][:16]}"
-
-
-def _folder(embeddings: Embeddings, spec: str, index_path: Path) -> Path:
-    return _place(embeddings, index_path) / hashlib.sha256(spec.encode()).hexdigest()[:16]
-
-
-def _loaded(found: Searcher, embeddings: Embeddings, folder: Path) -> bool:
+def _load(new: Searcher, embeddings: Embeddings, folder: Path) -> bool:
+    """Reads an index from the cache; False where it has none that this library can read."""
     try:
-        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-        sound = facts["version"] == VERSION and facts["library"] == found.library
-        if not sound or facts["bytes"] != (folder / "index").stat().st_size:
+        artifact = Artifact(folder, KIND)
+        if artifact.meta["library"] != new.library:
             return False
-        found.load(folder / "index", embeddings.dim)
-        found.facts = facts
+        new.load(folder / FILE, embeddings.dim)
+        new.facts = _facts(artifact)
         return True
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, KeyError, IndexFormatError):
         return False
+
+
+def _keep(new: Searcher, folder: Path) -> None:
+    """Puts an index into the cache, whole or not at all, where that can be written."""
+    with contextlib.suppress(OSError), staging(folder) as draft:
+        new.save(draft / FILE)
+        seal(draft, KIND, new.facts)
+        new.facts["bytes"] = (draft / FILE).stat().st_size
+        commit(draft, folder)
 
 
 @contextlib.contextmanager
@@ -305,5 +294,5 @@ def _annoy() -> Any:
     try:
         from annoy import AnnoyIndex
     except ImportError as e:
-        raise MissingExtraError.of("annoy", "annoy", "the search 'annoy:TREES'") from e
+        raise MissingExtraError.of("annoy", "annoy", "the algorithm 'annoy:TREES'") from e
     return AnnoyIndex

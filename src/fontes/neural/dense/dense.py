@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Explanation, Topic, Topics
+from ...storage.caches import Attached, Cached
 from ..encoders.base import Encoder, encoder_in, text_of
 from ..models.base import check_fields
 
@@ -34,6 +36,13 @@ SAMPLE = 200  # documents whose first words are the queries that recall is measu
 WORDS = 12
 DEPTHS = (10, 100)  # of recall
 NOTHING = np.zeros(0, np.int32), np.zeros(0, np.float32)  # the documents and scores of a topic without results
+
+
+def _no_vectors(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
+    return Cached(QUERIES)
+
+
+_QUERY_VECTORS = Attached("query_vectors", _no_vectors)  # by encoder and text
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         text = query.text if isinstance(query, Topic) else query
         embeddings = self._embeddings()
-        doc = self.index.position(doc_id)
+        doc = self.index.ordinal(doc_id)
         if not text.strip():
             return Explanation(0.0, "the topic has no text")
         vector = self._queries([text], embeddings)[0]
@@ -172,24 +181,23 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         Each text is encoded by itself, since a model's vectors change with the batch that a text is in; the last ones are kept.
         """
-        encoder = self._encoder
-        known: dict[str, NDArray[np.float32]] = self.index.queries.setdefault(repr(encoder), {})
-        if len(known) + len(texts) > QUERIES:
-            known.clear()
         vectors = np.zeros((len(texts), embeddings.dim), np.float32)
-        start = time.perf_counter()
+        known, name, start = _QUERY_VECTORS.of(self.index), repr(self._encoder), time.perf_counter()
         for number, text in enumerate(texts):
-            if text not in known:
-                vector = np.asarray(encoder.encode_queries([text]), dtype=np.float32)
-                if vector.shape != (1, embeddings.dim) or not np.isfinite(vector).all():
-                    raise ParameterError(
-                        f"{encoder!r} gave a vector of the shape {vector.shape}, or one that is not finite, for the query "
-                        f"'{text[:40]}'; the index needs {embeddings.dim} dimensions"
-                    )
-                known[text] = vector[0]
-            vectors[number] = known[text]
+            vectors[number] = known.get((name, text), partial(self._query, text, embeddings.dim))
             progress(Progress("encoding", number + 1, len(texts), time.perf_counter() - start, "topics"))
         return vectors
+
+    def _query(self, text: str, dim: int) -> NDArray[np.float32]:
+        """The vector of one text. Raises ParameterError where the encoder gives another than it should."""
+        encoder = self._encoder
+        vector = np.asarray(encoder.encode_queries([text]), dtype=np.float32)
+        if vector.shape != (1, dim) or not np.isfinite(vector).all():
+            raise ParameterError(
+                f"{encoder!r} gave a vector of the shape {vector.shape}, or one that is not finite, for the query "
+                f"'{text[:40]}'; the index needs {dim} dimensions"
+            )
+        return np.asarray(vector[0])
 
     def _nearest(self, embeddings: Embeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int) -> list[Found]:
         """For each query its best documents and their scores. A query of zeros finds nothing."""
@@ -209,15 +217,13 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def _searcher(self, embeddings: Embeddings) -> Searcher:
         """The approximate index; where it is built now, its recall is measured and logged."""
-        from .ann import keep, searcher
+        from .ann import searcher
 
         start = time.perf_counter()
-        approximate, new = searcher(embeddings, self.algorithm, self.index.path)
-        if new:
+
+        def measure(built: Searcher) -> dict[str, Any]:
             seconds = time.perf_counter() - start
-            recall = self.with_(effort=None)._measured(embeddings, approximate)
-            approximate.facts.update(recall=recall, seconds=round(seconds, 2))
-            keep(approximate, embeddings, self.index.path)
+            recall = self.with_(effort=None)._measured(embeddings, built)
             shown = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in recall.items())
             logger.warning(
                 "%s over %d vectors, built in %.1f s, is approximate: it finds %s",
@@ -226,7 +232,9 @@ class Dense(Stage[Topics, Run], name="dense"):
                 seconds,
                 shown,
             )
-        return approximate
+            return {"recall": recall, "seconds": round(seconds, 2)}
+
+        return searcher(embeddings, self.algorithm, self.index.cache_of(embeddings), measure)
 
     def _measured(self, embeddings: Embeddings, searcher: Searcher) -> dict[str, float]:
         count = len(self.index)

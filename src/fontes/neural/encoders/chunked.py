@@ -122,6 +122,6 @@ def _of_documents(progress: Report, bounds: NDArray[np.int64]) -> Report:
     documents, windows = len(bounds) - 1, max(1, int(bounds[-1]))
 
     def report(done: Progress) -> None:
-        progress(replace(done, done=done.done * documents // windows, total=documents))
+        progress(replace(done, done=done.done * documents // windows, total=documents, part=done.fraction))
 
     return report

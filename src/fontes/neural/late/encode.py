@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +14,15 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Topics
-from ...index.embeddings import Embeddings, meta_digest
-from ...index.encoding import Job, encode
-from ...index.files import ByteWriter, digest, write_array
+from ...index.embeddings import Embeddings
+from ...index.encoding import Job, VectorsOfDocuments, store_vectors
+from ...storage.arrays import ByteWriter, write_array
+from ...storage.artifact import commit, drafting, seal
 from .colbert import ColBERT
 from .residual import NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
-    FORMAT,
-    META,
+    KIND,
     TOGETHER,
-    VERSION,
     TokenVectors,
     WholeVectors,
     best,
@@ -63,9 +59,9 @@ def encode_late(
     Args:
         index: The index.
         colbert: The model.
-        nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which keep the vectors whole, as float16 or float32.
-        centroids: How many; None: four times the square root of the number of tokens, as a power of two.
-        topics: Queries to measure recall with; None: the first sentences of 32 documents.
+        nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which store the vectors whole, as float16 or float32.
+        centroids: How many; default: four times the square root of the number of tokens, as a power of two.
+        topics: Queries to measure recall with; default: the first sentences of 32 documents.
         overwrite: Make it anew where it is there already; else there is nothing to do.
         progress: Is called as documents are encoded.
 
@@ -74,51 +70,64 @@ def encode_late(
         of the exhaustive search over whole vectors `index.late(colbert)` finds.
 
     Raises:
-        ParameterError: `nbits` or `centroids` make no sense.
-        FontesError: The vectors cannot be written, or another process is writing them.
+        FontesError: Another process encodes with the same model, or the disk is full.
     """
     check_nbits(nbits)
     if centroids is not None and centroids < 1:
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
-    segment, name = index._folder, folder_name(colbert.fingerprint, nbits)
-    with _alone(segment, name):
+    segment, name = index.segment_folder, folder_name(colbert.fingerprint, nbits)
+    with contextlib.ExitStack() as stack:
+        try:
+            draft = stack.enter_context(drafting(segment / name, _busy(index)))
+        except OSError as error:
+            raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror}") from error
         if (folder := segment / name).is_dir() and not overwrite:
             return TokenVectors(folder).info()
         whole = _encoded(index, colbert, nbits, overwrite, progress)
         try:
-            made = _compressed(index, colbert, whole, nbits, centroids, topics, overwrite)
+            stored = _compressed(index, colbert, draft, whole, nbits, centroids, topics, overwrite)
         except OSError as error:
             raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror or error}") from error
         if nbits in NBITS and not (segment / folder_name(colbert.fingerprint, 16)).is_dir():
             shutil.rmtree(whole.folder, ignore_errors=True)
         forget(index)
-        return made.info()
+        return stored.info()
+
+
+def _busy(index: Index) -> FontesError:
+    return FontesError(f"{index.path} is being encoded by another process with the same model; wait for it")
 
 
 def _encoded(index: Index, colbert: ColBERT, nbits: int, overwrite: bool, progress: Report) -> Embeddings:
     """The documents' token vectors, whole; those that are there already serve."""
     if nbits != 32 and not overwrite:
         with contextlib.suppress(IndexFormatError):
-            if (found := whole_vectors(index._folder, colbert.fingerprint, 16)) is not None:
-                return found
+            if (whole := whole_vectors(index.segment_folder, colbert.fingerprint, 16)) is not None:
+                return whole
     ids = index.ids.tolist()
 
-    def vectors(first: int, last: int, progress: Any) -> Any:
-        return colbert.encode_documents(index.docs(ids[first:last]), progress or silent)
+    def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
+        return colbert.encode_documents(index.docs(ids[first:last]), report)
 
     dtype = "float32" if nbits == 32 else "float16"
     job = Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, ids, vectors)
-    return encode(index._folder, job, overwrite, progress)  # type: ignore[arg-type]
+    return store_vectors(index.segment_folder, job, overwrite, progress)
 
 
 def _compressed(
-    index: Index, colbert: ColBERT, whole: Embeddings, nbits: int, centroids: int | None, topics: object, overwrite: bool
+    index: Index,
+    colbert: ColBERT,
+    draft: Path,
+    whole: Embeddings,
+    nbits: int,
+    centroids: int | None,
+    topics: object,
+    overwrite: bool,
 ) -> TokenVectors:
-    """Makes the files of token vectors in a folder that is put in its place in one step."""
-    segment, name = index._folder, folder_name(colbert.fingerprint, nbits)
-    draft = segment / f".{name}"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir()
+    """Makes the files of token vectors in a draft that is put in its place in one step."""
+    segment, name = index.segment_folder, folder_name(colbert.fingerprint, nbits)
+    for left in draft.iterdir():  # by a process that was killed
+        left.unlink()
     bounds = whole.bounds if len(whole.bounds) else np.arange(whole.documents + 1)
     count = centroids or centroids_for(len(whole))
     sample = _sample(whole, SAMPLE * count)
@@ -129,9 +138,7 @@ def _compressed(
     write_array(draft, "bounds", bounds)
     codes = _write_codes(draft, codec, whole, nbits, twin)
     _write_lists(draft, codes, bounds, len(codec.centroids))
-    facts = {
-        "format": FORMAT,
-        "version": VERSION,
+    settings = {
         "colbert": repr(colbert),
         "fingerprint": colbert.fingerprint,
         "nbits": nbits,
@@ -140,12 +147,11 @@ def _compressed(
         "tokens": len(whole),
         "centroids": len(codec.centroids),
     }
-    _commit(draft, {**facts, "recall": {}})
+    seal(draft, KIND, {**settings, "recall": {}})
     recall = _recall(index, colbert, TokenVectors(draft), whole, topics)
-    _commit(draft, {**facts, "recall": recall})
+    seal(draft, KIND, {**settings, "recall": recall})
     folder = segment / name
-    shutil.rmtree(folder, ignore_errors=True)
-    draft.rename(folder)
+    commit(draft, folder)
     return TokenVectors(folder)
 
 
@@ -161,8 +167,8 @@ def _twin(segment: Path, fingerprint: str, count: int) -> TokenVectors | None:
     """Those of the same model in other bits with as many centroids, which need not be found again."""
     for folder in sorted(segment.glob(f"{folder_name(fingerprint, 0)[:-1]}*")):
         with contextlib.suppress(IndexFormatError):
-            if len((found := TokenVectors(folder)).codec.centroids) == count:
-                return found
+            if len((vectors := TokenVectors(folder)).codec.centroids) == count:
+                return vectors
     return None
 
 
@@ -193,23 +199,23 @@ def _write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
-def _recall(index: Index, colbert: ColBERT, made: TokenVectors, whole: Embeddings, topics: object) -> dict[str, Any]:
+def _recall(index: Index, colbert: ColBERT, vectors: TokenVectors, whole: Embeddings, topics: object) -> dict[str, Any]:
     """The share of the exhaustive search's best k that the search finds, for each k that the collection is larger than."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
-    depths = [k for k in DEPTHS if k < made.documents]
+    depths = [k for k in DEPTHS if k < vectors.documents]
     if not texts or not depths:
         return {}
     queries = colbert.encode_queries(texts)
-    docs, ranks, found = np.arange(made.documents), index.ids.rank, dict.fromkeys(depths, 0)
+    docs, ranks, matches = np.arange(vectors.documents), index.ids.rank, dict.fromkeys(depths, 0)
     for first in range(0, len(queries), TOGETHER):
         part = queries[first : first + TOGETHER]
         for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs, os.cpu_count() or 1), strict=True):
             expected = best(docs, scores, ranks, depths[-1])
             for k in depths:
-                near = made.candidates(query, *effort(k))
-                hits = near[best(near, made.scores(query, near, os.cpu_count() or 1), ranks, k)]
-                found[k] += len(np.intersect1d(hits, expected[:k]))
-    shares = {str(k): round(found[k] / (k * len(queries)), 4) for k in depths}
+                near = vectors.candidates(query, *effort(k))
+                hits = near[best(near, vectors.scores(query, near, os.cpu_count() or 1), ranks, k)]
+                matches[k] += len(np.intersect1d(hits, expected[:k]))
+    shares = {str(k): round(matches[k] / (k * len(queries)), 4) for k in depths}
     source = "topics" if topics is not None else "first sentences"
     return {**shares, "queries": len(queries), "source": source}
 
@@ -223,28 +229,3 @@ def _first_sentences(index: Index) -> list[str]:
         if sentence and len(texts) < QUERIES:
             texts.append(sentence)
     return texts
-
-
-@contextlib.contextmanager
-def _alone(segment: Path, name: str) -> Iterator[None]:
-    """Holds the lock of the token vectors of this name. Raises FontesError where another process does."""
-    try:
-        file = (segment / f".{name}.lock").open("a")
-    except OSError as error:
-        raise FontesError(f"{segment.parent}: token vectors cannot be written: {error.strerror}") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise FontesError(
-                f"{segment.parent} is being encoded by another process with the same model; wait for it"
-            ) from error
-        yield
-
-
-def _commit(draft: Path, facts: dict[str, Any]) -> None:
-    files = {f.name: {"bytes": f.stat().st_size, "sha256": digest(f)} for f in sorted(draft.glob("*.npy"))}
-    with (draft / META).open("w", encoding="utf-8") as file:
-        json.dump({**facts, "files": files, "digest": meta_digest(facts, files)}, file, indent=1, ensure_ascii=False)
-        file.flush()
-        os.fsync(file.fileno())

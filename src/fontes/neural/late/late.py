@@ -125,7 +125,7 @@ class Late(Stage[Topics, Run], name="late"):
         """The score of the document, token by token of the query. It adds up to the score in the run."""
         self.check()
         text = query.text if isinstance(query, Topic) else query
-        ordinal = self.index.position(doc_id)
+        ordinal = self.index.ordinal(doc_id)
         vectors, _ = self._stored().vectors(np.array([ordinal]))
         return explained(self._colbert, text, self.index.doc(doc_id), vectors)
 

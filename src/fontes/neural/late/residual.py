@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...index.files import read_array, write_array
+from ...storage.arrays import read_array, write_array
 
 NBITS = (1, 2, 4)
 ITERATIONS = 4  # of k-means, as ColBERTv2

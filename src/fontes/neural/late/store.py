@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
-import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +14,10 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
-from ...index.embeddings import Embeddings, find, meta_digest
-from ...index.files import digest, read_array
+from ...index.embeddings import Embeddings, find
+from ...storage.artifact import Artifact, Kind, read_meta
+from ...storage.caches import Attached, Cached
+from ...storage.hashes import hash_text
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
 from .residual import NBITS, Codec
@@ -25,39 +25,39 @@ from .residual import NBITS, Codec
 if TYPE_CHECKING:
     from ...index import Index
 
-FORMAT = "fontes-late"
-VERSION = 1
-META = "late.json"
 TOKENS = 1 << 12  # of documents that a thread scores at a time
 TOGETHER = 16  # queries that are searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes late --overwrite)"
+KIND = Kind("fontes-late", 1, "token vectors", REMEDY)
 
 
 class TokenVectors:
     """The token vectors of a segment's documents by one ColBERT: compressed, or whole beside their centroids.
 
-    bounds      int64: document i has the tokens bounds[i]:bounds[i+1]
-    codes       int32: the centroid of each token
-    meta        what it is made of, and its recall
+    Attributes:
+        folder: Where they are.
+        meta: Their metadata: model, fingerprint, nbits, counts, and the recall that was measured.
+        nbits: Bits a dimension.
+        codec: Its centroids and buckets.
+        bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
+        codes: int32: the centroid of each token.
 
-    Raises IndexFormatError where a file is missing or damaged.
+    Raises:
+        IndexFormatError: A file is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.meta = _meta(folder)
-        for name, expected in self.meta["files"].items():
-            file = folder / name
-            if not file.is_file() or file.stat().st_size != expected["bytes"]:
-                raise IndexFormatError(f"{file} is missing or damaged; {REMEDY}")
+        self._artifact = artifact = Artifact(folder, KIND)
+        self.meta = artifact.meta
         self.nbits: int = self.meta["nbits"]
         self.codec = Codec.load(folder)
         self.bounds, self.codes, self._lists, self._list_bounds = (
-            read_array(folder, name) for name in ("bounds", "codes", "lists", "lists.bounds")
+            artifact.array(name) for name in ("bounds", "codes", "lists", "lists.bounds")
         )
         self._whole = None if self.nbits in NBITS else _whole(folder.parent, self.meta["fingerprint"], self.nbits)
         if self._whole is None:
-            self._residuals = read_array(folder, "residuals").reshape(len(self.codes), self.codec.width)
+            self._residuals = artifact.array("residuals").reshape(len(self.codes), self.codec.width)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -90,10 +90,10 @@ class TokenVectors:
         for centroid in probed.tolist():
             there[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
         docs = np.flatnonzero(there)
-        for least, kept in ((threshold, count), (-np.inf, count // 4)):
-            if len(docs) > kept:
+        for least, most in ((threshold, count), (-np.inf, count // 4)):
+            if len(docs) > most:
                 scores = interaction(similarities, tokens, self.codes, self.bounds, docs, least)
-                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:kept]])
+                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
         return docs
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
@@ -103,13 +103,11 @@ class TokenVectors:
 
     def check(self) -> None:
         """Reads every file. Raises IndexFormatError where anything is not as it was written."""
-        for name, expected in self.meta["files"].items():
-            if digest(self.folder / name) != expected["sha256"]:
-                raise IndexFormatError(f"{self.folder / name} has changed; {REMEDY}")
+        self._artifact.check()
 
     def info(self) -> dict[str, Any]:
         """What there is: model, bits, counts, bytes, recall."""
-        size = sum(file["bytes"] for file in self.meta["files"].values())
+        size = self._artifact.bytes
         if self._whole is not None:
             size += self._whole.info()["bytes"]
         return {
@@ -159,32 +157,38 @@ def stored(index: Index, colbert: ColBERT, nbits: int | None = None) -> TokenVec
     Raises ParameterError where there are none of this model, IndexFormatError where they are damaged.
     """
     fingerprint = colbert.fingerprint
-    key = ("late", fingerprint, nbits)
-    if key not in index.memory:
-        kept = [bits for bits in (32, 16, 4, 2, 1) if nbits in (None, bits)]
-        folders = (index._folder / folder_name(fingerprint, bits) for bits in kept)
+
+    def open_() -> TokenVectors:
+        widths = [bits for bits in (32, 16, 4, 2, 1) if nbits in (None, bits)]
+        folders = (index.segment_folder / folder_name(fingerprint, bits) for bits in widths)
         folder = next((folder for folder in folders if folder.is_dir()), None)
         if folder is None:
             raise ParameterError(_absent(index, colbert, nbits))
-        index.memory[key] = TokenVectors(folder)
-    found: TokenVectors = index.memory[key]
-    return found
+        return TokenVectors(folder)
+
+    return _OPEN.of(index).get((fingerprint, nbits), open_)
+
+
+def _no_vectors(index: Index) -> Cached[tuple[str, int | None], TokenVectors]:
+    return Cached()
+
+
+_OPEN = Attached("token_vectors", _no_vectors)
 
 
 def forget(index: Index) -> None:
     """Closes the token vectors that are open, as there are others now."""
-    for key in [key for key in index.memory if isinstance(key, tuple) and key[0] == "late"]:
-        del index.memory[key]
+    _OPEN.of(index).clear()
 
 
 def _absent(index: Index, colbert: ColBERT, nbits: int | None) -> str:
     kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
-    held = []
-    for folder in sorted(index._folder.glob("late-*")):
+    others = []
+    for folder in sorted(index.segment_folder.glob("late-*")):
         with contextlib.suppress(IndexFormatError):
-            meta = _meta(folder)
-            held.append(f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})")
-    there = f"; it holds those of {' and '.join(held)}" if held else ""
+            meta = read_meta(folder, KIND)
+            others.append(f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})")
+    there = f"; it holds those of {' and '.join(others)}" if others else ""
     return (
         f"{index.path} holds no {kind} of {colbert!r} (fingerprint {colbert.fingerprint[:8]}){there}; "
         f"fontes.neural.encode_late(index, colbert), or fontes late {index.path} MODEL, makes them"
@@ -214,32 +218,20 @@ def _rows(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[ND
 
 def folder_name(fingerprint: str, nbits: int) -> str:
     """Of the token vectors of a model."""
-    return f"late-{hashlib.sha256(fingerprint.encode()).hexdigest()[:16]}-{nbits}"
+    return f"late-{hash_text(fingerprint)[:16]}-{nbits}"
 
 
 def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | None:
     """The whole token vectors of a model in 16 or 32 bits, where there are any."""
     dtype = "float32" if nbits == 32 else "float16"
-    for found in find(segment).values():
-        if isinstance(found, Embeddings) and found.fingerprint == fingerprint and found.dtype == dtype:
-            return found
+    for vectors in find(segment).values():
+        if isinstance(vectors, Embeddings) and vectors.fingerprint == fingerprint and vectors.dtype == dtype:
+            return vectors
     return None
 
 
 def _whole(segment: Path, fingerprint: str, nbits: int) -> Embeddings:
-    found = whole_vectors(segment, fingerprint, nbits)
-    if found is None:
+    vectors = whole_vectors(segment, fingerprint, nbits)
+    if vectors is None:
         raise IndexFormatError(f"{segment}: the whole token vectors are missing or damaged; {REMEDY}")
-    return found
-
-
-def _meta(folder: Path) -> dict[str, Any]:
-    try:
-        meta: dict[str, Any] = json.loads((folder / META).read_text(encoding="utf-8"))
-        facts = {key: value for key, value in meta.items() if key not in ("files", "digest")}
-        sound = meta["format"] == FORMAT and meta["version"] == VERSION and meta["digest"] == meta_digest(facts, meta["files"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise IndexFormatError(f"{folder / META} is missing or damaged; {REMEDY}") from error
-    if not sound:
-        raise IndexFormatError(f"{folder / META} is damaged or of another format version; {REMEDY}")
-    return meta
+    return vectors

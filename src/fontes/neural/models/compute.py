@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import FontesError, ParameterError
 from ...core.progress import Progress, Report, silent
+from ...storage.caches import cache_folder
 from .hub import library
 
 logger = logging.getLogger("fontes.neural")
@@ -72,7 +73,7 @@ def prepared(
     precision   "float32", "bfloat16", "float16", or "auto": the quickest on the sample that keeps a cosine of 0.999 with
                 float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that compute in it
                 (AVX512-BF16, AMX), both 16-bit ones on a GPU
-    cache       whether the choice is kept for this machine, in `$XDG_CACHE_HOME/fontes/precision.json`, by processor, torch's
+    cache       whether the choice is kept for this machine, in `precision.json` of the user's caches, by processor, torch's
                 version, threads, device and the shape of the model
 
     The choice is logged, and is in the result. Raises ParameterError for a precision that is unknown.
@@ -271,7 +272,7 @@ def _key(module: Any, device: str) -> str:
 
 
 def _cache_file() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fontes" / "precision.json"
+    return cache_folder() / "precision.json"
 
 
 def _read() -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import documents_of
 from ...core.errors import InputError, ParameterError
 from ...core.progress import Progress, Report, silent
 from ...core.run import Run
@@ -83,7 +82,7 @@ class Reranker(Stage[Run, Run]):
 
     def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """The new score of each row of the run, float32, in the run's order; and how they came about."""
-        documents = documents_of(run, type(self).__name__)
+        documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
         for topic, size in zip(topics, np.diff(run.bounds).tolist(), strict=True):
             if size and not topic.text.strip():

@@ -80,7 +80,7 @@ class LateReranker(Reranker, name="late_reranker"):
             return super().rescored(run, progress)
         used, docs = np.unique(run.codes, return_inverse=True)
         index: Any = run.documents
-        ordinals = np.array([index.position(doc_id) for doc_id in run.ids.take(used)], dtype=np.int64)
+        ordinals = np.array([index.ordinal(doc_id) for doc_id in run.ids.take(used)], dtype=np.int64)
         texts = np.array([topic.text for topic in run.topics.values()], dtype=object)
         scores = self._scores(texts[run.topic_numbers].tolist(), docs, lambda part: store.vectors(ordinals[part]), progress)
         facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": 0, "nbits": store.nbits}

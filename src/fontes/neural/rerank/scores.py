@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ...storage.caches import cache_folder
 
 logger = logging.getLogger("fontes.neural")
 
@@ -40,16 +40,16 @@ class ScoreFile:
 
     def read(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
         """The scores under these keys, float32; NaN where there is none."""
-        found: dict[bytes, float] = {}
+        scores: dict[bytes, float] = {}
 
         def select(file: sqlite3.Connection) -> None:
             for at in range(0, len(keys), ASKED):
                 some = keys[at : at + ASKED]
                 rows = file.execute(f"SELECT key, score FROM scores WHERE key IN ({','.join('?' * len(some))})", some)
-                found.update(rows.fetchall())
+                scores.update(rows.fetchall())
 
         self._with_file(select)
-        return np.array([found.get(key, np.nan) for key in keys], dtype=np.float32)
+        return np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
 
     def write(self, keys: Sequence[bytes], scores: NDArray[np.float32]) -> None:
         """Keeps scores; what is no number is left out."""
@@ -100,8 +100,8 @@ class ScoreFile:
 
 
 def default_file() -> Path:
-    """`fontes/scores.sqlite` in the user's cache folder ($XDG_CACHE_HOME, or ~/.cache)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fontes" / "scores.sqlite"
+    """`scores.sqlite` in the user's folder of caches."""
+    return cache_folder() / "scores.sqlite"
 
 
 def pair_keys(model: str, pairs: Sequence[tuple[str, str]]) -> list[bytes]:

@@ -1,0 +1,37 @@
+"""`fontes explain`: how a score comes about."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import K1, B, Encoder, IndexPath, Json, Model, Pipeline, Variant
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Search")
+def explain(
+    index: IndexPath,
+    query: Annotated[str, typer.Argument(help="A question or keywords.", show_default=False)],
+    document: Annotated[str, typer.Argument(help="A document's id.", show_default=False)],
+    pipeline: Pipeline = None,
+    model: Model = None,
+    variant: Variant = None,
+    k1: K1 = None,
+    b: B = None,
+    encoder: Encoder = None,
+    json: Json = False,
+) -> None:
+    """Show how the score of a document for a query comes about."""
+    from ...index import Index
+    from ..output import print_explanation, print_json
+    from ..pipelines import retriever
+
+    stage = retriever(Index.open(index), pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    explanation = stage.explain(query, document)
+    if json:
+        print_json(explanation.to_dict())
+    else:
+        print_explanation(explanation)

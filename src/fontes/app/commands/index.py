@@ -1,0 +1,57 @@
+"""`fontes index`: an index of a collection."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..options import Format, Json, Threads
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Index")
+def index(
+    corpus: Annotated[
+        str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
+    analyzer: Annotated[str, typer.Option(help="english, czech, cjk, … , also with +words:1-2 or +chars:3-5.")] = "english",
+    fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
+    format: Format = None,
+    memory: Annotated[str, typer.Option(help="Memory for postings before they go to disk.")] = "2G",
+    threads: Threads = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Make an index of a collection."""
+    from ...datasets import corpus_of
+    from ...index import Index
+    from ..output import counted, print_json, say, size
+    from ..progress import reporting
+
+    start = time.perf_counter()
+    with reporting(json, compiling=True) as report:
+        built = Index.build(
+            corpus_of(corpus, format),
+            output,
+            analyzer=analyzer,
+            fields=[field.strip() for field in fields.split(",") if field.strip()],
+            memory=memory,
+            threads=threads,
+            overwrite=overwrite,
+            progress=report,
+        )
+    seconds = time.perf_counter() - start
+    info = built.info()
+    if json:
+        print_json({**info, "seconds": round(seconds, 3)})
+    else:
+        say(
+            f"{output}: {counted(info['documents'], 'document')}, {counted(info['terms'], 'term')}, "
+            f"{counted(info['tokens'], 'token')} in {seconds:.1f} s; "
+            f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}"
+        )

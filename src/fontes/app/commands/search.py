@@ -1,0 +1,64 @@
+"""`fontes search`: one query, or a file of topics into a run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import K1, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, Variant
+
+commands = typer.Typer()
+
+SHOWN, DEPTH = 10, 1000  # documents of a query, and of each topic of a run, where nothing is said
+
+
+@commands.command(rich_help_panel="Search")
+def search(
+    index: IndexPath,
+    query: Annotated[str | None, typer.Argument(help="A question or keywords.", show_default=False)] = None,
+    topics: Annotated[
+        str | None, typer.Option(help="A file of topics, irds:NAME, sample:NAME, or -.", show_default=False)
+    ] = None,
+    pipeline: Pipeline = None,
+    model: Model = None,
+    variant: Variant = None,
+    k1: K1 = None,
+    b: B = None,
+    encoder: Encoder = None,
+    k: Annotated[
+        int | None,
+        typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
+    ] = None,
+    output: RunOutput = "-",
+    tag: Tag = "fontes",
+    json: Json = False,
+) -> None:
+    """Search an index for one query, or for a file of topics into a run."""
+    from ...datasets import topics_of
+    from ...formats import write_run
+    from ...index import Index
+    from ..output import print_hits, print_json, ranking_as_json
+    from ..pipelines import retriever
+    from ..progress import reporting
+
+    if (query is None) == (topics is None):
+        raise typer.BadParameter("give either a query or --topics FILE")
+    opened = Index.open(index)
+    stage = retriever(opened, pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    if topics is None:
+        ranking = stage.search(query or "", k or SHOWN)
+        if json:
+            print_json(ranking_as_json(ranking, text=True))
+        else:
+            print_hits(ranking, opened)
+        return
+    if k is not None or pipeline is None:
+        stage = stage % (k or DEPTH)
+    with reporting(json) as report:
+        run = stage(topics_of(topics), progress=report)
+    if json:
+        for ranking in run.values():
+            print_json(ranking_as_json(ranking, text=False))
+    else:
+        write_run(run, output, tag=tag)

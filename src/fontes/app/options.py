@@ -1,0 +1,33 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Topics = Annotated[str, typer.Option(help="A file of topics, irds:NAME, sample:NAME, or -.", show_default=False)]
+Qrels = Annotated[str, typer.Option(help="Judgments: TREC, BEIR, irds:NAME, or -.", show_default=False)]
+Format = Annotated[str | None, typer.Option(help="The format of the input.", show_default="detected")]
+Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
+RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
+Tag = Annotated[str, typer.Option(help="The name of the run, its last column.")]
+
+# What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
+Pipeline = Annotated[
+    str | None,
+    typer.Option(help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.", show_default=False),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", show_default="bm25"),
+]
+Variant = Annotated[str | None, typer.Option(help="BM25: lucene, robertson, okapi, atire, plus or l.", show_default="lucene")]
+K1 = Annotated[float | None, typer.Option(help="BM25: saturation of tf.", show_default="0.9; okapi 1.5")]
+B = Annotated[float | None, typer.Option(help="BM25: influence of length, 0 to 1.", show_default="0.4; okapi 0.75")]
+Encoder = Annotated[
+    str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")
+]

@@ -1,0 +1,86 @@
+"""What commands search and rerank with: expressions, and the shorthands that stand for simple ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ..core import Run, Stage, Topics
+    from ..index import Index
+
+LEXICAL = ("bm25", "tfidf", "ql")
+DENSE = ("dense", "hybrid")
+
+
+def retriever(
+    index: Index, pipeline: str | None = None, model: str | None = None, encoder: str | None = None, **parameters: Any
+) -> Stage[Topics, Run]:
+    """The stage from topics to a run that the options of a command name.
+
+    Args:
+        index: The index that is searched.
+        pipeline: An expression; the others are None then.
+        model: bm25, tfidf, ql, dense or hybrid; bm25 where nothing is given.
+        encoder: The model of the encoder, for dense and hybrid.
+        **parameters: Parameters of the model; None for those that were not given.
+
+    Raises:
+        ParameterError: The expression cannot be read, options do not go together, or there is no such model.
+        PipelineError: The expression does not go from topics to a run.
+    """
+    from ..core import Run, Topics, expression
+
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if pipeline is not None:
+        others = [f"--{name}" for name, value in (("model", model), ("encoder", encoder), *given.items()) if value is not None]
+        if others:
+            raise ParameterError(f"--pipeline says all; leave {' and '.join(others)} out, or --pipeline")
+        stage = expression.pipeline(pipeline, index)
+        stage.require(Topics, Run, "the search")
+        return stage
+    model = model or "bm25"
+    if model not in (*LEXICAL, *DENSE):
+        raise ParameterError(f"unknown model '{model}'; there are {', '.join((*LEXICAL, *DENSE))}")
+    if encoder is not None and model not in DENSE:
+        raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
+    if model in LEXICAL:
+        return expression.pipeline(f"{model}({', '.join(f'{name}={value!r}' for name, value in given.items())})", index)
+    if given:
+        raise ParameterError(f"--{next(iter(given))} is of bm25, not of {model}")
+    return _dense(index, model, encoder)
+
+
+def rewriter(text: str, index: Index | None) -> Stage[Topics, Topics]:
+    """The stage from topics to topics that an expression describes; raises as `retriever` does."""
+    from ..core import Topics, expression
+
+    stage = expression.pipeline(text, index)
+    stage.require(Topics, Topics, "rewriting")
+    return stage
+
+
+def reranker(text: str, index: Index) -> Stage[Run, Run]:
+    """The stage from run to run that an expression describes; raises as `retriever` does."""
+    from ..core import Run, expression
+
+    stage = expression.pipeline(text, index)
+    stage.require(Run, Run, "reranking")
+    return stage
+
+
+def opened(index: str | Path | None) -> Index | None:
+    """The index of an option that need not be given."""
+    from ..index import Index
+
+    return None if index is None else Index.open(index)
+
+
+def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:
+    from ..fusion import fuse
+    from ..neural.dense.settings import encoder_of
+
+    dense = index.dense(encoder_of(index, encoder))
+    return dense if model == "dense" else fuse(index.bm25(), dense, method="wsum", weights=(0.5, 0.5))

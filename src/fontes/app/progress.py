@@ -1,0 +1,75 @@
+"""How far commands are, on standard error: a bar on a terminal, and else a line every ten seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress as Bar, TextColumn
+
+from ..core.progress import Progress, Report, lines, silent
+from .flags import flags
+
+
+@contextlib.contextmanager
+def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = False) -> Iterator[Report]:
+    """What shows progress while the block runs.
+
+    Args:
+        quiet: Show nothing, as `--quiet` does.
+        steps: Whether there is a line for each piece of work, where a command does several.
+        compiling: Whether the work is such as compiles the kernels where that was not done before; it is said then.
+
+    Yields:
+        The report to give to whatever takes long.
+    """
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    if quiet or flags.quiet:
+        yield silent
+        return
+    if compiling and not _compiled_before():
+        errors.print("Compiling the kernels, once: this takes some fifteen seconds.")
+    if not errors.is_terminal:
+        yield lines(lambda line: print(line, file=sys.stderr, flush=True), steps=steps)
+        return
+    with Bar(BarColumn(), TextColumn("{task.description}", markup=False), console=errors, transient=True) as bar:
+        yield _Bar(bar, steps)
+
+
+def note(line: str) -> None:
+    """Prints a line to standard error, unless `--quiet` is given."""
+    if not flags.quiet:
+        print(line, file=sys.stderr, flush=True)
+
+
+class _Bar:
+    """A report that moves a bar, above which a finished piece of work leaves a line."""
+
+    def __init__(self, bar: Bar, steps: bool) -> None:
+        self._bar = bar
+        self._steps = steps
+        self._task = bar.add_task("", total=None, visible=False)
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.finished:
+            self._bar.update(self._task, visible=False)
+            if self._steps:
+                self._bar.console.print(str(progress), markup=False)
+            return
+        fraction = progress.fraction
+        total = None if fraction is None else 1.0
+        self._bar.update(self._task, visible=True, total=total, completed=fraction or 0.0, description=str(progress))
+
+
+def _compiled_before() -> bool:
+    """Whether Numba has kernels of ours in its cache."""
+    from ..text import tokenizers
+
+    try:
+        path = tokenizers._scan._cache.cache_path  # type: ignore[attr-defined]
+    except AttributeError:
+        return True
+    return any(Path(path).glob("tokenizers._scan*.nbc"))

@@ -1,0 +1,65 @@
+"""Running the command line: streams, signals, and errors as one sentence."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO, NoReturn, cast
+
+from ..core.errors import FontesError
+from .flags import flags, flags_first
+
+
+def run(app: Callable[..., Any]) -> NoReturn:
+    """Runs the command line on the process's arguments and ends the process.
+
+    Exit codes: 0 done, 1 an error in the input, 2 wrong usage.
+    """
+    _open_streams()
+    signal.signal(signal.SIGINT, _interrupt)
+    arguments = flags_first(sys.argv[1:])
+    flags.debug = "--debug" in arguments
+    try:
+        app(args=arguments, standalone_mode=True)
+    except FontesError as error:
+        _fail(str(error))
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        _fail(f"{error.filename or 'output'}: {error.strerror or error}")
+    sys.exit(0)
+
+
+def _open_streams() -> None:
+    """Standard streams that are closed, as `<&-` does, become such as fail when they are used; messages go nowhere.
+
+    Python has None in their place, and the next file to be opened would get their number, which libraries write to. What
+    standard output cannot encode is written as an escape.
+    """
+    for number, (name, wrong) in enumerate((("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, wrong)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            raw = io.FileIO(number, "w" if number else "r", closefd=False)  # no buffer, which would fail again at the end
+            setattr(sys, name, io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8", write_through=True))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    # Not KeyboardInterrupt, of which typer makes a silent exit.
+    raise FontesError("interrupted; what was there before is unchanged")
+
+
+def _fail(message: str) -> NoReturn:
+    if flags.debug:
+        raise
+    print(f"fontes: {message}", file=sys.stderr)
+    sys.exit(1)

@@ -1,0 +1,133 @@
+"""The documents that an experiment searches, and the indexes that it makes of them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core import Doc, IndexFormatError, InputError
+from ..core.progress import Progress, Report, silent
+from ..datasets import Dataset
+from ..formats import docs as as_docs, read_corpus
+from ..storage.files import STANDARD
+from ..storage.hashes import hash_json
+from .hashes import hash_of, hash_of_dataset, hash_of_docs
+
+if TYPE_CHECKING:
+    from ..index import Index
+    from ..text import Analyzer
+
+AT_ONCE = 1000  # documents read from an index
+INDEXING = "indexing"
+
+
+class Collection:
+    """Documents, and a folder for the indexes made of them.
+
+    Args:
+        documents: The path of a corpus or of an index, an `Index`, a `Dataset`, or any documents.
+        folder: Where indexes are built, or found again.
+        progress: Is called with how far a build is.
+        format: Of the corpus; None where it is detected.
+
+    Raises:
+        InputError: These are no documents.
+    """
+
+    def __init__(self, documents: object, folder: str | Path, progress: Report = silent, *, format: str | None = None) -> None:
+        from ..index import Index
+
+        self._path: Path | None = None
+        self._format = format
+        if isinstance(documents, (str, os.PathLike)):
+            if os.fspath(documents) == STANDARD:
+                raise InputError("the documents are read more than once, so not from standard input; write them to a file")
+            self._path = Path(documents)
+            is_index = (self._path / "manifest.json").is_file()
+            documents = Index.open(self._path) if is_index else read_corpus(self._path, format)
+        if not isinstance(documents, (Index, Dataset, Iterable)):
+            raise InputError(f"documents cannot be read from {type(documents).__name__}; give a path, an index or documents")
+        self._source = documents if isinstance(documents, (Index, Dataset)) or self._path else list(as_docs(documents))
+        self.folder = Path(folder)
+        self._progress = progress
+
+    @property
+    def documents(self) -> Iterable[Doc]:
+        """The documents, in their order; can be iterated again and again."""
+        from ..index import Index
+
+        if isinstance(self._source, Index):
+            return _Documents(self._source)
+        return self._source.corpus if isinstance(self._source, Dataset) else self._source
+
+    @cached_property
+    def hash(self) -> str:
+        """The SHA-256 of the documents: the same where they are the same."""
+        from ..index import Index
+
+        if isinstance(self._source, Index):
+            return self._source.fingerprint
+        if isinstance(self._source, Dataset):
+            return hash_of_dataset(self._source, "corpus")
+        return hash_of(self._path, "corpus") if self._path else hash_of_docs(self._source)
+
+    def at(self, folder: Path, progress: Report) -> Collection:
+        """The same documents with another folder and report."""
+        other = copy.copy(self)
+        other.folder, other._progress = folder, progress
+        return other
+
+    def index(
+        self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
+    ) -> Index:
+        """The index of the documents, which is built where it is not there or is damaged; see `Index.build`."""
+        from ..index import Index
+        from ..text import Analyzer
+
+        start = time.perf_counter()
+        chosen = Analyzer.of(analyzer)
+        key = hash_json([version("fontes"), self.hash, self._format, chosen.to_dict(), list(fields), vectors])
+        path = self.folder / f"{key[:16]}.index"
+        if damaged := path.exists():
+            try:
+                index = Index.open(path, analyzer=chosen)
+            except IndexFormatError:
+                self._progress(Progress(INDEXING, 0, None, 0.0, note="the index is damaged, so it is built again"))
+            else:
+                self._progress(Progress(INDEXING, len(index), len(index), 0.0, note="as the index was built before"))
+                return index
+        self.folder.mkdir(parents=True, exist_ok=True)
+        index = Index.build(
+            self.documents,
+            path,
+            analyzer=chosen,
+            fields=tuple(fields),
+            vectors=vectors,
+            overwrite=damaged,
+            progress=self._unfinished,
+        )
+        self._progress(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))
+        return index
+
+    def _unfinished(self, progress: Progress) -> None:
+        """Hands progress on, save the last, whose number of documents may not be all."""
+        if not progress.finished:
+            self._progress(progress)
+
+
+class _Documents:
+    """The documents of an index."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def __iter__(self) -> Iterator[Doc]:
+        ids = list(self._index.ids)
+        for start in range(0, len(ids), AT_ONCE):
+            yield from self._index.docs(ids[start : start + AT_ONCE])

@@ -1,0 +1,210 @@
+"""The one runner of experiments: systems are run, measured and compared into a folder, for files and recipes alike."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..comparison import Report, SystemRun, Testing, report_of
+from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
+from ..core.part import Part, indexes_of, walk
+from ..core.progress import Progress, Report as Listener, silent
+from ..formats import write_run
+from ..measures import Measure
+from ..storage.files import write
+from .cache import Cache
+from .collection import Collection
+from .folder import LOCK, alone, is_inside, replacing
+from .hashes import hash_of
+from .lock import lock_of
+from .systems import Searches
+
+System = Stage[Topics, Run] | Run | Path
+FORMS = ("md", "json", "html")  # of the report, where nothing else is said
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run.
+
+    Args:
+        title: What messages call it.
+        systems: Gives the systems by name: stages over indexes of the collection, runs, or files of runs. It is called twice,
+            first with a collection without documents, so that what cannot be is found before anything is built.
+        documents: What is searched; None where no system builds an index. Its folder is of no account.
+        topics: The topics that stages are run on; None where no system searches.
+        qrels: The judgments; None where nothing is measured.
+        measures: What is measured.
+        measured: Whether a system's documents are those that are judged; it is compared with others if so.
+        baseline: The system that the others are tested against; None: all pairs are tested.
+        testing: How differences are tested.
+        settings: What the lock keeps of the parameters, as JSON values.
+        data: What the lock keeps of the data, by its use.
+        indexes: The folder of the indexes; None for `indexes` in the folder of results.
+        forms: Of the report.
+        pages: Gives further pages by the names of their files.
+    """
+
+    title: str
+    systems: Callable[[Collection], Mapping[str, System]]
+    documents: Collection | None
+    topics: Topics | None
+    qrels: Qrels | None
+    measures: tuple[Measure, ...]
+    measured: Callable[[str], bool] = field(default=lambda name: True)
+    baseline: str | None = None
+    testing: Testing = field(default_factory=Testing)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    indexes: Path | None = None
+    forms: tuple[str, ...] = FORMS
+    pages: Callable[[Results], Mapping[str, str]] = field(default=lambda results: {})
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came of a plan.
+
+    Args:
+        folder: Where all of it was written.
+        systems: By name, the run of each system and how it came about.
+        report: The comparison of the systems that are measured; None without judgments.
+        files: The files of the folder, without the lock.
+        lock: What the lock has; empty while pages are made.
+    """
+
+    folder: Path
+    systems: Mapping[str, SystemRun]
+    report: Report | None
+    files: tuple[str, ...] = ()
+    lock: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> dict[str, Run]:
+        """The runs by the names of their systems."""
+        return {name: made.run for name, made in self.systems.items()}
+
+    @property
+    def summary(self) -> str:
+        """A line about what was written."""
+        others = [file for file in self.files if not file.startswith("runs/")]
+        count = len(self.systems)
+        return f"{self.folder}: {', '.join([*others, LOCK])}, runs of {count} system{'s' * (count != 1)}"
+
+
+def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
+    """Runs all systems of a plan into a folder: runs/NAME.run, the report, the pages of the plan, and the lock.
+
+    `indexes` and `cache` in the folder are used again by the next run into it, one that was interrupted too. Results are
+    written when all systems are done, and replace earlier ones; the lock is the last of them: a folder with one is complete.
+
+    Args:
+        plan: What is run.
+        folder: Where it is written.
+        progress: Is called with how far each step is.
+
+    Raises:
+        InputError: Something that is read cannot be used, or the folder cannot.
+        ParameterError: A parameter makes no sense.
+        PipelineError: A system does not go from topics to a run.
+    """
+    with tempfile.TemporaryDirectory(prefix="fontes-rehearsal-") as place:
+        _check(plan, plan.systems(Collection([], place)))
+    documents = plan.documents or Collection([], folder)
+    with alone(folder):
+        systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
+        made = _made(plan, systems, Cache(folder / "cache"), progress)
+        return _written(plan, systems, Results(folder, made, _report(plan, made)))
+
+
+def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
+    """The systems with models that run in float32 where it was left open in which precision they do.
+
+    The quickest precision differs from machine to machine, and with it scores do.
+    """
+    known: dict[int, Part] = {}
+    return {name: one.map(_in_float32, known) if isinstance(one, Stage) else one for name, one in systems.items()}  # type: ignore[misc]
+
+
+def _in_float32(part: Part) -> Part:
+    return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
+
+
+def _check(plan: Plan, systems: Mapping[str, System]) -> None:
+    """Looks at the names of systems, at what they take and give, at their parameters, and whether their models are here."""
+    if not systems:
+        raise ParameterError(f"{plan.title} has no system")
+    for name, system in systems.items():
+        if not is_inside(f"{name}.run"):
+            raise ParameterError(f"{plan.title}: '{name}' cannot be the name of a system, which is that of a file")
+        if not isinstance(system, Stage):
+            continue
+        system.require(Topics, Run, f"system '{name}' of {plan.title}")
+        if plan.topics is None:
+            raise InputError(f"{plan.title}: system '{name}' searches, and there are no topics to run it on")
+        for part in walk(system):
+            part.check()
+            getattr(part, "fingerprint", None)  # raises where a model is not there
+
+
+def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:
+    """The run of each system. What is lacking is built before the first one is run, such as the documents' vectors."""
+    stages = [system for system in systems.values() if isinstance(system, Stage)]
+    if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
+        raise InputError(f"there are no documents to run {plan.title} on")
+    for stage in stages:
+        stage.prepare(progress)
+    searches = Searches(plan.topics or Topics(), cache, progress)
+    made = {}
+    for name, system in systems.items():
+        one = made[name] = searches.of(name, system)
+        rows, topics = one.run.rows, len(one.run.topics)
+        note = f"{topics:,} topic{'s' * (topics != 1)}{', as it was found before' * one.cached}"
+        progress(Progress(name, rows, rows, one.seconds or 0.0, note=note))
+    cache.trim()
+    return made
+
+
+def _report(plan: Plan, made: Mapping[str, SystemRun]) -> Report | None:
+    if plan.qrels is None:
+        return None
+    measured = {name: one for name, one in made.items() if plan.measured(name)}
+    baseline = plan.baseline if plan.baseline in measured else None
+    topics = plan.topics
+    return report_of(measured, plan.qrels, plan.measures, topics=topics, baseline=baseline, testing=plan.testing)
+
+
+def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Results:
+    """The results, once they are written."""
+    folder, report = results.folder, results.report
+    runs = {name: f"runs/{name}.run" for name in results.systems}
+    reports = [f"report.{form}" for form in plan.forms] if report is not None else []
+    pages = plan.pages(results)
+    files = [*runs.values(), *reports, *pages]
+    with replacing(folder, files) as finish:
+        for name, file in runs.items():
+            path = folder / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_run(results.systems[name].run, path, tag=name.rpartition("/")[2])
+        for file in reports:
+            assert report is not None
+            report.save(folder / file)
+        for file, text in pages.items():
+            write(folder / file, [text.encode()])
+        lock = lock_of(
+            plan.settings,
+            plan.data,
+            {name: system for name, system in systems.items() if isinstance(system, Stage)},
+            {
+                name: {"run": hash_of(folder / file, name), "documents": results.systems[name].run.rows}
+                for name, file in runs.items()
+            },
+            report,
+            len(report.topics) if report is not None else len(plan.topics or ()),
+        )
+        lock["seed"] = plan.testing.seed
+        finish(lock)
+    return Results(folder, results.systems, report, tuple(files), lock)

@@ -1,0 +1,257 @@
+"""Judgments and runs in columns, of files of any size: TREC's, BEIR's and MS MARCO's differ in their number of columns."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
+from ..storage.files import Source
+from .format import File
+
+TREC_RUN, MS_MARCO_RUN = 6, 3
+RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # where document and score (or rank) are
+TREC_QRELS, BEIR_QRELS = 4, 3
+QRELS_COLUMNS = {BEIR_QRELS: "topic, document, grade", TREC_QRELS: "topic, group, document, grade"}
+QRELS_HEADER = ("query-id", "query_id", "qid", "topic")
+BLOCK = 1 << 17  # bytes: small enough for the cache of a processor
+SPACE = np.zeros(256, dtype=bool)
+SPACE[[9, 10, 11, 12, 13, 32]] = True  # what bytes.split() splits at
+
+
+def qrels_width(file: File) -> int:
+    """How many columns the first line of a file of judgments has."""
+    line = file.start.split("\n", 1)[0]
+    by_tabs = line.count("\t") + 1
+    return by_tabs if by_tabs in QRELS_COLUMNS else len(line.split())
+
+
+def read_qrels_columns(source: Source, width: int) -> Qrels:
+    """The judgments of a file of 3 or 4 columns, separated by tabs where that gives as many, else by any white space.
+
+    Raises:
+        InputError: With the line, for another number of columns, a grade that is no integer, and a document that has two
+            grades for one topic.
+    """
+    rows = _QrelsRows(source, width)
+    try:
+        return Qrels(rows)
+    except InputError as error:
+        # Qrels takes the rows one by one: the line read last is the one at fault.
+        raise error if rows.wrong else InputError.at(source.name, rows.line, str(error)) from None
+
+
+def run_width(file: File) -> int:
+    """How many columns the first line of a run has."""
+    return len(file.head.lstrip().split(b"\n", 1)[0].split())
+
+
+def read_run_columns(source: Source, width: int, topics: Topics) -> Run:
+    """The run of a file of 6 or 3 columns, with `topics` first and then those that only the file has.
+
+    Raises:
+        InputError: With the line, for another number of columns, a score that is no number or NaN, and a document listed twice
+            for one topic.
+    """
+    rows = _RunRows(source.name, width, topics)
+    for block in source.blocks(BLOCK):
+        rows.add(block)
+    return rows.run()
+
+
+def run_rankings(run: Run) -> Iterator[tuple[str, Ranking]]:
+    """The rankings of a run that columns can hold. Raises InputError for an id with white space."""
+    for topic_id, ranking in run.items():
+        one_word(topic_id, "topic")
+        ids = ranking.ids
+        if len(" ".join(ids).split()) != len(ids) or "" in ids:
+            for doc_id in ids:
+                one_word(doc_id, "document")
+        yield topic_id, ranking
+
+
+def one_word(value: str, what: str) -> str:
+    """`value`, if it is one word. Raises InputError for an id that is empty or has white space inside."""
+    if value.split() != [value]:
+        raise InputError(f"the {what} id '{value}' has white space in it or is empty; a TREC file cannot hold it")
+    return value
+
+
+class _QrelsRows:
+    """The rows of a file of judgments, and the line that was read last."""
+
+    def __init__(self, source: Source, width: int) -> None:
+        self.source = source
+        self.width = width
+        self.line = 0
+        self.wrong = False
+
+    def __iter__(self) -> Iterator[tuple[str, str, str, int]]:
+        first = True
+        for number, text in self.source.texts():
+            self.line = number
+            cells = self._cells(text)
+            if len(cells) != self.width:
+                either = first and len(cells) not in QRELS_COLUMNS
+                columns = " or ".join(QRELS_COLUMNS.values()) if either else QRELS_COLUMNS[self.width]
+                raise self._error(f"{len(cells)} columns, not {columns}")
+            if first and self.width == BEIR_QRELS and cells[0].lower() in QRELS_HEADER and not _parses(int, cells[2]):
+                first = False
+                continue
+            first = False
+            if not _parses(int, cells[-1]):
+                raise self._error(f"the grade '{cells[-1]}' is not an integer")
+            topic, doc = cells[0].strip(), cells[-2].strip()
+            yield topic, cells[1].strip() if self.width == TREC_QRELS else "0", doc, int(cells[-1])
+
+    def _cells(self, line: str) -> list[str]:
+        cells = line.split("\t")
+        return cells if len(cells) == self.width else line.split()
+
+    def _error(self, problem: str) -> InputError:
+        self.wrong = True
+        return InputError.at(self.source.name, self.line, problem)
+
+
+class _RunRows:
+    """The rows read so far: for each the number of its topic and its document, by first appearance, and the score."""
+
+    def __init__(self, name: str, width: int, topics: Topics) -> None:
+        self.name = name
+        self.width = width
+        self.topics = topics
+        self.topic_numbers = _numbering(t.encode() for t in topics)
+        self.doc_codes = _numbering(())
+        self.numbers: list[NDArray[np.int64]] = []
+        self.codes: list[NDArray[np.int32]] = []
+        self.scores: list[NDArray[np.float32]] = []
+        self.count = 0
+        self.blanks: list[int] = []  # for each blank line the number of rows before it
+
+    def add(self, block: bytes) -> None:
+        """Adds the rows of some whole lines."""
+        tokens = block.split()
+        if not tokens:
+            self.blanks += [self.count] * block.count(b"\n")
+            return
+        if not _is_regular(block, self.width):
+            self._check(block)
+        doc, score = RUN_COLUMNS[self.width]
+        rows = len(tokens) // self.width
+        self.numbers.append(np.fromiter(map(self.topic_numbers.__getitem__, tokens[:: self.width]), np.int64, rows))
+        self.codes.append(np.fromiter(map(self.doc_codes.__getitem__, tokens[doc :: self.width]), np.int32, rows))
+        self.scores.append(self._parsed(tokens[score :: self.width]))
+        self.count += rows
+
+    def run(self) -> Run:
+        """The run of all rows."""
+        numbers = np.concatenate([*self.numbers, np.zeros(0, dtype=np.int64)])
+        codes = np.concatenate([*self.codes, np.zeros(0, dtype=np.int32)])
+        scores = np.concatenate([*self.scores, np.zeros(0, dtype=np.float32)])
+        topic_ids = [t.decode() for t in self._utf8(self.topic_numbers, numbers)]
+        topics = Topics(self.topics[t] if t in self.topics else Topic(t, "") for t in topic_ids)
+        encoded = self._utf8(self.doc_codes, codes)
+        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)), out=offsets[1:])
+        ids = Strings(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+        del encoded
+        self.doc_codes.clear()
+        try:
+            return Run.from_columns(topics, ids, numbers, codes, scores)
+        except InputError:
+            row = _second_listing(numbers, codes, len(ids))
+            problem = f"topic '{topic_ids[int(numbers[row])]}', document '{ids[int(codes[row])]}': listed a second time"
+            raise InputError.at(self.name, self._line(row), problem) from None
+
+    def _parsed(self, tokens: list[bytes]) -> NDArray[np.float32]:
+        """The scores, or 1/rank. Raises InputError for what is no number, NaN, and a rank below 1."""
+        parse: Callable[[bytes], float]
+        parse, what, kind = float, "score", "number"
+        if self.width == MS_MARCO_RUN:
+            parse, what, kind = _reciprocal, "rank", "whole number from 1"
+        try:
+            values = np.fromiter(map(parse, tokens), np.float64, len(tokens))
+            wrong = np.flatnonzero(np.isnan(values))[:1].tolist()
+        except ValueError:
+            wrong = [next(i for i, token in enumerate(tokens) if not _parses(parse, token))]
+        for i in wrong:
+            shown = tokens[i].decode(errors="replace")
+            raise InputError.at(self.name, self._line(self.count + i), f"the {what} '{shown}' is not a {kind}")
+        with np.errstate(over="ignore"):
+            return values.astype(np.float32)
+
+    def _check(self, block: bytes) -> None:
+        """Looks at the lines one by one, for blank ones and for the one with a wrong number of columns."""
+        rows = self.count
+        for line in block.removesuffix(b"\n").split(b"\n"):
+            columns = len(line.split())
+            if not columns:
+                self.blanks.append(rows)
+            elif columns != self.width:
+                either = "6 (TREC) or 3 (MS MARCO)" if columns not in RUN_COLUMNS else str(self.width)
+                right = f"{self.width} as in the lines before" if rows else either
+                raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {right}")
+            else:
+                rows += 1
+
+    def _utf8(self, numbering: dict[bytes, int], column: NDArray[np.integer]) -> list[bytes]:
+        """The ids in the order of their numbers. Raises InputError that names the line of one that is not UTF-8."""
+        ids = list(numbering)
+        try:
+            b"\n".join(ids).decode()
+        except UnicodeDecodeError:
+            row = next(int(np.argmax(column == i)) for i, name in enumerate(ids) if not _parses(bytes.decode, name))
+            raise InputError.at(self.name, self._line(row), "not UTF-8; convert the file first") from None
+        return ids
+
+    def _line(self, row: int) -> int:
+        return row + 1 + bisect.bisect_right(self.blanks, row)
+
+
+def _numbering(first: Iterable[bytes]) -> dict[bytes, int]:
+    """A dict that gives each new key the next number."""
+    numbering: defaultdict[bytes, int] = defaultdict()
+    numbering.default_factory = numbering.__len__
+    for key in first:
+        numbering[key]
+    return numbering
+
+
+def _is_regular(block: bytes, width: int) -> bool:
+    """Whether each line of the block has `width` columns."""
+    characters = np.frombuffer(block, dtype=np.uint8)
+    space = SPACE[characters]
+    starts = np.flatnonzero(~space & np.concatenate([[True], space[:-1]]))
+    ends = np.flatnonzero(characters == ord("\n"))
+    if not block.endswith(b"\n"):
+        ends = np.append(ends, len(block))
+    if len(starts) != len(ends) * width:
+        return False
+    return bool(np.all(starts[width - 1 :: width] < ends) and np.all(starts[width::width] > ends[:-1]))
+
+
+def _second_listing(numbers: NDArray[np.int64], codes: NDArray[np.int32], documents: int) -> int:
+    """The first row whose topic and document another row before it has."""
+    pairs = numbers * documents + codes
+    order = np.argsort(pairs, kind="stable")
+    again = np.flatnonzero(np.diff(pairs[order]) == 0) + 1
+    return int(order[again].min())
+
+
+def _reciprocal(token: bytes) -> float:
+    rank = int(token)
+    return 1 / rank if rank > 0 else math.nan
+
+
+def _parses(parse: Callable[[Any], object], token: str | bytes) -> bool:
+    try:
+        parse(token)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""JSON objects, one a line: the corpora and queries of BEIR, and Pyserini's corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..core import Doc, InputError, Topic, Topics, Turn
+from .format import File, Format
+from .records import Fields, doc_from, json_line, json_rows, topic_from
+
+
+class Jsonl(Format, name="jsonl"):
+    """Documents or topics as JSON objects, one a line.
+
+    Documents are those of BEIR (`_id`, `title`, `text`) or Pyserini (`id`, `contents`); other keys are metadata. Topics have
+    `_id` and `text`, and where they are there `description`, `narrative`, `turns` and `weights`.
+    """
+
+    endings = (".jsonl", ".ndjson", ".json")
+    named_fields = True
+
+    def sniff(self, kind: str, file: File) -> float:
+        if kind == "corpus":
+            return super().sniff(kind, file) or (0.6 if file.start.startswith("{") and not file.folder else 0.0)
+        if file.start.startswith(("{", "[")) and file.plain.endswith(".jsonl"):
+            return 0.9
+        # One object alone may be a mapping from ids to texts, if it has no id itself.
+        several = "\n" in file.start.rstrip()
+        return 0.7 if isinstance(file.first, dict) and (several or "_id" in file.first) else 0.0
+
+    def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        for number, row in json_rows(file):
+            yield doc_from(row, fields, file.name, number)
+
+    def read_topics(self, file: File) -> Iterator[Topic]:
+        for number, row in json_rows(file):
+            yield topic_from(row, f"{file.name}, line {number}")
+
+    def write_corpus(self, docs: Iterable[Doc]) -> Iterator[bytes]:
+        return map(_doc_line, docs)
+
+    def write_topics(self, topics: Topics) -> Iterator[bytes]:
+        return (json_line(_topic_row(topic)) for topic in topics.values())
+
+
+def _doc_line(doc: Doc) -> bytes:
+    row = {"_id": doc.id, "title": doc.title, "text": doc.text}
+    taken = row.keys() & doc.metadata.keys()
+    if taken:
+        raise InputError(f"document '{doc.id}': the metadata key '{min(taken)}' is a field of its own in a jsonl corpus")
+    try:
+        return json_line({**row, **doc.metadata})
+    except (TypeError, ValueError) as error:
+        raise InputError(f"document '{doc.id}': the metadata cannot be written as JSON ({error})") from None
+
+
+def _topic_row(topic: Topic) -> dict[str, Any]:
+    row: dict[str, Any] = {"_id": topic.id, "text": topic.text}
+    for name in ("description", "narrative"):
+        if getattr(topic, name):
+            row[name] = getattr(topic, name)
+    if topic.turns:
+        row["turns"] = [{name: text for name in Turn.__slots__ if (text := getattr(turn, name))} for turn in topic.turns]
+    if topic.weights is not None:
+        row["weights"] = dict(topic.weights)
+    return row

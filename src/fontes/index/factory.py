@@ -1,0 +1,186 @@
+"""What an index makes of itself: its retrievers, its feedback, its vectors.
+
+These methods alone reach into rooms below, and import when they are called. Each has the parameters of its stage, by the same
+names, in the same order, with the same defaults.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from ..core.errors import ParameterError
+from ..core.progress import Report, silent
+from .vectors import VectorStore
+
+if TYPE_CHECKING:
+    from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
+    from ..neural.dense.dense import Dense
+    from ..neural.encoders.base import Encoder
+    from ..neural.late.colbert import ColBERT
+    from ..neural.late.late import Late
+    from .index import Index
+
+
+class Factory:
+    """The part of `Index` that makes stages over it."""
+
+    _vectors: VectorStore
+
+    @property
+    def _index(self) -> Index:
+        return cast("Index", self)
+
+    def bm25(
+        self,
+        *,
+        variant: str = "lucene",
+        k1: float | None = None,
+        b: float | None = None,
+        k3: float | None = None,
+        delta: float | None = None,
+        epsilon: float = 0.25,
+        lengths: str = "exact",
+        k: int = 1000,
+        threads: int | None = None,
+    ) -> BM25:
+        """A BM25 retriever over this index; see `fontes.lexical.BM25` for the parameters."""
+        from ..lexical import BM25
+
+        return BM25(
+            index=self._index,
+            variant=variant,
+            k1=k1,
+            b=b,
+            k3=k3,
+            delta=delta,
+            epsilon=epsilon,
+            lengths=lengths,
+            k=k,
+            threads=threads,
+        )
+
+    def tfidf(
+        self,
+        *,
+        sublinear_tf: bool = False,
+        smooth_idf: bool = False,
+        norm: str | None = "l2",
+        relative_tf: bool = False,
+        k: int = 1000,
+        threads: int | None = None,
+    ) -> TFIDF:
+        """A TF-IDF retriever over this index; see `fontes.lexical.TFIDF` for the parameters."""
+        from ..lexical import TFIDF
+
+        return TFIDF(
+            index=self._index,
+            sublinear_tf=sublinear_tf,
+            smooth_idf=smooth_idf,
+            norm=norm,
+            relative_tf=relative_tf,
+            k=k,
+            threads=threads,
+        )
+
+    def ql(
+        self,
+        *,
+        smoothing: str = "dirichlet",
+        mu: float = 1000.0,
+        lambda_: float = 0.1,
+        lengths: str = "exact",
+        k: int = 1000,
+        threads: int | None = None,
+    ) -> QueryLikelihood:
+        """A query likelihood retriever over this index; see `fontes.lexical.QueryLikelihood` for the parameters."""
+        from ..lexical import QueryLikelihood
+
+        return QueryLikelihood(
+            index=self._index, smoothing=smoothing, mu=mu, lambda_=lambda_, lengths=lengths, k=k, threads=threads
+        )
+
+    def learned_sparse(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
+        """A retriever over the term weights that this index was built with; see `fontes.lexical.LearnedSparse`."""
+        from ..lexical import LearnedSparse
+
+        return LearnedSparse(index=self._index, k=k, threads=threads)
+
+    def rm3(self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
+        """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.lexical.RM3`."""
+        from ..lexical import RM3
+
+        return RM3(index=self._index, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight, max_df=max_df)
+
+    def dense(
+        self,
+        encoder: Encoder | str,
+        *,
+        algorithm: str = "flat",
+        k: int = 1000,
+        effort: int | None = None,
+        dtype: str | None = None,
+        threads: int | None = None,
+    ) -> Dense:
+        """A retriever over the vectors that `index.encode(encoder)` stored; see `fontes.neural.Dense` for the parameters."""
+        from ..neural.dense.dense import Dense
+
+        return Dense(index=self._index, encoder=encoder, algorithm=algorithm, k=k, effort=effort, dtype=dtype, threads=threads)
+
+    def late(
+        self,
+        colbert: ColBERT | str,
+        *,
+        algorithm: str = "centroids",
+        k: int = 1000,
+        nprobe: int | None = None,
+        threshold: float | None = None,
+        candidates: int | None = None,
+        nbits: int | None = None,
+        threads: int | None = None,
+    ) -> Late:
+        """A retriever over the token vectors that `encode_late` stored; see `fontes.neural.Late` for the parameters."""
+        from ..neural.late.late import Late
+
+        return Late(
+            index=self._index,
+            colbert=colbert,
+            algorithm=algorithm,
+            k=k,
+            nprobe=nprobe,
+            threshold=threshold,
+            candidates=candidates,
+            nbits=nbits,
+            threads=threads,
+        )
+
+    def encode(
+        self,
+        encoder: Encoder,
+        *,
+        dtype: str = "float32",
+        overwrite: bool = False,
+        progress: Report = silent,
+    ) -> None:
+        """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)`.
+
+        An encoding that was interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others
+        are made of them. An index may hold the vectors of several encoders; building it anew with overwrite=True removes them.
+
+        Args:
+            encoder: Makes the vectors.
+            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector.
+            overwrite: Encode again where these vectors are there already; else there is nothing to do.
+            progress: Is called as documents are done.
+
+        Raises:
+            FontesError: The disk is full; what is encoded stays.
+        """
+        from ..neural.dense.settings import settings_of
+        from ..neural.encoders.base import document_vectors
+        from ..neural.late.colbert import ColBERT
+
+        if isinstance(encoder, ColBERT):
+            raise ParameterError(
+                f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
+            )
+        self._vectors.add(encoder, settings_of(encoder), document_vectors, dtype, overwrite, progress)

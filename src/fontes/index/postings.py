@@ -1,0 +1,166 @@
+"""The inverted index of a segment in bounded memory: documents become inverted blocks, which are merged at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.strings import Strings
+from ..storage.arrays import ByteWriter, read_array, smallest, write_array
+from ..text import Analyzer, Vocabulary
+from .kernels import MOST_BYTES, count_terms, gather, invert, pack_postings
+
+CHUNK = 1 << 22  # postings that are merged at a time
+POSTING = 24  # bytes of memory that a posting takes at the most before it is written
+
+
+class PostingsWriter:
+    """Turns texts into the files of the inverted index: terms, df, cf, postings, doc_lengths."""
+
+    def __init__(self, folder: Path, analyzer: Analyzer, memory: int) -> None:
+        self._folder = folder
+        self._vocabulary: Vocabulary = analyzer.vocabulary()
+        self._table = Strings.of([])  # the terms, as of the last block
+        self._most = max(1, memory // POSTING)
+        self._lengths: list[NDArray[np.int64]] = []
+        self._pending: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]] = []
+        self._pending_size = 0
+        self._pending_first = 0  # the number of the first document that is pending
+        self._blocks: list[InvertedBlock] = []
+
+    def add(self, texts: Sequence[bytes]) -> None:
+        """Appends documents."""
+        numbers, bounds = self._vocabulary.encode_bytes(texts)
+        terms, counts = np.empty_like(numbers), np.empty_like(numbers)
+        scratch = np.zeros(len(self._vocabulary.terms), dtype=np.int32)
+        term_bounds = count_terms(numbers, bounds, scratch, terms, counts)
+        filled = int(term_bounds[-1])
+        self._append(terms[:filled].copy(), counts[:filled].copy(), term_bounds, np.diff(bounds))
+
+    def add_weights(self, weights: Sequence[Mapping[str, int]]) -> None:
+        """Appends documents as terms with their frequencies."""
+        terms = self._vocabulary.numbers([term for bag in weights for term in bag])
+        counts = np.array([count for bag in weights for count in bag.values()], dtype=np.int32)
+        bounds = np.zeros(len(weights) + 1, dtype=np.int64)
+        np.cumsum([len(bag) for bag in weights], out=bounds[1:])
+        self._append(terms, counts, bounds, np.array([sum(bag.values()) for bag in weights]))
+
+    def _append(
+        self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
+    ) -> None:
+        self._pending.append((terms, counts, term_bounds))
+        self._pending_size += len(terms)
+        self._lengths.append(lengths.astype(np.int64))
+        if self._pending_size >= self._most:
+            self._blocks.append(self._invert().spilled(self._folder.parent, len(self._blocks)))
+
+    def close(self) -> dict[str, int]:
+        """Merges the blocks and writes the files."""
+        blocks = [*self._blocks, self._invert()]
+        order = blocks[-1].order
+        df = np.zeros(len(order), dtype=np.int64)
+        for block in blocks:
+            df[: len(block.order)] += np.diff(block.bounds)[block.places]
+        order = order[df[order] > 0]  # the words of n-grams may stand in no document by themselves
+        df = df[order]
+        cf = np.zeros(len(order), dtype=np.int64)
+        byte_bounds = np.zeros(len(order) + 1, dtype=np.int64)
+        postings = ByteWriter(self._folder, "postings")
+        try:
+            for first, last in _chunks(df):
+                docs, tfs, bounds = _merged(blocks, order[first:last], df[first:last])
+                out = np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
+                ends = np.zeros(last - first + 1, dtype=np.int64)
+                length = pack_postings(bounds, docs, tfs, out, ends, cf[first:last])
+                byte_bounds[first + 1 : last + 1] = postings.length + ends[1:]
+                postings.write(out[:length])
+            postings.close()
+        finally:
+            postings.abandon()
+        table = self._table.reordered(order)
+        lengths = np.concatenate([*self._lengths, np.zeros(0, dtype=np.int64)])
+        write_array(self._folder, "postings.bounds", smallest(byte_bounds))
+        write_array(self._folder, "terms.bytes", table.blob)
+        write_array(self._folder, "terms.bounds", smallest(table.offsets))
+        write_array(self._folder, "df", smallest(df))
+        write_array(self._folder, "cf", smallest(cf))
+        write_array(self._folder, "doc_lengths", smallest(lengths))
+        return {"terms": len(order), "postings": int(df.sum()), "tokens": int(cf.sum())}
+
+    def _invert(self) -> InvertedBlock:
+        """The pending documents as a block."""
+        self._table = Strings.of(self._vocabulary.terms)
+        order = self._table.order.astype(np.int32)
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        sizes = np.zeros(len(order), dtype=np.int64)
+        for numbers, _, _ in self._pending:
+            sizes += np.bincount(numbers, minlength=len(order))
+        bounds = np.zeros(len(order) + 1, dtype=np.int64)
+        np.cumsum(sizes[order], out=bounds[1:])
+        docs, tfs = np.empty(self._pending_size, dtype=np.int32), np.empty(self._pending_size, dtype=np.int32)
+        cursor = bounds[:-1].copy()
+        for numbers, counts, term_bounds in self._pending:
+            invert(numbers, counts, term_bounds, self._pending_first, places, cursor, docs, tfs)
+            self._pending_first += len(term_bounds) - 1
+        self._pending, self._pending_size = [], 0
+        return InvertedBlock(order, places, bounds, docs, tfs)
+
+
+@dataclass(frozen=True)
+class InvertedBlock:
+    """The postings of some consecutive documents, by terms in ascending order.
+
+    Args:
+        order: int32: the numbers of the terms in the vocabulary, in ascending order of the terms.
+        places: int32: the inverse of `order`.
+        bounds: int64: the postings of the term order[i] are at bounds[i]:bounds[i + 1].
+        docs: int32: the ordinal of each posting's document.
+        tfs: int32: the term frequency of each posting.
+    """
+
+    order: NDArray[np.int32]
+    places: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+    docs: NDArray[np.int32]
+    tfs: NDArray[np.int32]
+
+    def spilled(self, folder: Path, number: int) -> InvertedBlock:
+        """The same block, its postings on disk."""
+        arrays = {}
+        for name in ("bounds", "docs", "tfs"):
+            write_array(folder, f"block{number}.{name}", getattr(self, name))
+            arrays[name] = read_array(folder, f"block{number}.{name}")
+        return InvertedBlock(self.order, self.places, **arrays)
+
+
+def _chunks(df: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ranges of terms with about CHUNK postings each."""
+    ends = np.cumsum(df)
+    first = 0
+    while first < len(df):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + CHUNK, side="right")))
+        yield first, last
+        first = last
+
+
+def _merged(
+    blocks: list[InvertedBlock], terms: NDArray[np.int32], df: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """The postings of `terms` from all blocks: documents, frequencies, and where those of each term start."""
+    bounds = np.zeros(len(terms) + 1, dtype=np.int64)
+    np.cumsum(df, out=bounds[1:])
+    docs, tfs = np.empty(bounds[-1], dtype=np.int32), np.empty(bounds[-1], dtype=np.int32)
+    cursor = bounds[:-1].copy()
+    for block in blocks:
+        places = np.full(len(terms), -1, dtype=np.int32)
+        known = terms < len(block.order)  # a later term is not in this block
+        places[known] = block.places[terms[known]]
+        gather(block.bounds, block.docs, block.tfs, places, cursor, docs, tfs)
+    return docs, tfs, bounds

@@ -1,0 +1,97 @@
+"""Query likelihood: the weighting, and the stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import ParameterError
+from ..core.values import Explanation
+from .retriever import Lexical
+from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, lengths_of
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+
+@dataclass(frozen=True)
+class LikelihoodWeighting(Weighting):
+    """The weights of query likelihood: logarithms of ratios. `QueryLikelihood` describes the parameters.
+
+    Raises:
+        ParameterError: A parameter is out of its range.
+    """
+
+    smoothing: str = "dirichlet"
+    mu: float = 1000.0
+    lambda_: float = 0.1
+    lengths: str = "exact"
+
+    def __post_init__(self) -> None:
+        if self.smoothing not in ("dirichlet", "jelinek-mercer"):
+            raise ParameterError(f"smoothing must be 'dirichlet' or 'jelinek-mercer', not '{self.smoothing}'")
+        check_lengths(self.lengths)
+        if not 0 < self.mu < np.inf or not 0 < self.lambda_ < 1:
+            raise ParameterError(f"mu must be above 0 and lambda_ between 0 and 1, not mu={self.mu}, lambda_={self.lambda_}")
+
+    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+        """The logarithm of how much likelier the document makes the term than the collection does, 0 where it is less."""
+        p = postings.spread(self._in_collection(statistics, postings.terms))
+        tf, dl = postings.tf.astype(np.float64), lengths_of(statistics, postings.docs, self.lengths)
+        if self.smoothing == "jelinek-mercer":
+            weights: Floats = np.log(1 + (1 - self.lambda_) * tf / dl / (self.lambda_ * p))
+        else:
+            weights = np.maximum(np.log(1 + tf / (self.mu * p)) + np.log(self.mu / (dl + self.mu)), 0.0)
+        return weights
+
+    def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
+        """The probability of the term in the collection, its tf, and the length of the document."""
+        p = float(self._in_collection(statistics, posting.terms)[0])
+        dl = lengths_of(statistics, posting.docs, self.lengths)[0]
+        smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
+        cf = f"p(t|C): cf={statistics.cf[posting.terms[0]]:g}, tokens={statistics.tokens}"
+        label = f"log likelihood ratio ({self.smoothing}, {smoothing}): tf={posting.tf[0]}, dl={dl:g}"
+        return Explanation(float(self.postings(statistics, posting)[0]), label, (Explanation(p, cf),))
+
+    def _in_collection(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
+        """p(t|C), with 1 added above and below as Lucene does."""
+        p: Floats = (statistics.cf[terms] + 1) / (statistics.tokens + 1)
+        return p
+
+
+@dataclass(frozen=True)
+class QueryLikelihood(Lexical, name="ql"):
+    """Query likelihood with a smoothed language model of each document, as Lucene and Anserini score it.
+
+    With Dirichlet smoothing a term that the document has gives ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)), or 0 where that
+    is below 0 (Lucene's LMDirichletSimilarity); with Jelinek-Mercer smoothing ln(1 + (1 - lambda) tf / dl / (lambda p(t|C))).
+    p(t|C) is (cf + 1) / (tokens + 1). (Zhai and Lafferty, SIGIR 2001.)
+
+    Args:
+        smoothing: "dirichlet" or "jelinek-mercer".
+        mu: How many terms of the collection Dirichlet smoothing adds to each document, above 0.
+        lambda_: The weight of the collection in Jelinek-Mercer smoothing, between 0 and 1.
+        lengths: "exact", or "lucene": rounded to Lucene's one byte.
+    """
+
+    index: Index = field(repr=False)
+    smoothing: str = "dirichlet"
+    mu: float = field(default=1000.0, metadata={"range": (100, 3000, 100)})
+    lambda_: float = field(default=0.1, metadata={"range": (0.05, 0.95, 0.05)})
+    lengths: str = "exact"
+    k: int = 1000
+    threads: int | None = field(default=None, repr=False)
+
+    @property
+    def weighting(self) -> LikelihoodWeighting:
+        """The model with its parameters."""
+        return LikelihoodWeighting(self.smoothing, self.mu, self.lambda_, self.lengths)
+
+    def shown(self) -> dict[str, Any]:
+        """The parameter of the smoothing in any case."""
+        shown = super().shown()
+        shown |= {"mu": self.mu} if self.smoothing == "dirichlet" else {"lambda_": self.lambda_}
+        return {name: shown[name] for name in self.params() if name in shown}

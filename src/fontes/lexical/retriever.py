@@ -1,0 +1,121 @@
+"""`Lexical`: what all lexical retrievers are, stages from topics to runs over one index."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.checks import check_whole
+from ..core.errors import InputError
+from ..core.progress import Report
+from ..core.run import Ranking, Run
+from ..core.stage import Stage, check_depth
+from ..core.values import Explanation, Topic, Topics
+from .searching import Bags, search_topic, search_topics
+from .weighting import Postings, Statistics, Weighting
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+MOST_WEIGHT = 1e30  # keeps scores within float32
+
+
+class Lexical(Stage[Topics, Run]):
+    """A retriever whose model is a weighting. A document matches when it holds a term of the topic, whatever its score.
+
+    Args:
+        index: The index to search.
+        k: How many documents a topic gets at most.
+        threads: How many threads search; None is as many as the machine has. They do not change the run.
+    """
+
+    depth_field = "k"
+    index: Index
+    k: int
+    threads: int | None
+
+    @property
+    @abstractmethod
+    def weighting(self) -> Weighting:
+        """The model with its parameters.
+
+        Raises:
+            ParameterError: A parameter is out of its range.
+        """
+
+    def check(self) -> None:
+        self.weighting  # noqa: B018  # which says what is wrong with the model's parameters
+        check_whole("k", self.k)
+        if self.threads is not None:
+            check_whole("threads", self.threads)
+
+    def apply(self, topics: Topics, progress: Report, /) -> Run:
+        self.check()
+        weighting = self.weighting
+        bags = _bags(weighting, self._counts(list(topics.values())))
+        return search_topics(self.index, weighting, topics, bags, self.k, self.threads or os.cpu_count() or 1)
+
+    def search(self, query: str | Topic, k: int = 10) -> Ranking:
+        """The best `k` documents for one query, without a run around them."""
+        self.check()
+        topic = query if isinstance(query, Topic) else Topic("1", query)
+        weighting = self.weighting
+        return search_topic(self.index, weighting, topic, _bags(weighting, self._counts([topic])), min(check_depth(k), self.k))
+
+    def explain(self, query: str | Topic, doc_id: str) -> Explanation:
+        """The score of the document, term by term. It adds up to the score in the run."""
+        topic = query if isinstance(query, Topic) else Topic("1", query)
+        weighting = self.weighting
+        statistics = Statistics.of(self.index)
+        doc = self.index.ordinal(doc_id)
+        counts = self._counts([topic])[0]
+        _, terms, weights = _bags(weighting, [counts])
+        parts = []
+        for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
+            docs, tfs = self.index.postings(np.array([term]))
+            at = int(np.searchsorted(docs, doc))
+            if at < len(docs) and docs[at] == doc:
+                posting = Postings(np.array([term]), np.array([len(docs)]), docs[at : at + 1], tfs[at : at + 1])
+                of_posting = weighting.explain(statistics, posting)
+                of_query = Explanation(weight, f"query part: qtf={counts[term]:g}")
+                value = weight * float(np.float32(of_posting.value))
+                parts.append(Explanation(value, f"'{self.index.terms[term]}'", (of_posting, of_query)))
+        total = float(np.float32(sum(part.value for part in parts)))
+        return Explanation(
+            total, f"{self!r}: sum over terms" if parts else "no term of the topic is in the document", tuple(parts)
+        )
+
+    def _counts(self, topics: Sequence[Topic]) -> list[dict[int, float]]:
+        """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
+        analyzed = iter(self.index.analyzer.many([t.text for t in topics if t.weights is None]))
+        counts = []
+        for topic in topics:
+            weights: Mapping[str, float] = Counter(next(analyzed)) if topic.weights is None else topic.weights
+            bag: dict[int, float] = {}
+            for term, weight in weights.items():
+                if not isinstance(weight, Real) or not math.isfinite(weight):
+                    raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is not a finite number")
+                if not abs(weight) <= MOST_WEIGHT:
+                    raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is beyond {MOST_WEIGHT:g}")
+                number = self.index.term_number(term)
+                if number >= 0 and weight != 0:
+                    bag[number] = float(weight)
+            counts.append(bag)
+        return counts
+
+
+def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:
+    """The terms of each topic in ascending order, with their query weights."""
+    ordered = [sorted(bag.items()) for bag in counts]
+    terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
+    bounds = np.array([0, *itertools.accumulate(map(len, ordered))], dtype=np.int64)
+    weights = [weighting.query(np.array([count for _, count in bag])) for bag in ordered if bag]
+    return bounds, terms, weights[0] if len(weights) == 1 else np.concatenate([np.zeros(0), *weights])

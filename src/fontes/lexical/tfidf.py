@@ -1,0 +1,108 @@
+"""TF-IDF: the weighting, and the stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.errors import ParameterError
+from ..core.values import Explanation
+from .retriever import Lexical
+from .weighting import Floats, Postings, Statistics, Weighting
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+
+@dataclass(frozen=True)
+class TFIDFWeighting(Weighting):
+    """The weights of TF-IDF: for a posting tf times idf, over the length of the row. `TFIDF` describes the parameters.
+
+    Raises:
+        ParameterError: A parameter is out of its range, or two do not go together.
+    """
+
+    sublinear_tf: bool = False
+    smooth_idf: bool = False
+    norm: str | None = "l2"
+    relative_tf: bool = False
+
+    def __post_init__(self) -> None:
+        if self.norm not in ("l2", None):
+            raise ParameterError(f"norm must be 'l2' or None, not {self.norm!r}")
+        if self.sublinear_tf and self.relative_tf:
+            raise ParameterError("sublinear_tf and relative_tf do not go together; choose one")
+
+    def postings(self, statistics: Statistics, postings: Postings) -> Floats:
+        """Tf times idf, divided by the length of the document's row."""
+        weights: Floats = self._tf(statistics, postings) * postings.spread(self.idf(statistics, statistics.df[postings.terms]))
+        return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
+
+    def query(self, counts: Floats) -> Floats:
+        """The bag of words, scaled to unit length unless norm is None."""
+        length = np.sqrt(np.sum(counts * counts))
+        return counts if self.norm is None or length == 0 else counts / length
+
+    def idf(self, statistics: Statistics, df: Any) -> Floats:
+        """The idf of terms that `df` documents have."""
+        n = statistics.documents
+        idf: Floats = np.log((1 + n) / (1 + df)) + 1 if self.smooth_idf else np.log(n / df)
+        return idf
+
+    def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
+        """The tf, the idf, and the length of the document's row."""
+        weight = float(self.postings(statistics, posting)[0])
+        tf = f"tf={posting.tf[0]}"
+        if self.sublinear_tf:
+            tf = f"1 + ln tf, {tf}"
+        elif self.relative_tf:
+            tf = f"tf / dl, {tf}, dl={statistics.lengths[posting.docs][0]:g}"
+        idf = float(self.idf(statistics, statistics.df[posting.terms])[0])
+        factors = (
+            Explanation(float(self._tf(statistics, posting)[0]), tf),
+            Explanation(idf, f"idf: N={statistics.documents}, df={posting.df[0]}"),
+        )
+        if self.norm is None:
+            return Explanation(weight, "tf times idf", factors)
+        norm = Explanation(float(statistics.norms(self._unscaled)[posting.docs][0]), "length of the document's row")
+        return Explanation(weight, "tf times idf over the row's length", (*factors, norm))
+
+    @property
+    def _unscaled(self) -> TFIDFWeighting:
+        return replace(self, norm=None)
+
+    def _tf(self, statistics: Statistics, postings: Postings) -> Floats:
+        tf = postings.tf.astype(np.float64)
+        if self.sublinear_tf:
+            return 1 + np.log(tf)
+        return tf / statistics.lengths[postings.docs] if self.relative_tf else tf
+
+
+@dataclass(frozen=True)
+class TFIDF(Lexical, name="tfidf"):
+    """TF-IDF: the dot product of the topic's bag of words with the document's row of tf · ln(N / df).
+
+    With norm="l2" both are scaled to unit length, the topic's over the words that the index has; with norm=None neither is.
+    The idf is not part of the topic's side, unlike scikit-learn's. (Salton and Buckley, 1988.)
+
+    Args:
+        sublinear_tf: 1 + ln(tf) for tf.
+        smooth_idf: ln((1 + N) / (1 + df)) + 1 for ln(N / df), as scikit-learn's default.
+        norm: "l2" for rows of unit length, or None.
+        relative_tf: tf / dl for tf; with norm=None the plain form of textbooks.
+    """
+
+    index: Index = field(repr=False)
+    sublinear_tf: bool = field(default=False, metadata={"range": [False, True]})
+    smooth_idf: bool = field(default=False, metadata={"range": [False, True]})
+    norm: str | None = field(default="l2", metadata={"range": ["l2", None]})
+    relative_tf: bool = False
+    k: int = 1000
+    threads: int | None = field(default=None, repr=False)
+
+    @property
+    def weighting(self) -> TFIDFWeighting:
+        """The model with its parameters."""
+        return TFIDFWeighting(self.sublinear_tf, self.smooth_idf, self.norm, self.relative_tf)

@@ -1,0 +1,117 @@
+"""Passages joined to documents again: a document's score is made of those of its passages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import ParameterError, Run, Stage, Strings
+from ..core.progress import Report
+from .documents import SEPARATOR, PassageDocuments, check_separator, split_id
+
+SPLIT_AT = ("last", "first")
+Aggregate = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class ToDocuments(Stage[Run, Run], name="to_documents"):
+    """Joins the passages of a run to documents again.
+
+    The run's `documents` is again that of the documents, where the run came from `Passages`.
+
+    Args:
+        aggregate: The document's score: "max", "mean" or "sum" of those of its passages in the run, or "first", that of the
+            first passage (the lowest number) in the run.
+        separator: What stands between document and number in the ids; by default that of the `Passages` that made the run,
+            where that is known, or "%p".
+        split_at: "last" takes off the last separator and the number after it. "first" takes off all from the first separator
+            on, which truncates ids that hold the separator themselves; so did the tool of TREC CAsT 2021, to which
+            "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751-3" is of the document "WAPO_1cf6896e".
+
+    Raises:
+        InputError: When it is called, for an id that is no passage's.
+        ParameterError: When it is called, for parameters that do not exist.
+    """
+
+    aggregate: str = "max"
+    separator: str | None = None
+    split_at: str = SPLIT_AT[0]
+
+    def check(self) -> None:
+        if self.aggregate not in AGGREGATES:
+            raise ParameterError(f"passages are joined by {', '.join(AGGREGATES)}, not by '{self.aggregate}'")
+        if self.split_at not in SPLIT_AT:
+            raise ParameterError(f"split_at is 'last' or 'first', not '{self.split_at}'")
+        if self.separator is not None:
+            check_separator(self.separator)
+
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        self.check()
+        names, parents, numbers = parents_of(run, self.separator, self.split_at)
+        topics = run.topic_numbers
+        # A document's passages one after the other, by their numbers.
+        order = np.lexsort((numbers[run.codes], parents[run.codes], topics))
+        topics, docs = topics[order], parents[run.codes[order]]
+        starts = np.flatnonzero(np.diff(topics, prepend=-1) | np.diff(docs, prepend=-1))
+        documents = run.documents.documents if isinstance(run.documents, PassageDocuments) else None
+        return Run.from_columns(
+            run.topics,
+            Strings.of(names),
+            topics[starts],
+            docs[starts].astype(np.int32),
+            AGGREGATES[self.aggregate](run.scores[order].astype(np.float64), starts).astype(np.float32),
+            documents=documents if self.split_at == "last" else None,
+            provenance=run.provenance,
+        )
+
+
+to_documents = ToDocuments
+"""The stage under the name that a text has for it: `to_documents("max")` joins passages, in Python and in a text."""
+
+
+def parents_of(
+    run: Run, separator: str | None = None, split_at: str = SPLIT_AT[0]
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """The documents of a run of passages.
+
+    Args:
+        run: A run of passages.
+        separator: As for `to_documents`.
+        split_at: As for `to_documents`.
+
+    Returns:
+        The ids of the documents; for each code of the run the place of its document among them, int64 of the length of
+        `run.ids`; and likewise the passage's number.
+
+    Raises:
+        InputError: For an id that is no passage's.
+    """
+    if separator is None:
+        separator = run.documents.passages.separator if isinstance(run.documents, PassageDocuments) else SEPARATOR
+    check_separator(separator)
+    used = np.unique(run.codes)
+    places: dict[str, int] = {}
+    parents = np.zeros(len(run.ids), dtype=np.int64)
+    numbers = np.zeros(len(run.ids), dtype=np.int64)
+    for code, passage_id in zip(used.tolist(), run.ids.take(used), strict=True):
+        doc_id, numbers[code] = split_id(passage_id, separator)
+        if split_at == "first":
+            doc_id = passage_id.partition(separator)[0]
+        parents[code] = places.setdefault(doc_id, len(places))
+    return list(places), parents, numbers
+
+
+def _sums(scores: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.add.reduceat(scores, starts) if len(starts) else scores
+
+
+# From the scores of all passages, in the order of their documents, and where those of each document start.
+AGGREGATES: dict[str, Aggregate] = {
+    "max": lambda scores, starts: np.maximum.reduceat(scores, starts) if len(starts) else scores,
+    "mean": lambda scores, starts: _sums(scores, starts) / np.diff(starts, append=len(scores)),
+    "sum": _sums,
+    "first": lambda scores, starts: scores[starts],
+}

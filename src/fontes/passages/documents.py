@@ -1,0 +1,95 @@
+"""The text of passages, from that of their documents; and the ids of passages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core import Doc, InputError, ParameterError
+from ..core.values import Documents
+from ..text.sentences import Spans
+
+if TYPE_CHECKING:
+    from .split import Passages
+
+SEPARATOR = "%p"
+REMEMBERED = 200_000  # documents whose passages' places are kept
+
+
+class PassageDocuments:
+    """The passages of documents by their ids, split when they are asked for.
+
+    Which characters each passage takes is remembered, the text is not.
+
+    Args:
+        documents: The way to the documents' text.
+        passages: How the documents are split.
+    """
+
+    def __init__(self, documents: Documents, passages: Passages) -> None:
+        self.documents = documents
+        self.passages = passages
+        self._spans: dict[str, Spans] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PassageDocuments, (self.documents, self.passages)
+
+    def docs(self, ids: Iterable[str]) -> list[Doc]:
+        """The passages with these ids, in this order.
+
+        Raises:
+            InputError: For an id that is unknown.
+        """
+        pairs = [split_id(passage_id, self.passages.separator) for passage_id in ids]
+        documents = self._split(dict.fromkeys(doc_id for doc_id, _ in pairs))
+        passages = []
+        for doc_id, number in pairs:
+            doc, spans = documents[doc_id]
+            if number >= len(spans):
+                raise InputError(
+                    f"passage '{doc_id}{self.passages.separator}{number}': split in this way, the document has "
+                    f"{len(spans)}, counted from 0; split it as it was split for the run"
+                )
+            passages.append(self.passages.passage(doc, number, spans))
+        return passages
+
+    def counts(self, doc_ids: Sequence[str]) -> list[int]:
+        """How many passages each of these documents has."""
+        documents = self._split(doc_ids)
+        return [len(documents[doc_id][1]) for doc_id in doc_ids]
+
+    @property
+    def marked(self) -> Callable[[str, Doc], str] | None:
+        """How the documents' owner marks the words of a query in a text, where it can."""
+        return getattr(self.documents, "marked", None)
+
+    def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:
+        """The documents with the places of their passages."""
+        names = list(doc_ids)
+        docs = dict(zip(names, self.documents.docs(names), strict=True))
+        new = [name for name in docs if name not in self._spans]
+        spans = {name: self._spans[name] for name in docs if name in self._spans}
+        spans.update(zip(new, self.passages.splitter()([docs[name].text for name in new]), strict=True))
+        if len(self._spans) + len(new) > REMEMBERED:
+            self._spans = {}
+        self._spans.update((name, spans[name]) for name in new)
+        return {name: (docs[name], spans[name]) for name in docs}
+
+
+def split_id(passage_id: str, separator: str) -> tuple[str, int]:
+    """The document's id and the passage's number: what stands before and after the last `separator`.
+
+    Raises:
+        InputError: For an id that is no passage's.
+    """
+    doc_id, present, number = passage_id.rpartition(separator)
+    if not (present and number.isascii() and number.isdigit()):
+        raise InputError(f"'{passage_id}' is no passage's id: it does not end in '{separator}' and a number")
+    return doc_id, int(number)
+
+
+def check_separator(separator: str) -> None:
+    """Raises ParameterError for a separator after which a document's id could not be told from a passage's number."""
+    if not separator or re.search(r"[\d\s]", separator):
+        raise ParameterError(f"passages: the separator must be characters without digits and white space, not {separator!r}")

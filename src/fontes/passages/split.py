@@ -1,0 +1,179 @@
+"""Documents split into passages: those of a run, and those of a corpus that is to be indexed."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import Doc, ParameterError, Run, Stage, Strings
+from ..core.checks import check_whole
+from ..core.progress import Report
+from ..core.values import Documents
+from ..formats import corpus_docs
+from ..text.external import version_of
+from ..text.sentences import Spans, sentences
+from .documents import SEPARATOR, PassageDocuments, check_separator
+
+WORDS = 150
+MAX_WORDS = 250
+BATCH = 256  # documents that are split together
+
+# Han, Hiragana, Katakana: written without spaces, so each character is a word.
+IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
+
+
+@dataclass(frozen=True)
+class Passages(Stage[Run, Run], name="passages"):
+    """Splits each document of a run into passages, which inherit the document's score.
+
+    Words are what stands between white space; each Han, Hiragana and Katakana character is one. A passage is the text from
+    its first word to the end of its last one, unchanged. A document without words has one passage, which is empty. The run's
+    `documents` gives the passages' text, split when it is asked for. A passage always keeps the document's metadata.
+
+    Args:
+        words: How many words a passage has at most; by default 150.
+        stride: How many words after the start of a passage the next one starts; by default half of `words`.
+        sentences: Split between sentences in place of after a number of words: "nupunkt" or "spacy:MODEL".
+        max_words: With `sentences`, a passage takes whole sentences as long as it has at most this many words; by default 250.
+            A longer sentence is cut by words.
+        title: Whether a passage keeps the document's title.
+        separator: What stands between the document's id and the passage's number, which counts from 0: "D7%p0", "D7%p1", …
+
+    Raises:
+        InputError: When it is called, where the run does not know its documents.
+        ParameterError: When it is called, for parameters that make no sense.
+    """
+
+    words: int | None = None
+    stride: int | None = None
+    sentences: str | None = None
+    max_words: int | None = None
+    title: bool = True
+    separator: str = SEPARATOR
+
+    def check(self) -> None:
+        check_separator(self.separator)
+        for name in ("words", "stride", "max_words"):
+            value = getattr(self, name)
+            if value is not None:
+                check_whole(f"passages: {name}", value)
+        if self.sentences is None:
+            if self.max_words is not None:
+                raise ParameterError("passages: max_words goes with sentences; the length without them is words")
+            words, stride = self._window
+            if stride > words:
+                raise ParameterError(f"passages: a stride of {stride} leaves out words between passages of {words}")
+        elif self.words is not None or self.stride is not None:
+            raise ParameterError("passages: words and stride do not go with sentences; the length then is max_words")
+
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        passages = self.over(run.documents_for(type(self).__name__))
+        used = np.unique(run.codes)
+        counts = np.zeros(len(run.ids), dtype=np.int64)
+        ids: list[str] = []
+        names = run.ids.take(used)
+        for at in range(0, len(used), BATCH):
+            batch = names[at : at + BATCH]
+            numbers = passages.counts(batch)
+            counts[used[at : at + BATCH]] = numbers
+            ids += [f"{name}{self.separator}{i}" for name, count in zip(batch, numbers, strict=True) for i in range(count)]
+        first = np.cumsum(counts) - counts
+        copies = counts[run.codes]
+        within = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
+        return Run.from_columns(
+            run.topics,
+            Strings.of(ids),
+            np.repeat(run.topic_numbers, copies),
+            (np.repeat(first[run.codes], copies) + within).astype(np.int32),
+            np.repeat(run.scores, copies),
+            documents=passages,
+            provenance=run.provenance,
+        )
+
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the sentences' model: see `Stage.key`."""
+        key = super().key()
+        return None if key is None else f"{key} {version_of(self.sentences)}"
+
+    def of(self, doc: Doc) -> list[Doc]:
+        """The passages of one document."""
+        return list(self.docs([doc]))
+
+    def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
+        """The passages of all documents of a corpus, to be indexed: `Index.build(passages.docs(corpus), path)`.
+
+        Args:
+            corpus: A file or folder that `read_corpus` reads, or an iterable of whatever `Index.build` takes.
+        """
+        documents = iter(corpus_docs(corpus))
+        split = self.splitter()
+        while batch := list(islice(documents, BATCH)):
+            for doc, spans in zip(batch, split([doc.text for doc in batch]), strict=True):
+                yield from (self.passage(doc, number, spans) for number in range(len(spans)))
+
+    def over(self, documents: Documents) -> PassageDocuments:
+        """The passages' text by their ids, from `documents`: for a run of passages that was read from a file."""
+        self.splitter()
+        return PassageDocuments(documents, self)
+
+    def passage(self, doc: Doc, number: int, spans: Spans) -> Doc:
+        """The passage of this number, of a document whose passages take these characters."""
+        start, end = spans[number]
+        return Doc(f"{doc.id}{self.separator}{number}", doc.text[start:end], doc.title if self.title else "", doc.metadata)
+
+    def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
+        """A function from texts to their passages as (first character, end).
+
+        Raises:
+            ParameterError: For parameters that make no sense.
+            MissingExtraError: Where the library that finds sentences is missing.
+        """
+        self.check()
+        if self.sentences is None:
+            words, stride = self._window
+            return lambda texts: [_windows(text, words, stride) for text in texts]
+        find = sentences(self.sentences)
+        most = self.max_words or MAX_WORDS
+        return lambda texts: [_packed(text, spans, most) for text, spans in zip(texts, find(texts), strict=True)]
+
+    @property
+    def _window(self) -> tuple[int, int]:
+        """Words of a passage, and words from the start of one to that of the next."""
+        words = self.words or WORDS
+        return words, self.stride or -(-words // 2)
+
+
+def _windows(text: str, words: int, stride: int) -> Spans:
+    """Windows of `words` words, every `stride` words, until one reaches the end."""
+    places = [match.span() for match in WORD.finditer(text)]
+    last = max(0, -(-(len(places) - words) // stride)) * stride
+    return [_span(places, start, start + words) for start in range(0, last + 1, stride)]
+
+
+def _packed(text: str, sentence_spans: Spans, most: int) -> Spans:
+    """Whole sentences as long as there are at most `most` words; a longer sentence in pieces of `most` words."""
+    places = [match.span() for match in WORD.finditer(text)]
+    starts = [start for start, _ in places]
+    # White space between sentences belongs to none; a word belongs to the sentence in which it starts.
+    edges = sorted({0, *(bisect_left(starts, start) for start, _ in sentence_spans), len(places)})
+    cuts = [0]
+    for start, end in pairwise(edges):
+        if end - cuts[-1] > most and start > cuts[-1]:
+            cuts.append(start)
+        while end - cuts[-1] > most:
+            cuts.append(cuts[-1] + most)
+    return [_span(places, a, b) for a, b in pairwise([*cuts, len(places)])] if places else [(0, 0)]
+
+
+def _span(places: Spans, start: int, end: int) -> tuple[int, int]:
+    """From the first to the last of these words, in characters."""
+    inside = places[start:end]
+    return (inside[0][0], inside[-1][1]) if inside else (0, 0)

@@ -1,0 +1,278 @@
+"""Artifacts: folders of files that appear whole or not at all and say in one JSON file what they hold.
+
+An artifact is made in a folder beside its place, `staging` or `drafting`; `seal` writes down its settings and the size and
+SHA-256 of each file; `commit` puts it in its place, in one step. `Artifact` opens it and checks it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..core.errors import FontesError, IndexFormatError
+from .arrays import read_array, sync, sync_folder
+from .hashes import hash_file, hash_json
+from .locks import locked
+
+META = "artifact.json"  # the file with the metadata
+FileTable = dict[str, dict[str, Any]]
+_REMEDY = "make them again with overwrite=True (--overwrite)"
+_BUSY = FontesError("the folder is in use")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What artifacts of one kind have in common.
+
+    Args:
+        format: The name of the format, which the metadata holds.
+        version: The version of the format that this Fontes writes and reads.
+        noun: What the artifact holds, for messages.
+        remedy: What to do about a damaged one, for messages.
+    """
+
+    format: str
+    version: int
+    noun: str
+    remedy: str
+
+
+class Artifact:
+    """An artifact that is open: its metadata is as it was written, and each of its files is there in its full length.
+
+    Attributes:
+        folder: Where it is.
+        meta: Its metadata: format, version, settings, files and digest.
+        files: Of each file the name, the bytes and the SHA-256.
+        digest: The SHA-256 of settings and files.
+
+    Raises:
+        IndexFormatError: The metadata or a file is missing or damaged, or the format is of another version.
+    """
+
+    def __init__(self, folder: Path, kind: Kind) -> None:
+        self.folder = folder
+        self._kind = kind
+        self.meta = read_meta(folder, kind)
+        self.files: FileTable = self.meta["files"]
+        self.digest: str = self.meta["digest"]
+        self._refuse(wrong_size(folder, self.files))
+
+    def __contains__(self, name: object) -> bool:
+        return f"{name}.npy" in self.files
+
+    def array(self, name: str) -> NDArray[Any]:
+        """The array NAME.npy, by memory map. Raises IndexFormatError where it is missing or damaged."""
+        return read_array(self.folder, name, self._kind.remedy)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all files."""
+        return sum(int(file["bytes"]) for file in self.files.values())
+
+    def check(self) -> None:
+        """Reads every file. Raises IndexFormatError where one is not as it was written."""
+        self._refuse(changed(self.folder, self.files))
+
+    def _refuse(self, problem: str | None) -> None:
+        if problem is not None:
+            raise IndexFormatError(f"{problem}; {self._kind.remedy}")
+
+
+def read_meta(folder: Path, kind: Kind) -> dict[str, Any]:
+    """The metadata of an artifact.
+
+    Raises:
+        IndexFormatError: It is missing, damaged, or of another version of the format.
+    """
+    path = folder / META
+    try:
+        meta: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        sound = meta["format"] == kind.format and meta["digest"] == _digest(meta)
+        version = meta["version"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise IndexFormatError(f"{path} is missing or damaged; {kind.remedy}") from error
+    if not sound:
+        raise IndexFormatError(f"{path} is damaged; {kind.remedy}")
+    if version != kind.version:
+        raise IndexFormatError(
+            f"{folder} has {kind.noun} of the format {version}; this Fontes reads {kind.version}; {kind.remedy}"
+        )
+    return meta
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings of an artifact of any kind, and its bytes; empty where its metadata are missing or damaged."""
+    with suppress(IndexFormatError):
+        artifact = Artifact(folder, _kind_of(folder))
+        return {**settings(artifact.meta), "bytes": artifact.bytes}
+    return {}
+
+
+def check_folder(folder: Path) -> None:
+    """Reads every file of an artifact of any kind. Raises IndexFormatError where one is not as it was written."""
+    Artifact(folder, _kind_of(folder)).check()
+
+
+def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings among the metadata of an artifact."""
+    return {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
+
+
+def seal(folder: Path, kind: Kind, facts: Mapping[str, Any], pattern: str = "*") -> None:
+    """Writes the metadata of the files in a folder; all of it is on the disk when this returns.
+
+    Args:
+        folder: The folder with the complete files.
+        kind: What they are.
+        facts: The settings: what else the metadata says of them, as JSON.
+        pattern: Which files belong to the artifact.
+    """
+    meta = {"format": kind.format, "version": kind.version, **facts, "files": file_table(folder, pattern, META)}
+    with (folder / META).open("w", encoding="utf-8") as file:
+        json.dump({**meta, "digest": _digest(meta)}, file, indent=1, ensure_ascii=False)
+        sync(file)
+    sync_folder(folder)
+
+
+@contextmanager
+def staging(place: Path) -> Iterator[Path]:
+    """An empty folder beside `place` to make an artifact in; what is not committed is gone afterwards, whatever happens.
+
+    Several processes may stage the same place at once. What killed ones have left behind is removed.
+
+    Raises:
+        OSError: The folder beside `place` cannot be made or written.
+    """
+    place = place.absolute()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    folder = None
+    try:
+        with ExitStack() as stack:
+            with locked(place.parent):
+                _remove_leftovers(place)
+                folder = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
+                stack.enter_context(locked(folder, _BUSY))
+            yield folder
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
+    """The one draft of `place`, a folder beside it that stays when its process is killed, so that work can go on in it.
+
+    Args:
+        place: Where the artifact will be.
+        busy: What is raised where another process or thread works in the draft.
+
+    Raises:
+        OSError: The draft cannot be made.
+    """
+    draft = place.with_name(f".{place.name}")
+    with ExitStack() as stack:
+        while True:
+            draft.mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):
+                handle = stack.enter_context(locked(draft, busy))
+                if _is_at(handle, draft):  # else another process has just committed it
+                    break
+            stack.close()
+        with locked(place.parent):
+            _remove_leftovers(place)
+        yield draft
+        with suppress(OSError):
+            if _is_at(handle, draft):
+                draft.rmdir()  # where nothing is in it
+
+
+def commit(folder: Path, place: Path) -> None:
+    """Puts a finished folder, staged or drafted, in its place. What was there before stays until then, and goes after."""
+    old = None
+    with locked(place.parent):
+        folder.chmod(0o777 & ~umask())
+        if place.exists():
+            old = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
+            place.rename(old)
+        folder.rename(place)
+        sync_folder(place.parent)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable:
+    """The bytes and the SHA-256 of the files of a folder that fit a pattern, by name, without the one of a certain name."""
+    files = sorted(file for file in folder.glob(pattern) if file.name != without)
+    return {file.name: {"bytes": file.stat().st_size, "sha256": hash_file(file)} for file in files}
+
+
+def wrong_size(folder: Path, files: FileTable) -> str | None:
+    """What is wrong with the first file that is missing or has another length than it should; None where all are right."""
+    for name, expected in files.items():
+        try:
+            size = (folder / name).stat().st_size
+        except OSError:
+            return f"{folder / name} is missing"
+        if size != expected["bytes"]:
+            return f"{folder / name} has {size} bytes instead of {expected['bytes']}"
+    return None
+
+
+def changed(folder: Path, files: FileTable) -> str | None:
+    """What is wrong with the first file that has another content than it should; None where all are right."""
+    for name, expected in files.items():
+        try:
+            if hash_file(folder / name) != expected["sha256"]:
+                return f"{folder / name} has changed"
+        except OSError as error:
+            return f"{folder / name} cannot be read ({error.strerror})"
+    return None
+
+
+def umask() -> int:
+    """The permissions that new files of this process lack."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _kind_of(folder: Path) -> Kind:
+    """The kind that an artifact's metadata name."""
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        return Kind(str(meta["format"]), meta["version"], "files", _REMEDY)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise IndexFormatError(f"{folder / META} is missing or damaged; {_REMEDY}") from error
+
+
+def _digest(meta: Mapping[str, Any]) -> str:
+    """The SHA-256 of an artifact's settings and files."""
+    settings = {key: value for key, value in meta.items() if key not in ("files", "digest")}
+    return hash_json([settings, meta["files"]])
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether an open folder is the one at this path. Raises FileNotFoundError where there is none."""
+    return os.path.samestat(os.fstat(handle), path.stat())
+
+
+def _prefix(place: Path) -> str:
+    return f".{place.name}.building-"
+
+
+def _remove_leftovers(place: Path) -> None:
+    """Removes what killed processes have left behind beside a place: staged folders whose lock nobody holds."""
+    for left in place.parent.iterdir():
+        if left.name.startswith(_prefix(place)):
+            with suppress(OSError, FontesError), locked(left, _BUSY):
+                shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,115 @@
+"""Caches: the one folder of the user's for what can be worked out again, and values that are kept in memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+K = TypeVar("K")
+V = TypeVar("V")
+Owner = TypeVar("Owner")
+
+
+def cache_folder() -> Path:
+    """The folder of the user's where Fontes keeps what can be worked out again.
+
+    It is FONTES_CACHE where that is set, and else `fontes` in the system's folder for caches. Runs are in `runs/`, scores of
+    rerankers in `scores.sqlite`, the precision that suits each model on this machine in `precision.json`. What belongs to one
+    index is kept in the folder `cache` of that index.
+    """
+    if named := os.environ.get("FONTES_CACHE"):
+        return Path(named)
+    import platformdirs
+
+    return platformdirs.user_cache_path("fontes")
+
+
+class _Entry(Generic[V]):
+    """A value that is being made, or is there."""
+
+    __slots__ = ("lock", "value")
+
+    def __init__(self) -> None:
+        self.lock: threading.Lock | None = threading.Lock()  # None once the value is there
+        self.value: V | None = None
+
+
+class Cached(Generic[K, V]):
+    """Values by key, each made once, of which those used last are kept. Threads may share it.
+
+    A thread that asks for a value that another one is making waits for it; one that asks for another value does not.
+
+    Args:
+        limit: How many values are kept at most; None keeps all.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value under `key`, which `make` makes where there is none. What `make` raises is raised, and nothing is kept."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry()
+            self._entries.move_to_end(key)
+            while self.limit is not None and len(self._entries) > self.limit:
+                self._entries.popitem(last=False)
+            lock = entry.lock
+        if lock is not None:
+            with lock:
+                if entry.lock is not None:
+                    try:
+                        entry.value = make()
+                    except BaseException:
+                        self._forget(key, entry)
+                        raise
+                    entry.lock = None
+        return cast(V, entry.value)
+
+    def clear(self) -> None:
+        """Forgets all values."""
+        with self._lock:
+            self._entries.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def _forget(self, key: K, entry: _Entry[V]) -> None:
+        with self._lock:
+            if self._entries.get(key) is entry:
+                del self._entries[key]
+
+
+class Attached(Generic[Owner, V]):
+    """A value that belongs to each object of another module, made when it is first asked for and gone with the object.
+
+    It is to a class of another room what `functools.cached_property` is to one's own. Threads may share it.
+
+    Args:
+        name: What the value is called, once in Fontes for the objects of a class.
+        make: Makes the value of an object.
+    """
+
+    def __init__(self, name: str, make: Callable[[Owner], V]) -> None:
+        self._name = f"_attached_{name}"
+        self._make = make
+        self._lock = threading.RLock()
+
+    def of(self, owner: Owner) -> V:
+        """The value of this object."""
+        values: dict[str, Any] = vars(owner)
+        if self._name not in values:
+            with self._lock:
+                if self._name not in values:
+                    values[self._name] = self._make(owner)
+        return cast(V, values[self._name])

@@ -1,0 +1,198 @@
+"""What goes into an index and comes back: documents of any kind, their ids, titles, texts and metadata."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+from support.small_collections import DOCS, PROPERTY, agrees, postings
+
+from fontes.core import Doc, InputError, ParameterError
+from fontes.index import Index, build
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [("d1", "red fox"), ("d2", "blue")],
+        (pair for pair in [("d1", "red fox"), ("d2", "blue")]),
+        [("d1", "", "red fox"), ("d2", "", "blue")],
+        [{"_id": "d1", "text": "red fox"}, {"id": "d2", "contents": "blue"}],
+        [Doc("d1", "red fox"), Doc("d2", "blue")],
+        {"d1": "red fox", "d2": "blue"},
+        [Doc("d1", "red fox"), ("d2", "blue")],
+    ],
+    ids=["pairs", "a generator", "triples", "dicts", "documents", "a mapping", "a mixture"],
+)
+def test_an_index_is_built_from_whatever_holds_documents(tmp_path, given):
+    index = Index.build(given, tmp_path / "x")
+    assert [(d.id, d.text) for d in index.docs(["d1", "d2"])] == [("d1", "red fox"), ("d2", "blue")]
+    assert postings(index) == {"blue": {1: 1}, "fox": {0: 1}, "red": {0: 1}}
+
+
+def test_an_index_is_built_from_a_dataframe(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["d1", "d2"], "text": ["red fox", "blue"], "year": [1, 2]})
+    index = Index.build(frame, tmp_path / "x")
+    assert index.ids.tolist() == ["d1", "d2"]
+    assert index.doc("d2").metadata == {"year": 2}
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_an_index_is_built_from_a_file(tmp_path, kind):
+    corpus = tmp_path / "corpus.jsonl"
+    rows = [{"_id": d.id, "title": d.title, "text": d.text, **d.metadata} for d in DOCS]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    index = Index.build(kind(corpus), kind(tmp_path / "x"))
+    assert index.docs(["d1", "d2", "d3"]) == DOCS
+
+
+def test_an_index_is_built_from_a_folder_of_text_files(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.txt").write_text("one")
+    (tmp_path / "corpus" / "b.txt").write_text("two")
+    assert Index.build(tmp_path / "corpus", tmp_path / "x").ids.tolist() == ["a.txt", "b.txt"]
+
+
+def test_a_missing_corpus_is_an_error_and_leaves_nothing(tmp_path):
+    with pytest.raises(InputError, match="there is no such file"):
+        Index.build(tmp_path / "nowhere.jsonl", tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_documents_come_back_as_they_were(tmp_path):
+    docs = [
+        Doc("d1", "text\nwith\ttabs and \x00", "title", {"n": 1, "f": 1.5, "list": [1, "é", None], "map": {"a": True}, "": ""}),
+        Doc("d2", "", ""),
+        Doc("d3", "𝒜 東京 é", "ẞ", {"null": None, "id": "other", "text": "t"}),
+        Doc("d4", "x" * 100_000, "y" * 70_000),
+    ]
+    Index.build(docs, tmp_path / "x")
+    index = Index.open(tmp_path / "x")
+    assert index.docs([d.id for d in docs]) == docs
+    assert index.docs(["d4", "d1", "d4"]) == [docs[3], docs[0], docs[3]]
+    assert index.docs([]) == []
+    assert index.doc("d3") == docs[2]
+
+
+@PROPERTY
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=300), st.text(max_size=40), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)),
+        max_size=8,
+    )
+)
+def test_any_text_title_and_metadata_come_back(tmp_path_factory, contents):
+    docs = [Doc(f"d{i}", text, title, metadata) for i, (text, title, metadata) in enumerate(contents)]
+    index = Index.build(docs, tmp_path_factory.mktemp("i") / "x", threads=1)
+    assert index.docs([d.id for d in docs]) == docs
+    index.check()
+
+
+def test_metadata_that_json_cannot_hold_is_an_error_that_names_the_document(tmp_path):
+    with pytest.raises(InputError, match="document 'd2': its metadata is not JSON"):
+        Index.build([Doc("d1", "x"), Doc("d2", "x", "", {"set": {1}})], tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_may_be_any_unicode(tmp_path):
+    ids = ["é", "e\u0301", "東京", "𝒜/b c", "a\tb", "a\nb", "\ue000", "𐀀", "Z", "a", "..", "\x00"]
+    index = Index.build([(i, f"w{n}") for n, i in enumerate(ids)], tmp_path / "x")
+    assert index.ids.tolist() == ids
+    assert [index.ordinal(i) for i in ids] == list(range(len(ids)))
+    assert [d.text for d in index.docs(ids)] == [f"w{n}" for n in range(len(ids))]
+    assert index.ids.order.tolist() == sorted(range(len(ids)), key=lambda n: ids[n].encode())
+    assert "東京" in index
+    assert "東" not in index
+    assert 5 not in index
+    index.check()
+
+
+def test_a_document_that_is_not_there_is_an_error_that_names_it(tmp_path):
+    index = Index.build(DOCS, tmp_path / "x")
+    for ask in (index.ordinal, index.doc, lambda i: index.docs(["d1", i])):
+        with pytest.raises(InputError, match=r"document 'd9' is not in the index .*x"):
+            ask("d9")
+
+
+def test_title_and_text_are_indexed_unless_told_otherwise(tmp_path):
+    docs = [Doc("d1", "body", "head", {"abstract": "short", "n": 7}), Doc("d2", "body", "", {})]
+    assert Index.build(docs, tmp_path / "1").terms.tolist() == ["bodi", "head"]
+    assert Index.build(docs, tmp_path / "2", fields=["text"]).terms.tolist() == ["bodi"]
+    assert Index.build(docs, tmp_path / "3", fields=("abstract", "title")).terms.tolist() == ["head", "short"]
+    assert Index.build(docs, tmp_path / "4", fields=["n"]).terms.tolist() == ["7"]
+    assert Index.open(tmp_path / "3").fields == ("abstract", "title")
+    assert Index.open(tmp_path / "2").doc("d1") == docs[0]
+
+
+def test_word_ngrams_reach_into_the_text_and_words_that_are_no_term_are_not_kept(tmp_path):
+    index = Index.build([Doc("d1", "c", "a b")], tmp_path / "x", analyzer="standard+words:2-2")
+    agrees(index, [Counter({"a b": 1, "b c": 1})])
+
+
+def test_a_metadata_field_that_is_null_holds_no_words(tmp_path):
+    index = Index.build([Doc("d1", "x", "", {"abstract": None})], tmp_path / "x", fields=["text", "abstract"])
+    assert index.terms.tolist() == ["x"]
+
+
+@pytest.mark.parametrize("fields", ["text", [], ()])
+def test_fields_must_be_a_list_of_names(tmp_path, fields):
+    with pytest.raises(ParameterError, match="fields must be a list of field names"):
+        Index.build(DOCS, tmp_path / "x", fields=fields)
+
+
+def test_an_id_that_occurs_twice_is_an_error_that_names_it_and_both_places(tmp_path):
+    with pytest.raises(InputError, match="'b' occurs twice, as documents 2 and 4"):
+        Index.build([("a", "x"), ("b", "x"), ("c", "x"), ("b", "y")], tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_that_are_equal_once_written_occur_twice(tmp_path):
+    with pytest.raises(InputError, match="occurs twice, as documents 1 and 2"):
+        Index.build([("\ud800", "x"), ("\udbff", "y")], tmp_path / "x")
+
+
+def test_an_empty_id_is_an_error_that_says_which_document_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "BATCH", 100)
+    docs = [Doc(f"d{n}", "words " * 10) for n in range(9)]
+    with pytest.raises(InputError, match="document 10 has an empty id"):
+        Index.build([*docs, Doc("", "nobody")], tmp_path / "x")
+
+
+@pytest.mark.parametrize("doc", [Doc(5, "x"), Doc("d", None), Doc("d", "x", None), Doc(None, "x"), Doc("d", b"x")])
+def test_a_document_whose_parts_are_no_strings_is_an_error_of_fontes(tmp_path, doc):
+    with pytest.raises(InputError):
+        Index.build([doc], tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_index_without_documents_works(tmp_path):
+    Index.build([], tmp_path / "x")
+    index = Index.open(tmp_path / "x")
+    agrees(index, [])
+    assert len(index) == 0
+    assert index.info()["documents"] == 0
+    assert index.info()["mean_length"] == 0.0
+    assert index.docs([]) == []
+    assert "a" not in index
+
+
+def test_documents_without_any_term_are_kept(tmp_path):
+    index = Index.build([("d1", ""), ("d2", "the of"), ("d3", "…")], tmp_path / "x")
+    agrees(index, [Counter(), Counter(), Counter()])
+    assert index.doc("d2").text == "the of"
+
+
+def test_a_single_document_works(tmp_path):
+    index = Index.build([("d1", "fox fox dog")], tmp_path / "x")
+    agrees(index, [Counter(fox=2, dog=1)])

@@ -1,0 +1,80 @@
+"""RM3: the terms of the best documents and their weights, worked out here once more in plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fontes.core import Run, Topic, Topics
+from fontes.index import Index
+
+TEXTS = {
+    "a": "fox fox fox dog dog cat owl",
+    "b": "fox dog dog dog bee bee ant",
+    "c": "cat owl x 2-3 wordwordwordwordword_",
+    "d": "fox x yy zz",
+    "e": "",
+}
+RANKING = {"a": 3.0, "b": 2.0, "d": 0.5}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return Index.build(list(TEXTS.items()), tmp_path_factory.mktemp("rm3") / "x", analyzer="whitespace")
+
+
+def scaled(weights: dict[str, float]) -> dict[str, float]:
+    total = sum(weights.values())
+    return {term: weight / total for term, weight in weights.items()}
+
+
+def best(weights: dict[str, float], terms: int) -> dict[str, float]:
+    return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:terms])
+
+
+def expected(own: dict[str, float], docs: int, terms: int, original: float, max_df: float) -> dict[str, float]:
+    """Abdul-Jaleel et al. (2004) with the choice of terms of Anserini."""
+    bags = {doc: Counter(text.split()) for doc, text in TEXTS.items()}
+    df = Counter(term for bag in bags.values() for term in bag)
+    documents = sum(bool(bag) for bag in bags.values())
+    model: dict[str, float] = {}
+    for doc, score in list(RANKING.items())[:docs]:
+        bag = {
+            term: float(count)
+            for term, count in bags[doc].items()
+            if 2 <= len(term) <= 20 and term.isalnum() and df[term] <= max_df * documents
+        }
+        for term, share in scaled(best(bag, terms)).items():
+            model[term] = model.get(term, 0.0) + score * share
+    feedback = scaled(best(model, terms))
+    return {
+        term: original * scaled(own).get(term, 0.0) + (1 - original) * feedback.get(term, 0.0) for term in {**own, **feedback}
+    }
+
+
+@pytest.mark.parametrize(("docs", "terms", "original", "max_df"), [(2, 3, 0.5, 1.0), (3, 10, 0.2, 0.5), (1, 2, 0.9, 1.0)])
+def test_the_new_weights_are_those_of_the_formula(index: Index, docs: int, terms: int, original: float, max_df: float) -> None:
+    stage = index.rm3(fb_docs=docs, fb_terms=terms, original_weight=original, max_df=max_df)
+    topic = stage(Run.of({"1": RANKING}, Topics([Topic("1", "fox fox owl")])))["1"]
+    assert topic.weights == pytest.approx(expected({"fox": 2.0, "owl": 1.0}, docs, terms, original, max_df))
+    assert topic.origin == Topic("1", "fox fox owl")
+
+
+def test_the_weights_of_a_topic_stand_for_its_text(index: Index) -> None:
+    run = Run.of({"1": RANKING}, Topics([Topic("1", "owl", weights={"cat": 3.0, "dog": 1.0})]))
+    topic = index.rm3(max_df=1.0)(run)["1"]
+    assert topic.weights == pytest.approx(expected({"cat": 3.0, "dog": 1.0}, 10, 10, 0.5, 1.0))
+
+
+def test_a_topic_without_results_stays_as_it_is(index: Index) -> None:
+    topics = Topics([Topic("1", "fox"), Topic("2", "unknown")])
+    rewritten = index.rm3()(Run.of({"1": RANKING, "2": {}}, topics))
+    assert rewritten["2"] == topics["2"]
+
+
+def test_a_pipeline_searches_again_with_the_terms_of_the_first_documents(index: Index, tmp_path: Path) -> None:
+    again = index.bm25() >> index.rm3(fb_docs=1, max_df=1.0) >> index.bm25()
+    assert index.bm25().search("owl cat dog").ids[0] == "a"
+    assert set(again.search("bee").ids) > set(index.bm25().search("bee").ids)
