@@ -122,15 +122,21 @@ def test_a_rewriter_that_cannot_be_had_is_said_before_the_first_turn(run: Chat, 
     assert err.startswith(f"fontes: {said}")
 
 
-def test_models_and_parameters_reach_the_retriever(run: Chat) -> None:
+def test_models_and_pipelines_reach_the_retriever(run: Chat) -> None:
     def score(*options: object) -> float:
         return float(objects(run(FIRST, "--json", *options))[0]["hits"][0]["score"])
 
-    scores = [score(), score("--k1", 2), score("--b", 1), score("--model", "tfidf"), score("--model", "ql")]
+    scores = [score(), score("--pipeline", "bm25(k1=2)"), score("--model", "tfidf"), score("--model", "ql")]
     assert len(set(scores)) == len(scores)
     assert "unknown model 'none'; there are bm25, tfidf, ql, dense, hybrid" in run(FIRST, "--model", "none")[2]
-    assert "--k1 and --b are of bm25, not of ql" in run(FIRST, "--model", "ql", "--b", 1)[2]
+    assert "--pipeline says all; leave --model out" in run(FIRST, "--pipeline", "ql()", "--model", "ql")[2]
+    assert "rm3 takes Run and gives Topics; --pipeline needs a stage from Topics to Run" in run(FIRST, "--pipeline", "rm3()")[2]
     assert run(FIRST, "--model", "dense")[0] == 1
+
+
+def test_a_pipeline_with_a_rewriter_of_its_own_gets_no_other(run: Chat) -> None:
+    second = objects(run(f"{FIRST}\n{SECOND}\n", "--json", "--pipeline", "last_turns(1) >> bm25()"))[1]
+    assert (second["query"], "weights" in second) == (f"{FIRST} {SECOND}", False)
 
 
 def test_explain_adds_up_to_the_score_of_the_hit(run: Chat) -> None:
@@ -343,7 +349,7 @@ def terminal(index: ft.Index) -> Iterator[Terminal]:
 
 
 def test_at_a_terminal_there_is_a_prompt_and_ctrl_c_and_ctrl_d_do_what_is_expected(terminal: Terminal, tmp_path: Path) -> None:
-    assert "3 documents, bm25, weighted_turns(). /help lists the commands, Ctrl-D ends." in terminal.until("> ")
+    assert "3 documents, weighted_turns(), bm25(k1=0.9, b=0.4). /help lists the commands, Ctrl-D ends." in terminal.until("> ")
     terminal.type(f"{FIRST}\n")
     answer = terminal.until("\n> ")
     assert "\x1b[1;33mChain\x1b[0m" in answer  # marked by colour, not by stars

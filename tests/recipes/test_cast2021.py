@@ -247,7 +247,7 @@ def test_duplicates_leave_one_of_their_group(tmp_path: Path) -> None:
 
 def test_every_part_can_be_replaced(tmp_path: Path) -> None:
     windows = ft.Passages(words=4, separator="#")
-    found = run_recipe(tmp_path, automatic=ft.rewrite.LastTurns(2), manual="raw()", passages=windows, keep=5)
+    found = run_recipe(tmp_path, automatic=ft.rewrite.LastTurns(2), manual="raw", passages=windows, keep=5)
     run = found.runs[AUTOMATIC]
     assert run.topics["1_3"].text == "What is a geyser? Why do they erupt? And after a storm?"
     assert found.runs[MANUAL].topics["1_3"].text == "And after a storm?"
@@ -257,20 +257,20 @@ def test_every_part_can_be_replaced(tmp_path: Path) -> None:
 
 
 def test_rewriters_are_found_by_their_names(tmp_path: Path) -> None:
-    found = run_recipe(tmp_path, automatic="last_turns()", manual="weighted_turns()").runs
+    found = run_recipe(tmp_path, automatic="last-turns", manual="weighted-turns").runs
     assert found[AUTOMATIC].topics["1_3"].text == "What is a geyser? Why do they erupt? And after a storm?"
     assert found[MANUAL].topics["1_3"].weights is not None
     with pytest.raises(ft.core.InputError, match="nowhere"):
-        run_recipe(tmp_path, automatic="quretec('nowhere')")
+        run_recipe(tmp_path, automatic="quretec:nowhere")
 
 
 def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Path) -> None:
     lacking = ft.Topics([ft.Topic("1_1", "Why?", turns=(ft.Turn("Why?", manual="Why?"),)), ft.Topic("2", "no turns")])
-    message = r"topic '1_1' and 1 others carry no automatic rewrite; automatic=raw\(\) searches what was typed"
+    message = "topic '1_1' and 1 others carry no automatic rewrite; automatic=raw searches what was typed"
     with pytest.raises(ft.core.InputError, match=message):
         ft.recipe("cast2021").run(DOCS, lacking, None, tmp_path / "out")
-    with pytest.raises(ft.core.InputError, match=r"topic '2' carries no manual rewrite; manual=raw\(\)"):
-        ft.recipe("cast2021", automatic="raw()").run(DOCS, lacking, None, tmp_path / "out")
+    with pytest.raises(ft.core.InputError, match="topic '2' carries no manual rewrite; manual=raw"):
+        ft.recipe("cast2021", automatic="raw").run(DOCS, lacking, None, tmp_path / "out")
     assert not (tmp_path / "out" / "indexes").exists()
     with pytest.raises(ft.core.ParameterError, match="automatic and manual are both none"):
         ft.recipe("cast2021", automatic=None, manual=None).run(DOCS, lacking, None, tmp_path / "out")
@@ -293,13 +293,11 @@ def test_parameters_are_looked_at_before_anything_is_built(tmp_path: Path, param
 
 
 def test_settings_are_given_as_text() -> None:
-    recipe = ft.recipe("cast2021").set(
-        ["reranker=none", "automatic=raw()", "depth=50", "k1=0.9", "documents=100", "manual=none"]
-    )
+    recipe = ft.recipe("cast2021").set(["reranker=none", "automatic=raw", "depth=50", "k1=0.9", "documents=100", "manual=none"])
     assert recipe.params() == {
         **ft.recipe("cast2021").params(),
         "reranker": None,
-        "automatic": "raw()",
+        "automatic": "raw",
         "depth": 50,
         "k1": 0.9,
         "documents": 100,
@@ -352,7 +350,7 @@ def test_the_published_models_are_named_where_they_are_not_here(tmp_path: Path, 
     with pytest.raises(ft.core.InputError, match="castorini/monot5-base-msmarco is not on this machine"):
         recipe.run(DOCS, TOPICS, None, tmp_path / "out")
     with pytest.raises(ft.core.InputError, match="castorini/t5-base-canard is not on this machine"):
-        recipe.with_(automatic="canard_t5()", reranker=None).run(DOCS, TOPICS, None, tmp_path / "out")
+        recipe.with_(automatic="castorini/t5-base-canard", reranker=None).run(DOCS, TOPICS, None, tmp_path / "out")
     with pytest.raises(ft.core.InputError, match="no-such-model"):
         recipe.with_(reranker="cross-encoder:no-such-model").run(DOCS, TOPICS, None, tmp_path / "out")
     with pytest.raises(ft.core.InputError, match=r"none\.txt"):

@@ -36,14 +36,10 @@ corpus = "corpus.jsonl"
 topics = "topics.jsonl"
 qrels = "qrels.txt"
 
-[systems.by-hand]
-stages = ["manual", "bm25"]
-
-[systems.history]
-stages = [{ last-turns = { k = 1 } }, "bm25"]
-
-[systems.keywords]
-stages = [{ hqe = { eta = 5.0, tagger = "none" } }, "bm25"]
+[systems]
+by-hand = "manual() >> bm25()"
+history = "last_turns(k=1) >> bm25()"
+keywords = "hqe(eta=5.0, tagger='none') >> bm25()"
 
 [report]
 measures = ["nDCG@10"]
@@ -113,7 +109,7 @@ def test_canard_is_run_with_the_model_of_a_folder(tmp_path: Path) -> None:
         ("raw(k=3)", "raw has no parameter 'k'"),
         ("last_turns(k=-1)", "k, the number of earlier turns, must be a whole number from 0 up, not -1"),
         ("automatic()", "topic '1_1': its last turn has no automatic rewrite"),
-        ("cut(10)", "cut takes Run and gives Run; fontes rewrite needs a stage from Topics to Topics"),
+        ("cut(10)", "cut takes Run and gives Run; rewriting needs a stage from Topics to Topics"),
     ],
 )
 def test_what_is_no_rewriter_is_an_error_that_says_why(text: str, message: str) -> None:
