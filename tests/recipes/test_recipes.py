@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fontes.recipes.telling import Teller
 from support.tiny_recipe import CALLS, DOCS, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
