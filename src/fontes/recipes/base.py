@@ -44,7 +44,7 @@ class Recipe(Part, ABC):
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls.name = name or next((base.name for base in cls.__mro__[1:] if getattr(base, "name", "")), "")
+        cls.name = name or next((base.name for base in cls.__mro__[1:] if issubclass(base, Recipe) and base.name), "")
         if name:
             registry.add(name, cls)
 
