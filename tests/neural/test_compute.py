@@ -7,7 +7,6 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ def test_a_folder_with_a_model_is_found_and_one_without_is_named(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["./absent", "/absent/model", "~/absent-model", "a/b/c", ""])
 def test_a_path_that_is_not_there_is_an_error_without_a_look_at_the_hub(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "reachable", lambda url: pytest.fail("looked at the hub"))
+    monkeypatch.setattr(models, "_listed", lambda name, seconds: pytest.fail("looked at the hub"))
     with pytest.raises(InputError, match="there is no encoder at"):
         models.located(name, "encoder")
 
@@ -69,16 +68,23 @@ def test_a_name_in_no_cache_says_how_to_get_it_when_the_hub_is_switched_off(
     assert "unset HF_HUB_OFFLINE" in text
 
 
-def test_a_hub_whose_address_is_never_found_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import constants
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The hub's library, with an empty cache, told that there is a network."""
+    import huggingface_hub
 
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     for variable in ("HF_HUB_OFFLINE", "HF_HUB_ETAG_TIMEOUT"):
         monkeypatch.delenv(variable, raising=False)
+    return huggingface_hub
+
+
+def test_a_hub_whose_address_is_never_found_is_not_waited_for(hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "PATIENCE", 0.05)
     over = threading.Event()  # a resolver without a network may not come back
     monkeypatch.setattr(socket, "create_connection", lambda *a, **b: over.wait() and socket.socket())
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **b: over.wait() and [])
     try:
         with pytest.raises(InputError, match=r"someone/some-model is not on this machine and .* cannot be reached"):
             models.located("someone/some-model")
@@ -86,35 +92,38 @@ def test_a_hub_whose_address_is_never_found_is_not_waited_for(tmp_path: Path, mo
         over.set()
 
 
-@pytest.fixture
-def silent_port() -> Iterator[int]:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield listening.getsockname()[1]
-
-
-def test_a_host_is_reachable_when_its_port_or_that_of_its_proxy_opens(
-    monkeypatch: pytest.MonkeyPatch, silent_port: int
+@pytest.mark.parametrize("error", [OSError("no route to host"), TimeoutError(), RuntimeError("Name or service not known\n…")])
+def test_a_hub_that_cannot_be_reached_is_one_sentence_with_the_reason(
+    hub: Any, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        refused = closed.getsockname()[1]
-    assert models.reachable(f"http://127.0.0.1:{silent_port}", 5)
-    assert not models.reachable(f"http://127.0.0.1:{refused}", 5)
-    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{silent_port}")
-    assert models.reachable("https://hub.invalid", 5)
-    monkeypatch.setenv("https_proxy", f"127.0.0.1:{refused}")
-    assert not models.reachable("https://hub.invalid", 5)
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(hub.HfApi, "model_info", fail)
+    reason = str(error).partition("\n")[0] or "TimeoutError"
+    with pytest.raises(InputError, match=rf"and huggingface\.co cannot be reached \({reason}\): run `hf down") as caught:
+        models.located("someone/some-model")
+    assert "\n" not in str(caught.value)
+
+
+def test_how_long_the_hub_is_waited_for_can_be_set(hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[Any] = []
+    monkeypatch.setattr(models, "_listed", lambda name, patience: seconds.append(patience) or [])
+    monkeypatch.setattr(
+        hub, "snapshot_download", lambda name, local_files_only=False, **given: given and seconds.append(given["etag_timeout"])
+    )
+    monkeypatch.setattr(models, "_cached", lambda name: None)
+    monkeypatch.setattr(models, "Path", lambda path: Path("there"))
+    monkeypatch.setenv("HF_HUB_ETAG_TIMEOUT", "7")
+    models._downloaded("someone/some-model", "model")
+    assert seconds == [7, 7]
 
 
 def test_a_model_in_the_hubs_cache_is_used_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(models, "reachable", lambda url: pytest.fail("looked at the hub"))
+    monkeypatch.setattr(models, "_listed", lambda name, seconds: pytest.fail("looked at the hub"))
     repository = tmp_path / "models--owner--small"
     folder_of(repository / "snapshots" / "0123456789abcdef0123456789abcdef01234567")
     (repository / "refs").mkdir()
@@ -136,10 +145,8 @@ def test_a_model_in_the_hubs_cache_is_used_without_a_network(tmp_path: Path, mon
     ],
 )
 def test_what_the_hub_refuses_is_said_in_one_sentence(
-    error: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Any, error: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import huggingface_hub as hub
-
     class Refusal(getattr(hub.errors, error)):  # type: ignore[misc]
         def __init__(self) -> None:
             Exception.__init__(self, "503 from the hub\nand much more")
@@ -147,34 +154,25 @@ def test_what_the_hub_refuses_is_said_in_one_sentence(
     def refuse(*_: object, **__: object) -> None:
         raise Refusal
 
-    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setattr(models, "reachable", lambda url: True)
-    monkeypatch.setattr(hub.HfApi, "list_repo_files", refuse)
+    monkeypatch.setattr(hub.HfApi, "model_info", refuse)
     with pytest.raises(InputError, match=message) as caught:
         models.located("owner/small", "encoder")
     assert "\n" not in str(caught.value)
 
 
-def test_a_download_leaves_out_what_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub as hub
-
+def test_a_download_leaves_out_what_is_not_loaded(hub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def download(name: str, local_files_only: bool = False, ignore_patterns: Any = None) -> str:
+    def download(name: str, local_files_only: bool = False, ignore_patterns: Any = None, etag_timeout: float = 0) -> str:
         if local_files_only:
             raise hub.errors.LocalEntryNotFoundError("not there")
         asked.append((name, ignore_patterns))
         return str(tmp_path)
 
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setattr(models, "reachable", lambda url: True)
     monkeypatch.setattr(hub, "snapshot_download", download)
-    monkeypatch.setattr(hub.HfApi, "list_repo_files", lambda self, name: ["model.safetensors", "pytorch_model.bin"])
+    monkeypatch.setattr(models, "_listed", lambda name, seconds: ["model.safetensors", "pytorch_model.bin"])
     assert models.located("small", owner="owner") == tmp_path
-    monkeypatch.setattr(hub.HfApi, "list_repo_files", lambda self, name: ["pytorch_model.bin"])
+    monkeypatch.setattr(models, "_listed", lambda name, seconds: ["pytorch_model.bin"])
     models.located("owner/old")
     assert [(name, "*.bin" in patterns, "*.onnx" in patterns) for name, patterns in asked] == [
         ("owner/small", True, True),
@@ -367,12 +365,10 @@ def test_other_errors_of_the_work_are_not_hidden() -> None:
 def test_progress_counts_items_and_the_part_of_all_tokens() -> None:
     seen: list[Any] = []
     in_batches([1, 3, 6], 6, lambda batch: batch, seen.append)
-    assert [(one.done, one.fraction) for one in seen] == [(1, 0.6), (3, 1.0)]
+    assert [(one.task, one.done, one.total, one.fraction) for one in seen] == [("encoding", 1, 3, 0.6), ("encoding", 3, 3, 1.0)]
     assert seen[0].seconds_left == pytest.approx(seen[0].seconds * (1 / 0.6 - 1))
 
 
 def test_batches_of_no_tokens_are_refused() -> None:
     with pytest.raises(ParameterError, match="one token at least, not 0"):
         in_batches([1], 0, lambda batch: batch)
-    with pytest.raises(ParameterError, match="batch_tokens must be 1 or more, not -3"):
-        compute.batch_tokens(-3, "cpu")

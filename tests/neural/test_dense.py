@@ -1,78 +1,21 @@
-"""Dense retrieval: exact whatever the shapes, approximate with its recall, and errors that name what is at fault."""
+"""Dense retrieval: exact whatever the shapes, and errors that name what is at fault."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from support.hashed_encoder import Hashed, Parts, made_docs, queries
 
 from fontes.core import InputError, ParameterError, Topic, Topics
 from fontes.core.values import Doc
 from fontes.index import Index, encoding
 from fontes.neural.dense import vectors
-from fontes.neural.encoders.base import text_of
-
-
-@dataclass(frozen=True)
-class Hashed:
-    """An encoder of words by hashing, for tests: the sum of a random vector for each word."""
-
-    dim: int = 32
-    salt: str = ""
-    length: float | None = 1.0
-    parts: int = 1
-
-    @property
-    def fingerprint(self) -> str:
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:32]
-
-    @property
-    def similarity(self) -> str:
-        return "cosine" if self.length == 1 else "dot"
-
-    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
-        made = np.zeros((len(texts), self.dim), np.float32)
-        for row, text in zip(made, texts, strict=True):
-            for word in text.lower().split():
-                seed = int.from_bytes(hashlib.sha256((self.salt + word).encode()).digest()[:8], "little")
-                row += np.random.default_rng(seed).standard_normal(self.dim).astype(np.float32)
-            if self.length and row.any():
-                row *= self.length / np.linalg.norm(row)
-        return made
-
-    def encode_documents(self, docs: Sequence[Doc], progress: Callable[[Any], None] | None = None) -> np.ndarray:
-        return self.encode_queries([text_of(doc) for doc in docs])
-
-
-@dataclass(frozen=True)
-class Parts(Hashed):
-    """An encoder that gives one vector for each three words of a document."""
-
-    def encode_documents_parts(self, docs: Sequence[Doc], progress: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        cut = [
-            [" ".join(words[i : i + 3]) for i in range(0, len(words), 3)] or [""]
-            for words in (text_of(d).split() for d in docs)
-        ]
-        bounds = np.cumsum([0, *map(len, cut)])
-        return self.encode_queries([part for doc in cut for part in doc]), bounds
-
-
-def made_docs(count: int = 700) -> list[tuple[str, str]]:
-    draw = np.random.default_rng(3)
-    words = np.array([f"w{i}" for i in range(200)])
-    return [(f"d{n * 7919 % count}", " ".join(draw.choice(words, draw.integers(3, 12)))) for n in range(count)]
-
-
-def queries(count: int = 40) -> dict[str, str]:
-    draw = np.random.default_rng(5)
-    return {f"q{n}": " ".join(f"w{i}" for i in draw.integers(0, 200, 4)) for n in range(count)}
 
 
 @pytest.fixture(scope="module")
@@ -309,105 +252,7 @@ def test_k_is_pushed_down_and_tuning_makes_copies(index):
     assert dense % 5000 == dense
     assert dense.with_(algorithm="hnsw") == index.dense(Hashed(), algorithm="hnsw")
     assert dataclasses.replace(dense, k=3).k == 3
-    assert repr(index.dense(Hashed(), algorithm="hnsw", effort=64)).endswith("hnsw, effort=64, k=1000)")
-
-
-@pytest.mark.parametrize("search", ["hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4", "Flat", "annoy:20"])
-def test_an_approximate_search_measures_its_recall_keeps_its_index_and_gives_exact_scores(tmp_path, search, caplog):
-    if search.startswith("annoy"):
-        pytest.importorskip("annoy")
-    index = Index.build(made_docs(), tmp_path / "x")
-    index.encode(Hashed())
-    dense = index.dense(Hashed(), algorithm=search, k=20)
-    with caplog.at_level(logging.WARNING, "fontes.neural"):
-        run = dense(queries())
-    assert f"{search} over 700 vectors" in caplog.text
-    facts = run.provenance["approximate"]
-    assert not run.provenance["exact"]
-    assert 0.5 < facts["recall"]["R@10"] <= 1
-    assert facts["recall"] == dense.recall()
-    whole = index.dense(Hashed(), k=1000)(queries())
-    scores = whole.to_dict()
-    for topic, ranking in run.items():
-        assert all(scores[topic][hit.id] == hit.score for hit in ranking)
-        places = [whole[topic].ids.index(hit.id) for hit in ranking]
-        assert places == sorted(places)
-    caplog.clear()
-    again = Index.open(tmp_path / "x")
-    assert again.dense(Hashed(), algorithm=search, k=20)(queries()) == run
-    assert caplog.text == ""  # it was not built again
-    assert [kept["search"] for kept in again.info()["vectors"][0]["approximate"]] == [search]
-    kept = next((tmp_path / "x" / "cache").rglob("index"))
-    first = kept.read_bytes()
-    kept.write_bytes(first[:100])
-    assert Index.open(tmp_path / "x").dense(Hashed(), algorithm=search, k=20)(queries()) == run  # built anew, and the same
-    assert kept.read_bytes() == first
-    again.check()
-
-
-def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_without_a_warning(tmp_path, capfd):
-    encoder = Hashed(dim=8)
-    runs = []
-    for name in ("a", "b"):
-        index = Index.build(made_docs(300), tmp_path / name)
-        index.encode(encoder)
-        runs.append(index.dense(encoder, algorithm="OPQ2,IVF8,PQ2x4", k=10)(queries(10)))
-    assert runs[0] == runs[1]
-    first, second = ((tmp_path / name / "cache").rglob("index") for name in ("a", "b"))
-    assert next(first).read_bytes() == next(second).read_bytes()
-    assert "WARNING" not in "".join(capfd.readouterr())
-
-
-def test_more_effort_finds_more(index):
-    dense = index.dense(Hashed(), algorithm="IVF64,Flat", k=10)
-    recalls = [dense.with_(effort=effort).recall()["R@10"] for effort in (1, 8, 64)]
-    assert recalls == sorted(recalls)
-    assert recalls[0] < recalls[2] == 1.0
-
-
-def test_annoy_gives_the_cosine_of_its_distance(index):
-    annoy = pytest.importorskip("annoy")
-    forest = annoy.AnnoyIndex(32, "angular")
-    made = index.embeddings(Hashed()).vectors
-    for row, vector in enumerate(made):
-        forest.add_item(row, vector)
-    forest.set_seed(7)
-    forest.build(50)
-    run = index.dense(Hashed(), algorithm="annoy:50", k=10)(queries())
-    for topic, text in queries().items():
-        rows, distances = forest.get_nns_by_vector(Hashed().encode_queries([text])[0], 10, include_distances=True)
-        cosines = {index.ids[row]: 1 - distance**2 / 2 for row, distance in zip(rows, distances, strict=True)}
-        for hit in run[topic]:
-            assert hit.score == pytest.approx(cosines.get(hit.id, hit.score), abs=1e-5)
-        assert len(set(cosines) & set(run[topic].ids)) >= 5
-
-
-def test_annoy_refuses_vectors_that_have_not_length_1(index):
-    pytest.importorskip("annoy")
-    index.encode(Hashed(length=None))
-    with pytest.raises(ParameterError, match="length 1"):
-        index.dense(Hashed(length=None), algorithm="annoy:5").search("w1")
-
-
-def test_an_approximate_search_of_several_vectors_a_document_gives_documents_once(index):
-    encoder = Parts(dim=24)
-    index.encode(encoder)
-    run = index.dense(encoder, algorithm="hnsw", k=15)(queries())
-    exact = index.dense(encoder, k=15)(queries())
-    assert all(len(set(run[t].ids)) == 15 for t in run)
-    assert np.mean([len(set(run[t].ids) & set(exact[t].ids)) / 15 for t in run]) > 0.9
-
-
-def test_an_index_that_cannot_be_written_keeps_its_approximate_index_in_memory(tmp_path, monkeypatch):
-    def refuse(**_: object) -> str:
-        raise OSError(30, "Read-only file system")
-
-    index = Index.build(made_docs(100), tmp_path / "x")
-    index.encode(Hashed())
-    monkeypatch.setattr("fontes.storage.artifact.tempfile.mkdtemp", refuse)
-    dense = index.dense(Hashed(), algorithm="hnsw")
-    assert dense(queries()) == dense(queries())
-    assert "hnsw" in index.embeddings(Hashed()).searchers
+    assert repr(index.dense(Hashed(), algorithm="hnsw", effort=64)).endswith('algorithm="hnsw", effort=64)')
 
 
 def test_the_vectors_of_a_run_are_named_in_its_provenance(index):
@@ -425,10 +270,3 @@ def test_a_block_of_int8_keeps_127_steps_of_the_greatest_magnitude():
     assert scales[0] == np.float32(1 / 127)
     assert norms[1] == 0
     assert counts.tolist() == [1, 1]
-
-
-def test_an_ivf_index_visits_enough_lists_for_k(index):
-    dense = index.dense(Hashed(), algorithm="IVF64,Flat", k=200)
-    found, whole = dense(queries()), index.dense(Hashed(), k=200)(queries())
-    assert all(len(found[topic]) == 200 for topic in found)
-    assert np.mean([len(set(found[t].ids) & set(whole[t].ids)) / 200 for t in whole]) > 0.95

@@ -95,7 +95,7 @@ def test_runs_are_kept_by_what_changes_them(index):
 
 def test_other_prompts_lengths_or_pooling_are_another_encoder(index):
     with pytest.raises(
-        ParameterError, match=r"holds vectors of SentenceEncoder\(.*\) .*, but no vectors of SentenceEncoder\(.*64"
+        ParameterError, match=r"holds vectors of sentence_encoder\(.*\) .*, but no vectors of sentence_encoder\(.*64"
     ):
         index.dense(SentenceEncoder(MODEL, max_length=64, precision="float32")).search("owl")
     # How queries begin, and how it is computed, does not change the documents' vectors.
@@ -127,7 +127,8 @@ def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, fontes
     status, out, err = fontes("encode", path, f"chunked_encoder({inner}, window=6, stride=3)")
     assert status == 0, err
     (facts,) = Index.open(path).info()["vectors"]
-    assert facts["settings"]["encoder"]["query_prompt"] == "Q: "
+    inner = f'transformer_encoder("{MODEL}", max_length=32, query_prompt="Q: ")'
+    assert facts["settings"] == f"chunked_encoder({inner}, window=6, stride=3)"
     assert facts["vectors"] > 6
     status, out, err = fontes("search", path, "mice at night", "--model", "dense", "-k", "1", "--json")
     assert json.loads(out)["hits"][0]["id"] == "owl", err
@@ -155,4 +156,4 @@ def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> No
     encoder = SentenceEncoder(Path(MODEL), precision="float32")
     index.encode(encoder)
     assert index.dense(encoder).search("a bridge")[0].id == "a"
-    assert Index.open(index.path).info()["vectors"][0]["settings"]["name_or_path"] == MODEL
+    assert Index.open(index.path).info()["vectors"][0]["settings"] == f'sentence_encoder("{MODEL}")'

@@ -49,7 +49,7 @@ def recomputed(folder: str, given: Doc, pooling: str, length: int, **more: Any) 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "longformer", "t5"])
 def test_vectors_are_those_of_transformers(kind: str, pooling: str) -> None:
     folder = tiny(kind)
-    encoder = TransformerEncoder(folder, pooling, normalize=False, precision="float32", batch_tokens=150)
+    encoder = TransformerEncoder(folder, pooling, normalize=False, precision="float32", batch_size=2)
     given = docs(3, 70, 20, 41, 0, 20)
     found = encoder.encode_documents(given)
     assert found.dtype == np.float32
@@ -62,7 +62,7 @@ def test_vectors_are_those_of_transformers(kind: str, pooling: str) -> None:
 def test_a_text_has_the_same_vector_alone_and_in_a_batch(kind: str) -> None:
     folder, attention = (tiny("bert"), "favor+") if kind == "favor+" else (tiny(kind), "model")
     given = docs(3, 70, 20, 41, 5, 14, 30, 8, 100)
-    encoder = TransformerEncoder(folder, precision="float32", attention=attention, batch_tokens=100_000)
+    encoder = TransformerEncoder(folder, precision="float32", attention=attention, batch_size=1000)
     together = encoder.encode_documents(given)
     alone = np.concatenate([encoder.encode_documents([doc]) for doc in reversed(given)])[::-1]
     np.testing.assert_allclose(together, alone, atol=1e-5)
@@ -233,10 +233,10 @@ def test_parameters_outside_their_range_are_named() -> None:
     folder = tiny("bert")
     for changes, message in (
         ({"pooling": "sum"}, "pooling is one of cls, mean, max, not 'sum'"),
-        ({"max_length": 2}, "max_length must be 3 or more"),
+        ({"max_length": 2}, "max_length must be a whole number from 3 up, not 2"),
         ({"attention": "sparse"}, r"attention is one of model, favor\+, not 'sparse'"),
-        ({"features": 0}, "features must be 1 or more, not 0"),
-        ({"batch_tokens": 0}, "batch_tokens must be 1 or more, not 0"),
+        ({"features": 0}, "features must be a whole number from 1 up, not 0"),
+        ({"batch_size": 0}, "batch_size must be a whole number from 1 up, not 0"),
         ({"precision": "int8"}, "precision is one of .*, not 'int8'"),
     ):
         encoder = TransformerEncoder(folder, **changes)  # type: ignore[arg-type]
@@ -269,7 +269,7 @@ def test_a_folder_that_no_library_can_read_is_named(tmp_path: Path) -> None:
 
 def test_the_fingerprint_changes_with_whatever_changes_documents_and_nothing_else() -> None:
     base = TransformerEncoder(tiny("bert"))
-    same = [{"query_prompt": "q: "}, {"batch_tokens": 7}, {"precision": "float32"}, {"device": "cpu"}, {"features": 99}]
+    same = [{"query_prompt": "q: "}, {"batch_size": 7}, {"precision": "float32"}, {"device": "cpu"}, {"features": 99}]
     other = [{"pooling": "cls"}, {"max_length": 9}, {"document_prompt": "d: "}, {"normalize": False}, {"attention": "favor+"}]
     assert {TransformerEncoder(tiny("bert"), **changes).fingerprint for changes in same} == {base.fingerprint}  # type: ignore[arg-type]
     prints = {TransformerEncoder(tiny("bert"), **changes).fingerprint for changes in other}  # type: ignore[arg-type]

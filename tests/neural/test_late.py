@@ -14,30 +14,20 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from test_late_models import colbert_checkpoint
+from support.tiny_colbert import QUERIES, documents, plain_scores, tiny_colbert
 
 import fontes as ft
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.neural.late import encode as late_encode, store as late_store
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
-from fontes.neural.late.maxsim import maxsim
 from fontes.neural.late.store import TokenVectors, folder_name, scores_of, stored
 from fontes.storage.artifact import drafting
-
-WORDS = ["the", "old", "well", "spring", "water", "of", "a", "town", "rises", "deep", "in", "rock", "and", "sand", "pump"]
-
-
-def documents(count: int = 60) -> list[dict[str, str]]:
-    rng = np.random.default_rng(11)
-    return [{"_id": f"d{i:03}", "text": " ".join(rng.choice(WORDS, int(rng.integers(3, 20)))) + "."} for i in range(count)]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
-    folder = tmp_path_factory.mktemp("models") / "colbert"
-    colbert_checkpoint(folder, {"query_maxlen": 8, "doc_maxlen": 30})
-    return ColBERT(str(folder), precision="float32", device="cpu")
+    return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +46,6 @@ def index(built: Path, tmp_path: Path) -> Iterator[ft.Index]:
     return ft.Index.open(tmp_path / "index")
 
 
-QUERIES = {"q1": "old well water", "q2": "spring in rock", "q3": ""}
-
-
-def plain_scores(index: ft.Index, model: ColBERT, query: str) -> dict[str, float]:
-    vectors, bounds = model.encode_documents(index.docs(index.ids))
-    scores = maxsim(model.encode_queries([query])[0], vectors, bounds)
-    return dict(zip(index.ids, scores.tolist(), strict=True))
-
-
 def test_the_exhaustive_search_over_whole_vectors_is_maxsim_of_all_documents(index: ft.Index, model: ColBERT) -> None:
     run = index.late(model, algorithm="exhaustive", nbits=32)(QUERIES)
     for topic in ("q1", "q2"):
@@ -78,13 +59,13 @@ def test_a_topic_without_text_finds_nothing(index: ft.Index, model: ColBERT) -> 
     assert len(index.late(model)({"q": " "})) == 1
 
 
-@pytest.mark.parametrize("search", ["centroids", "exhaustive"])
+@pytest.mark.parametrize("algorithm", ["centroids", "exhaustive"])
 def test_threads_and_other_topics_do_not_change_the_run(
-    index: ft.Index, model: ColBERT, search: str, monkeypatch: pytest.MonkeyPatch
+    index: ft.Index, model: ColBERT, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = index.late(model, algorithm=search, k=7, threads=1)(QUERIES)
+    one = index.late(model, algorithm=algorithm, k=7, threads=1)(QUERIES)
     monkeypatch.setattr(late_store, "TOKENS", 40)
-    several = index.late(model, algorithm=search, k=7, threads=3)
+    several = index.late(model, algorithm=algorithm, k=7, threads=3)
     assert several(QUERIES) == one
     assert several({"q2": QUERIES["q2"]})["q2"].scores.tolist() == one["q2"].scores.tolist()
 
@@ -194,8 +175,8 @@ def test_the_explanation_adds_up_to_the_score_in_the_run(index: ft.Index, model:
 
 
 def test_a_cut_gives_the_first_of_the_whole_run(index: ft.Index, model: ColBERT) -> None:
-    for search in ("centroids", "exhaustive"):
-        late = index.late(model, algorithm=search)
+    for algorithm in ("centroids", "exhaustive"):
+        late = index.late(model, algorithm=algorithm)
         assert (late % 5)(QUERIES) == late(QUERIES).top(5)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import string
 from pathlib import Path
 from typing import Any
@@ -14,30 +13,13 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 safetensors = pytest.importorskip("safetensors.torch")
 
+from support.tiny_colbert import backbone, colbert_checkpoint, pylate_checkpoint, write_tokenizer  # noqa: E402
+
 from fontes.core.errors import InputError, ParameterError  # noqa: E402
 from fontes.core.values import Doc  # noqa: E402
 from fontes.neural.late.colbert import ColBERT  # noqa: E402
 from fontes.neural.late.maxsim import maxsim  # noqa: E402
 
-WORDS = (
-    "the",
-    "old",
-    "well",
-    "spring",
-    "water",
-    "of",
-    "a",
-    "town",
-    "rises",
-    "deep",
-    "##s",
-    "##ed",
-    "in",
-    "rock",
-    "sand",
-    "pump",
-)
-VOCABULARY = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.punctuation, *WORDS]
 DOCS = [
     Doc("d1", "The old well, deep in rock.", "Water"),
     Doc("d2", "A spring rises: sand & rock! " * 6),
@@ -45,68 +27,6 @@ DOCS = [
     Doc("d4", "zebra zebra (unknown words) ..."),
 ]
 QUERIES = ["the old spring", "pump", "water " * 40, ""]
-
-
-def backbone() -> Any:
-    torch.manual_seed(7)
-    config = transformers.BertConfig(
-        vocab_size=len(VOCABULARY) + 2,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=48,
-        max_position_embeddings=64,
-        initializer_range=0.6,
-    )
-    return transformers.BertModel(config, add_pooling_layer=False).eval()
-
-
-def write_tokenizer(folder: Path, added: tuple[str, ...] = ()) -> Any:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
-    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}', encoding="utf-8")
-    (folder / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    tokenizer.add_tokens(list(added))
-    tokenizer.save_pretrained(folder)
-    return tokenizer
-
-
-def colbert_checkpoint(folder: Path, metadata: dict[str, Any] | None = None, binary: bool = False) -> tuple[Any, Any, Any]:
-    """A checkpoint as ColBERT's code saves it, and its parts: transformer, projection, tokenizer."""
-    tokenizer, model = write_tokenizer(folder), backbone()
-    linear = torch.nn.Linear(32, 16, bias=False)
-    (folder / "config.json").write_text(json.dumps({**model.config.to_dict(), "architectures": ["HF_ColBERT"]}))
-    tensors = {**{f"bert.{name}": value for name, value in model.state_dict().items()}, "linear.weight": linear.weight.data}
-    if binary:
-        torch.save(tensors, folder / "pytorch_model.bin")
-    else:
-        safetensors.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    if metadata is not None:
-        (folder / "artifact.metadata").write_text(json.dumps(metadata))
-    return model, linear, tokenizer
-
-
-def pylate_checkpoint(folder: Path, settings: dict[str, Any], binary: bool = False) -> tuple[Any, Any, Any]:
-    """A checkpoint as PyLate saves it, and its parts."""
-    tokenizer, model = write_tokenizer(folder, ("[Q] ", "[D] ")), backbone()
-    linear = torch.nn.Linear(32, 16, bias=False)
-    model.save_pretrained(folder)
-    kinds = {"": "sentence_transformers.models.Transformer", "1_Dense": "pylate.models.Dense.Dense"}
-    modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 30, "do_lower_case": false}')
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
-    (folder / "1_Dense").mkdir()
-    identity = "torch.nn.modules.linear.Identity"
-    (folder / "1_Dense/config.json").write_text(
-        json.dumps({"in_features": 32, "out_features": 16, "bias": False, "activation_function": identity})
-    )
-    if binary:
-        torch.save({"linear.weight": linear.weight.data}, folder / "1_Dense/pytorch_model.bin")
-    else:
-        safetensors.save_file({"linear.weight": linear.weight.data}, folder / "1_Dense/model.safetensors")
-    return model, linear, tokenizer
 
 
 def unit(model: Any, linear: Any, ids: Any, mask: Any) -> Any:
@@ -282,7 +202,7 @@ def test_the_fingerprint_names_weights_and_settings_but_not_the_precision(tmp_pa
     (tmp_path / "a").rename(tmp_path / "b")
     assert ColBERT(tmp_path / "b", precision="bfloat16").fingerprint == (same := ColBERT(str(tmp_path / "b")).fingerprint)
     assert ColBERT(str(tmp_path / "b"), document_length=21).fingerprint != same
-    assert repr(model) == f"ColBERT({str(tmp_path / 'a')!r})"
+    assert repr(model) == f'colbert("{tmp_path / "a"}", precision="float32")'
 
 
 def test_a_dim_that_the_checkpoint_does_not_have_is_an_error(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from test_late import QUERIES, documents, plain_scores
-from test_late_models import colbert_checkpoint
+from support.tiny_colbert import QUERIES, documents, plain_scores, tiny_colbert
 
 import fontes as ft
 from fontes.app import cli
@@ -22,9 +21,7 @@ from fontes.neural.late.encode import encode_late
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
-    folder = tmp_path_factory.mktemp("models") / "colbert"
-    colbert_checkpoint(folder, {"query_maxlen": 8, "doc_maxlen": 30})
-    return ColBERT(str(folder), precision="float32", device="cpu")
+    return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import fontes as ft
-from fontes.core.progress import Progress
+from fontes.core.progress import Progress, Report, silent
 from fontes.neural.rerank import base as rerank
 from fontes.neural.rerank.base import sigmoid
 
@@ -22,19 +22,15 @@ class Overlap(ft.neural.Reranker):
     """The words of the query in the document, and a little for its length; notes which pairs it was asked for."""
 
     version: str = "1"
-    cache: bool | str | Path = False
     asked: list[tuple[str, str]] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def fingerprint(self) -> str:
         return f"overlap {self.version}"
 
-    def scores(
-        self, pairs: Sequence[tuple[str, str]], progress: Callable[[Progress], None] | None = None
-    ) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
         self.asked.extend(pairs)
-        if progress is not None:
-            progress(Progress("reranking", len(pairs), len(pairs), 1.0))
+        progress(Progress("scoring", len(pairs), len(pairs), 1.0, "pairs"))
         found = [len({*query.split()} & {*document.split()}) + len(document) / 1000 for query, document in pairs]
         return np.array(found, dtype=np.float32)
 
@@ -129,11 +125,13 @@ def test_many_topics_are_reranked_in_groups_with_the_same_result(monkeypatch: py
     whole = Overlap()(run)
     monkeypatch.setattr(rerank, "TOGETHER", 5)
     assert Overlap()(run) == whole
-    seen: list[Progress] = []
-    Overlap().rerank(run, seen.append)
-    assert len(seen) > 5
-    assert [p.done for p in seen] == sorted(p.done for p in seen)
-    assert (seen[-1].done, seen[-1].fraction) == (run.rows, 1.0)
+    for stage in (Overlap(), Overlap().interpolate(0.5)):
+        seen: list[Progress] = []
+        stage(run, progress=seen.append)
+        assert len(seen) > 5
+        assert [p.done for p in seen] == sorted(p.done for p in seen)
+        assert (seen[-1].task, seen[-1].unit) == ("reranking", "pairs")
+        assert (seen[-1].done, seen[-1].total, seen[-1].fraction) == (run.rows, run.rows, 1.0)
 
 
 def test_passages_are_reranked_and_joined_again() -> None:

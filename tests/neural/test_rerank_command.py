@@ -10,7 +10,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from test_rerank_models import WORDS, pairs, save_cross_encoder, save_t5
+from support.tiny_cross_encoder import pairs, save_cross_encoder
+from support.tiny_t5 import WORDS, save_t5
 
 import fontes as ft
 from fontes.app import cli
@@ -89,7 +90,7 @@ def test_monot5_is_chosen_by_its_name(work: Work, tmp_path: Path) -> None:
         ("mono_t6('m')", "there is no stage 'mono_t6'; did you mean 'mono_t5'?"),
         ("mono_t5('m', score='sigmoid')", "mono_t5 has no parameter 'score'"),
         ("bm25()", "bm25 takes Topics and gives Run; fontes rerank needs a stage from Run to Run"),
-        ("cross_encoder('/no/such/folder', score='raw')", "score is 'logit' or 'sigmoid'"),
+        ("cross_encoder('/no/such/folder', score='raw')", "score is one of logit, sigmoid"),
         ("cross_encoder('/no/such/folder')", "there is no cross-encoder at '/no/such/folder'"),
     ],
 )

@@ -2,90 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.tiny_cross_encoder import pairs, save_cross_encoder
+from support.tiny_t5 import WORDS, save_t5
 
 import fontes as ft
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sentence_transformers")
-
-TEXT = "water spring geyser rock hot cold river lake rain storm well cave mountain stream flow dye heat pipe steam glacier"
-WORDS = [*TEXT.split(), "true", "false", "query", "document", "relevant", "příliš", "žluťoučký", "kůň"]
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-
-
-def pairs(n: int, longest: int = 60) -> list[tuple[str, str]]:
-    generator = random.Random(7)
-    return [
-        (
-            " ".join(generator.choices(WORDS, k=generator.randint(1, 8))),
-            " ".join(generator.choices(WORDS, k=generator.randint(0, longest))),
-        )
-        for _ in range(n)
-    ]
-
-
-def save_cross_encoder(folder: Path, labels: int = 1, architecture: str = "BertForSequenceClassification") -> Path:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    vocabulary = {token: i for i, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ":", ".", *WORDS])}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=48,
-    ).save_pretrained(folder)
-    torch.manual_seed(3)
-    config = transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=48, num_labels=labels, **SIZES)
-    model = getattr(transformers, architecture)(config)
-    for parameter in model.parameters():
-        parameter.data.mul_(4)  # scores that differ
-    model.save_pretrained(folder)
-    return folder
-
-
-def save_t5(folder: Path, single: bool = True) -> Path:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    characters = sorted({*"".join(WORDS), *"QueryDocumentRelevant:.-▁"})
-    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *((c, -9.0) for c in characters)]
-    kept = WORDS if single else [word for word in WORDS if word != "false"]
-    pieces += [(f"▁{word}", -3.0) for word in [*kept, "Query:", "Document:", "Relevant:"]]
-    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=2))
-    tokenizer.normalizer = normalizers.Replace(" {2,}", " ")
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=512
-    ).save_pretrained(folder)
-    torch.manual_seed(5)
-    config = transformers.T5Config(
-        vocab_size=len(pieces),
-        d_model=32,
-        d_kv=16,
-        d_ff=64,
-        num_layers=2,
-        num_heads=2,
-        decoder_start_token_id=0,
-        pad_token_id=0,
-    )
-    transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +157,7 @@ def test_a_model_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"score": "raw"}, "score is 'logit' or 'sigmoid'"),
+        ({"score": "raw"}, "score is one of logit, sigmoid, not 'raw'"),
         ({"batch_size": 0}, "batch_size must be a whole number"),
         ({"max_length": -1}, "max_length must be a whole number"),
         ({"max_length": 64}, "reads 48 tokens at most"),

@@ -312,7 +312,7 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A MonoT5 of a few random weights."""
     for library in ("torch", "transformers", "sentence_transformers"):
         pytest.importorskip(library)
-    from test_rerank_models import save_t5
+    from support.tiny_t5 import save_t5
 
     return save_t5(tmp_path_factory.mktemp("t5"))
 

@@ -61,10 +61,29 @@ def tiny(kind: str) -> str:
             if parameter.ndim > 1:
                 parameter.normal_(0, 0.3)  # far from the even attention of fresh weights
     model.save_pretrained(folder)
-    (folder / "vocab.txt").write_text("\n".join([*MARKS, *WORDS]))
-    tokenizer = transformers.BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), model_max_length=100_000)
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(folder, [*MARKS, *WORDS], model_max_length=100_000)
     return str(folder)
+
+
+def save_tokenizer(folder: Path, vocabulary: list[str], **settings: Any) -> Any:
+    """BERT's tokenizer over a vocabulary, which has MARKS, saved in a folder; it knows each of the vocabulary's words."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    ids = {token: number for number, token in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(mark, ids[mark]) for mark in ("[CLS]", "[SEP]")],
+    )
+    marks = {f"{mark[1:-1].lower()}_token": mark for mark in MARKS}
+    saved = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks, **settings)
+    saved.save_pretrained(folder)
+    loaded = transformers.AutoTokenizer.from_pretrained(folder)
+    words = [word for word in vocabulary if word.isalpha()]
+    assert loaded(" ".join(words), add_special_tokens=False)["input_ids"] == [ids[word] for word in words]
+    return loaded
 
 
 def text(words: int, seed: int = 0) -> str:

@@ -122,7 +122,7 @@ def _vectors(facts: dict[str, Any]) -> str:
     line = f"{facts['encoder']}: {facts['vectors']:,} of {facts['dim']} dimensions, {facts['dtype']}, {size(facts['bytes'])}"
     for searcher in facts["approximate"]:
         recall = ", ".join(f"{name} {value:.3f}" for name, value in searcher["recall"].items())
-        line += f"; {searcher['search']} ({recall} of exact search)"
+        line += f"; {searcher['algorithm']} ({recall} of exact search)"
     return line
 
 

@@ -41,8 +41,8 @@ class Part:
             stages.add(name, cls)
 
     def params(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(type(self))}
+        """The parameters by name. A string that stands for a part, as a field's metadata may allow, comes as that part."""
+        return {field.name: as_part(getattr(self, field.name), field) for field in fields(type(self))}
 
     def with_(self, **changes: Any) -> Self:
         """A copy with other parameters.
@@ -187,8 +187,14 @@ stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 
 
 def fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
-    """The fields of a part's class that its constructor takes."""
-    return tuple(field for field in dataclasses.fields(cls) if field.init)
+    """The fields of a part's class that its constructor takes, in its order: those that are given by keyword last."""
+    return tuple(sorted((field for field in dataclasses.fields(cls) if field.init), key=lambda field: bool(field.kw_only)))
+
+
+def as_part(value: Any, field: dataclasses.Field[Any]) -> Any:
+    """The value of a field; the part that it stands for, where it is a string and the field's metadata names such a part."""
+    string = field.metadata.get("string")
+    return stages[string](value) if string and isinstance(value, str) else value  # type: ignore[call-arg]
 
 
 def walk(part: Part) -> Iterator[Part]:
@@ -200,24 +206,24 @@ def walk(part: Part) -> Iterator[Part]:
 
 def indexes_of(part: Part) -> dict[str, Any]:
     """The indexes that a part works on, by name: the name of their folder, with a number where two have the same."""
-    found: dict[str, Any] = {}
+    indexes: dict[str, Any] = {}
     for inner in walk(part):
         index = getattr(inner, "index", None)
-        if index is None or not hasattr(index, "fingerprint") or any(index is known for known in found.values()):
+        if index is None or not hasattr(index, "fingerprint") or any(index is known for known in indexes.values()):
             continue
         name = base = str(getattr(index, "name", "")) or "index"
         number = 1
-        while name in found:
+        while name in indexes:
             number += 1
             name = f"{base}_{number}"
-        found[name] = index
-    return found
+        indexes[name] = index
+    return indexes
 
 
 def index_names(part: Part) -> Names:
     """The names of the indexes in a text; none where there is one index alone, which need not be named."""
-    found = indexes_of(part)
-    return {id(index): name for name, index in found.items()} if len(found) > 1 else {}
+    indexes = indexes_of(part)
+    return {id(index): name for name, index in indexes.items()} if len(indexes) > 1 else {}
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:
@@ -265,7 +271,7 @@ def _literal(value: Any) -> str | None:
 
 def _key(value: Any) -> str | None:
     """A parameter in a string that is the same in every process, or None."""
-    if isinstance(value, Part) and not isinstance(getattr(value, "fingerprint", None), str):
+    if isinstance(value, Part):
         return value.key()
     if value is None or isinstance(value, (str, Number)):
         return repr(value)

@@ -39,7 +39,7 @@ class Job:
     Args:
         fingerprint: The encoder's.
         encoder: What the encoder calls itself.
-        settings: What it takes to make the encoder again, as JSON, or None.
+        settings: The text that makes the encoder again, or None.
         dim: The number of dimensions of its vectors.
         dtype: "float32", "float16" or "int8".
         ids: The ids of the documents.
@@ -49,7 +49,7 @@ class Job:
 
     fingerprint: str
     encoder: str
-    settings: dict[str, Any] | None
+    settings: str | None
     dim: int
     dtype: str
     ids: Sequence[str]

@@ -113,7 +113,7 @@ class Factory:
 
     def dense(
         self,
-        encoder: Encoder,
+        encoder: Encoder | str,
         *,
         algorithm: str = "flat",
         k: int = 1000,
@@ -128,7 +128,7 @@ class Factory:
 
     def late(
         self,
-        colbert: ColBERT,
+        colbert: ColBERT | str,
         *,
         algorithm: str = "centroids",
         k: int = 1000,

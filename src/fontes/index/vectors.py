@@ -65,7 +65,7 @@ class VectorStore:
     def add(
         self,
         encoder: Encoder,
-        settings: dict[str, Any] | None,
+        settings: str | None,
         vectors_of: Callable[[Encoder, Sequence[Doc], Report], VectorsOfDocuments],
         dtype: str,
         overwrite: bool,
@@ -75,7 +75,7 @@ class VectorStore:
 
         Args:
             encoder: The encoder.
-            settings: What it takes to make the encoder again, as JSON, or None.
+            settings: The text that makes the encoder again, or None.
             vectors_of: Gives the vectors of documents by an encoder.
             dtype: "float32", "float16" or "int8".
             overwrite: Whether vectors that are there already are made again.

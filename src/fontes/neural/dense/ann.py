@@ -221,7 +221,7 @@ def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[
 
     Args:
         embeddings: The vectors.
-        spec: The name of the search, as `index.dense` takes it.
+        spec: The algorithm, as `index.dense` takes it.
         cache: The folder where what was worked out from these vectors is kept.
         measure: Is called with one that was built now, and gives what is to be known of it besides.
 
@@ -237,7 +237,7 @@ def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[
         folder = cache / hash_text(spec)[:16]
         if not _load(new, embeddings, folder):
             new.build(embeddings)
-            facts = {"search": spec, "library": new.library, "vectors": len(embeddings)}
+            facts = {"algorithm": spec, "library": new.library, "vectors": len(embeddings)}
             new.facts = {**facts, **measure(new)}
             _keep(new, folder)
         return new

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import ParameterError
+from ...core.part import Part
+from ...core.progress import Report, silent
 from ...core.values import Doc
-
-if TYPE_CHECKING:
-    from ...core.progress import Progress
+from ..models.base import Loaded, Pretrained
 
 
 @runtime_checkable
@@ -41,7 +41,7 @@ class Encoder(Protocol):
         """What the inner product is: "cosine" where all vectors have length 1, else "dot"."""
         ...
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Callable[[Progress], None] | None = None) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
         """The vectors of documents, (number of documents, dim), float32, in their order."""
         ...
 
@@ -55,23 +55,96 @@ class PartsEncoder(Encoder, Protocol):
     """An encoder that may give several vectors for a document, whose score is then the greatest of them."""
 
     def encode_documents_parts(
-        self, docs: Sequence[Doc], progress: Callable[[Progress], None] | None = None
+        self, docs: Sequence[Doc], progress: Report = silent
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """(vectors, bounds): the rows bounds[i] to bounds[i + 1] of `vectors` belong to document i, one at least."""
+        """The vectors of documents.
+
+        Returns:
+            The vectors, (number of vectors, dim), float32; and where those of each document start, int64, (number of documents
+            + 1,): the rows bounds[i] to bounds[i + 1] belong to document i, one at least.
+        """
         ...
 
 
-def document_vectors(
-    encoder: Encoder, docs: Sequence[Doc], progress: Callable[[Progress], None] | None = None
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The vectors of documents by any encoder: (vectors, bounds) as `PartsEncoder` has them.
+def encoder_in(part: Part) -> Encoder:
+    """The encoder in the field `encoder` of a part, where a string is the model of a `SentenceEncoder`.
 
-    vectors   float32, (number of vectors, dim)
-    bounds    int64, (number of documents + 1,): the rows bounds[i] to bounds[i + 1] belong to document i
+    Raises:
+        ParameterError: It is neither.
     """
+    encoder: Encoder = part.params()["encoder"]
+    if not callable(getattr(encoder, "encode_queries", None)):
+        raise ParameterError(f"{part.name}: encoder is an encoder, or the name of a sentence encoder, not {encoder!r}")
+    return encoder
+
+
+class EncoderModel(Loaded, Protocol):
+    """The loaded model of an encoder."""
+
+    dim: int
+    """The dimensions of its vectors, before anything is done to them."""
+    tokenizer: Any
+
+
+M = TypeVar("M", bound=EncoderModel)
+
+
+@dataclass(frozen=True)
+class PretrainedEncoder(Pretrained[M]):
+    """What encoders with one model have in common.
+
+    Args:
+        normalize: Whether vectors are scaled to length 1, which makes the inner product the cosine.
+    """
+
+    normalize: bool = field(default=True, kw_only=True)
+
+    @property
+    def dim(self) -> int:
+        """The number of dimensions of the vectors."""
+        return self._model.dim
+
+    @property
+    def similarity(self) -> str:
+        """What the inner product is: "cosine" with `normalize`, else "dot"."""
+        return "cosine" if self.normalize else "dot"
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the tokens of a text begin and end, in characters, special tokens left out.
+
+        Raises:
+            ParameterError: The model's tokenizer cannot tell.
+        """
+        tokenizer = self._model.tokenizer
+        if not tokenizer.is_fast:
+            raise ParameterError("windows of tokens need a fast tokenizer, which this model has not; use unit='words'")
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
+        return [(start, end) for start, end in encoded["offset_mapping"] if end > start]
+
+    def _settings(self) -> dict[str, Any]:
+        """Those that change the vectors of documents."""
+        return {name: value for name, value in super()._settings().items() if name != "query_prompt"}
+
+    def _vectors(
+        self,
+        lengths: Sequence[int],
+        work: Callable[[NDArray[np.intp]], NDArray[np.float32]],
+        progress: Report,
+    ) -> NDArray[np.float32]:
+        """The vectors that `work` gives for batches of texts of these lengths, scaled where `normalize` says so."""
+        if not len(lengths):
+            return np.empty((0, self.dim), np.float32)
+        vectors = self._in_batches(lengths, work, progress)
+        return unit(vectors) if self.normalize else vectors
+
+
+def document_vectors(
+    encoder: Encoder, docs: Sequence[Doc], progress: Report | None = None
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The vectors of documents by any encoder, as `PartsEncoder.encode_documents_parts` gives them."""
     if isinstance(encoder, PartsEncoder):
-        return encoder.encode_documents_parts(docs, progress)
-    vectors = encoder.encode_documents(docs, progress)
+        return encoder.encode_documents_parts(docs, progress or silent)
+    vectors = encoder.encode_documents(docs, progress or silent)
     return vectors, np.arange(len(vectors) + 1, dtype=np.int64)
 
 
@@ -84,11 +157,6 @@ def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows scaled to length 1; rows of zeros stay as they are."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
-
-
-def digest(*parts: object) -> str:
-    """32 hexadecimal digits of plain values."""
-    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
 def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[NDArray[np.int32]]:

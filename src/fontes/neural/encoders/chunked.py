@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.part import Part
+from ...core.progress import Progress, Report, silent
 from ...core.values import Doc
-from .base import Encoder, digest, text_of, unit
-
-if TYPE_CHECKING:
-    from ...core.progress import Progress
+from ..models.base import check_fields, hexadecimal
+from .base import Encoder, encoder_in, text_of, unit
 
 POOLINGS = ("max", "mean")
 UNITS = ("words", "tokens")
@@ -27,41 +25,49 @@ WORD = re.compile(r"\S+")
 class ChunkedEncoder(Part, name="chunked_encoder"):
     """An encoder whose documents are cut into windows that overlap.
 
-    encoder   encodes the windows, and the queries
-    window    words or tokens of a window; the last one of a document may be shorter
-    stride    words or tokens from the start of a window to that of the next
-    unit      "words" (what blanks separate), or "tokens" of the encoder's own tokenizer
-    pooling   "max": a document has one vector for each window, and the greatest of their scores. "mean": one vector, the mean
-              of those of its windows, scaled to length 1 again where theirs have it
-
     A window goes through `encoder` as any document does: its prompt comes before each one, and what is beyond its `max_length`
     is not read, so choose `window` below it. With "max", `encode_documents_parts` gives the vectors, and `document_vectors`
-    calls it. Raises ParameterError for parameters outside their range.
+    calls it.
+
+    Args:
+        encoder: Encodes the windows, and the queries; a string is the model of a `SentenceEncoder`.
+        window: Words or tokens of a window; the last one of a document may be shorter.
+        stride: Words or tokens from the start of a window to that of the next.
+        unit: "words" (what blanks separate), or "tokens" of the encoder's own tokenizer.
+        pooling: "max": a document has one vector for each window, and the greatest of their scores. "mean": one vector, the
+            mean of those of its windows, scaled to length 1 again where theirs have it.
+
+    Raises:
+        ParameterError: When it is used: a parameter is outside its range.
     """
 
-    encoder: Encoder
+    encoder: Encoder | str = field(metadata={"string": "sentence_encoder"})
     window: int = 150
     stride: int = 75
-    unit: str = "words"
-    pooling: str = "max"
+    unit: str = field(default="words", metadata={"choices": UNITS})
+    pooling: str = field(default="max", metadata={"choices": POOLINGS})
+
+    @property
+    def _encoder(self) -> Encoder:
+        return encoder_in(self)
 
     @property
     def dim(self) -> int:
         """The number of dimensions of the vectors."""
-        return self.encoder.dim
+        return self._encoder.dim
 
     @property
     def fingerprint(self) -> str:
         """32 hexadecimal digits: those of the encoder, and the windows."""
-        self._check()
-        return digest("ChunkedEncoder", self.encoder.fingerprint, self.window, self.stride, self.unit, self.pooling)
+        self.check()
+        return hexadecimal("ChunkedEncoder", self._encoder.fingerprint, self.window, self.stride, self.unit, self.pooling)
 
     @property
     def similarity(self) -> str:
         """What the inner product is: "cosine" or "dot", as that of the encoder."""
-        return self.encoder.similarity
+        return self._encoder.similarity
 
-    def encode_documents(self, docs: Sequence[Doc], progress: Callable[[Progress], None] | None = None) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
         """One vector for each document, float32 (number of documents, dim). Raises ParameterError with pooling="max"."""
         if self.pooling == "max":
             raise ParameterError(
@@ -70,14 +76,14 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         return self.encode_documents_parts(docs, progress)[0]
 
     def encode_documents_parts(
-        self, docs: Sequence[Doc], progress: Callable[[Progress], None] | None = None
+        self, docs: Sequence[Doc], progress: Report = silent
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """(vectors, bounds): the rows bounds[i] to bounds[i + 1] belong to document i; with "mean" one each."""
-        self._check()
+        """The vectors of documents and where those of each start, as `PartsEncoder` has them; with "mean" one each."""
+        self.check()
         windows = [self.windows(text_of(doc)) for doc in docs]
         bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
         parts = [Doc(f"{number}", text) for texts in windows for number, text in enumerate(texts)]
-        vectors = self.encoder.encode_documents(parts, _of_documents(progress, bounds))
+        vectors = self._encoder.encode_documents(parts, _of_documents(progress, bounds))
         if self.pooling == "max" or not docs:
             return vectors, bounds
         means: NDArray[np.float32] = np.add.reduceat(vectors, bounds[:-1], axis=0)
@@ -86,38 +92,36 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of queries, float32 (number of queries, dim)."""
-        return self.encoder.encode_queries(texts)
+        return self._encoder.encode_queries(texts)
 
     def windows(self, text: str) -> list[str]:
         """The windows of a text; one at least."""
-        self._check()
+        self.check()
         spans = [match.span() for match in WORD.finditer(text)] if self.unit == "words" else self._tokens(text)
         starts = range(0, max(1, len(spans) - self.window + self.stride), self.stride)
         inside = [spans[start : start + self.window] for start in starts]
         return [text[part[0][0] : part[-1][1]] if part else text for part in inside]
 
     def _tokens(self, text: str) -> list[tuple[int, int]]:
-        spans: Callable[[str], list[tuple[int, int]]] | None = getattr(self.encoder, "spans", None)
+        spans: Callable[[str], list[tuple[int, int]]] | None = getattr(self._encoder, "spans", None)
         if spans is None:
-            raise ParameterError(f"{type(self.encoder).__name__} does not tell its tokens; use unit='words'")
+            raise ParameterError(f"{type(self._encoder).__name__} does not tell its tokens; use unit='words'")
         return spans(text)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        check_fields(self)
         if self.window < 1 or not 1 <= self.stride <= self.window:
             raise ParameterError(
                 f"window must be 1 or more, and stride 1 to window, so that no gap is left; not {self.window}, {self.stride}"
             )
-        for name, value, known in (("unit", self.unit, UNITS), ("pooling", self.pooling, POOLINGS)):
-            if value not in known:
-                raise ParameterError(f"{name} is one of {', '.join(known)}, not {value!r}")
+        super().check()
 
 
-def _of_documents(progress: Callable[[Progress], None] | None, bounds: NDArray[np.int64]) -> Callable[[Any], None] | None:
+def _of_documents(progress: Report, bounds: NDArray[np.int64]) -> Report:
     """`progress` counting documents, where the encoder counts windows."""
-    if progress is None:
-        return None
-    return lambda given: progress(
-        replace(
-            given, done=given.done * (len(bounds) - 1) // max(1, int(bounds[-1])), total=len(bounds) - 1, part=given.fraction
-        )
-    )
+    documents, windows = len(bounds) - 1, max(1, int(bounds[-1]))
+
+    def report(done: Progress) -> None:
+        progress(replace(done, done=done.done * documents // windows, total=documents, part=done.fraction))
+
+    return report

@@ -2,67 +2,60 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
+from ...core.progress import Report, silent
 from ...core.values import Doc
 from ..encoders.base import text_of
-from ..models.compute import Prepared, batch_tokens, in_batches, prepared
-from ..models.hub import device, fingerprint, library, loaded, located, quiet, readable
+from ..models.base import Pretrained
+from ..models.compute import Prepared, in_batches, padded, prepared
+from ..models.hub import fingerprint, library, loaded, quiet, readable
 from .checkpoint import Checkpoint, Settings
-
-if TYPE_CHECKING:
-    from ...core.progress import Progress
 
 SEED = 20200425  # of the projection that a plain encoder gets where `dim` is given
 SAMPLE = "A late interaction model keeps one vector for each token of a document and of a query. "
 
 
 @dataclass(frozen=True)
-class ColBERT(Part, name="colbert"):
+class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     """A late-interaction model (Khattab and Zaharia, SIGIR 2020): one vector of unit length for each token.
 
-    name_or_path      a checkpoint of ColBERT v1 or v2 (HF_ColBERT: BERT with `linear.weight`, and artifact.metadata), one of
-                      PyLate or sentence-transformers (a transformer and Dense layers), or any encoder of transformers; a folder
-                      or a name on the Hugging Face hub
-    dim               the dimensions of the vectors. None: as the checkpoint has them. An encoder without a projection keeps
-                      its own; with a dim it gets a random orthonormal projection, the same each time, which is no trained model
-    query_length      tokens of a query, longer ones are cut. None for this and what follows: as the checkpoint says
-    document_length   tokens of a document at most
-    expand            fill queries up to query_length with [MASK], each of which gets a vector and counts
-    attend            let the tokens of a query attend to these
-    skip              characters and words whose tokens get no vector in documents; () keeps all
-    precision         "auto" (the quickest that agrees with float32), "float32", "bfloat16" or "float16"
-    device            "cpu", "cuda", …; None takes a GPU where there is one
+    Nothing is loaded before texts are encoded.
 
-    Nothing is loaded before texts are encoded. Raises InputError for a checkpoint that is not there or cannot be read, and
-    ParameterError for a dim that the checkpoint does not have.
+    Args:
+        name_or_path: A checkpoint of ColBERT v1 or v2 (HF_ColBERT: BERT with `linear.weight`, and artifact.metadata), one of
+            PyLate or sentence-transformers (a transformer and Dense layers), or any encoder of transformers; a folder or a name
+            on the Hugging Face hub.
+        dim: The dimensions of the vectors. None: as the checkpoint has them. An encoder without a projection keeps its own;
+            with a dim it gets a random orthonormal projection, the same each time, which is no trained model.
+        query_length: Tokens of a query, longer ones are cut. None for this and what follows: as the checkpoint says.
+        document_length: Tokens of a document at most.
+        expand: Whether queries are filled up to query_length with [MASK], each of which gets a vector and counts.
+        attend: Whether the tokens of a query attend to these.
+        skip: Characters and words whose tokens get no vector in documents; () keeps all.
+
+    Raises:
+        InputError: When it is used: the checkpoint is not there or cannot be read.
+        ParameterError: When it is used: the checkpoint does not have this dim.
     """
 
-    name_or_path: str | os.PathLike[str]
+    kind = "ColBERT model"
+
     dim: int | None = None
     query_length: int | None = None
     document_length: int | None = None
     expand: bool | None = None
     attend: bool | None = None
     skip: tuple[str, ...] | None = None
-    precision: str = field(default="auto", repr=False)
-    device: str | None = field(default=None, repr=False)
-
-    def __repr__(self) -> str:
-        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
-        given = [f"{name}={value!r}" for name, value in shown.items() if value is not None and name != "name_or_path"]
-        return f"ColBERT({', '.join([repr(os.fspath(self.name_or_path)), *given])})"
 
     @property
     def settings(self) -> Settings:
@@ -76,47 +69,33 @@ class ColBERT(Part, name="colbert"):
         )
 
     @property
-    def fingerprint(self) -> str:
-        """32 hexadecimal digits of all that changes vectors: weights, vocabulary, settings, dim; not the precision."""
-        facts = {"model": fingerprint(self._folder), "dim": self.dim, **asdict(self.settings)}
-        return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-    @property
     def width(self) -> int:
         """The dimensions of the vectors. Loads the model."""
         return int(self._model.width)
-
-    @property
-    def chosen_precision(self) -> str:
-        """The precision that the model runs in, and what the calibration found. Loads the model."""
-        return str(self._model.prepared.precision)
 
     def encode_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """For each query its token vectors, (tokens, dim), float32, of unit length.
 
         Each is encoded by itself on a CPU, where a batch would gain little, so that its vectors do not depend on the others.
         """
-        model, settings = self._model, self.settings
-        ids = [model.query_ids(text) for text in texts]
-        asked = [settings.query_length if settings.expand else len(one) for one in ids]
         if not texts:
             return []
+        model, settings = self._model, self.settings
+        ids = [model.query_ids(text) for text in texts]
+        lengths = [settings.query_length if settings.expand else len(one) for one in ids]
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             return _objects(model.queries([ids[i] for i in batch]))
 
-        tokens = 1 if model.prepared.device == "cpu" else batch_tokens(None, model.prepared.device)
-        return list(in_batches(asked, tokens, work))
+        alone = model.prepared.device == "cpu"
+        return list(in_batches(lengths, 1, work) if alone else self._in_batches(lengths, work))
 
-    def encode_documents(
-        self, docs: Sequence[Doc], progress: Callable[[Progress], None] | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """(vectors, bounds): the rows bounds[i] to bounds[i + 1] are those of document i, one for each token that is kept.
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The token vectors of documents; what else is in a batch changes them by rounding alone.
 
-        vectors   (tokens, dim), float32, of unit length
-        bounds    int64, one entry more than there are documents
-
-        What else is in a batch changes the vectors by rounding alone.
+        Returns:
+            The vectors, (tokens, dim), float32, of unit length, one for each token that is not skipped; and where those of each
+            document start, int64, (documents + 1,): the rows bounds[i] to bounds[i + 1] are those of document i.
         """
         bounds = np.zeros(len(docs) + 1, dtype=np.int64)
         if not docs:
@@ -127,9 +106,9 @@ class ColBERT(Part, name="colbert"):
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             return _objects(model.documents([ids[i] for i in batch]))
 
-        found = in_batches([len(one) for one in ids], batch_tokens(None, model.prepared.device), work, progress)
-        np.cumsum([len(one) for one in found], out=bounds[1:])
-        return np.concatenate(list(found)), bounds
+        vectors = list(self._in_batches([len(one) for one in ids], work, progress))
+        np.cumsum([len(one) for one in vectors], out=bounds[1:])
+        return np.concatenate(vectors), bounds
 
     def query_tokens(self, text: str) -> list[str]:
         """The tokens of a query, in the order of its vectors."""
@@ -139,31 +118,42 @@ class ColBERT(Part, name="colbert"):
     def document_tokens(self, doc: Doc) -> list[str]:
         """The tokens of a document that have vectors, in their order."""
         model = self._model
-        kept = [token for token in model.document_ids(text_of(doc)) if token not in model.skipped]
-        return [str(token) for token in model.tokenizer.convert_ids_to_tokens(kept)]
+        ids = [token for token in model.document_ids(text_of(doc)) if token not in model.skipped]
+        return [str(token) for token in model.tokenizer.convert_ids_to_tokens(ids)]
 
     @property
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
         if os.fspath(self.name_or_path).endswith(".dnn"):
             raise InputError(
                 f"{self.name_or_path} is in the old form of ColBERT v1, one file; load it with ColBERT's own code and save it "
                 "as a folder (checkpoint.save)"
             )
-        return located(self.name_or_path, "ColBERT model")
+        return super().folder
 
     @property
     def _checkpoint(self) -> Checkpoint:
-        folder = self._folder
+        folder = self.folder
         return loaded(("checkpoint", folder, fingerprint(folder)), lambda: Checkpoint.of(folder))
 
-    @property
-    def _model(self) -> _Model:
-        folder, where = self._folder, device(self.device)
-        key = ("ColBERT", folder, fingerprint(folder), self.dim, self.settings, self.precision, where)
-        return loaded(key, lambda: _Model(self._checkpoint, self.settings, self.dim, self.precision, where))
+    def _settings(self) -> dict[str, Any]:
+        return {"dim": self.dim, **asdict(self.settings)}
+
+    def _load(self, folder: Path, device: str) -> ColBERTModel:
+        return ColBERTModel(self._checkpoint, self.settings, self.dim, self.precision, device)
+
+    def _loaded_with(self) -> tuple[Any, ...]:
+        return self.dim, self.settings
 
 
-class _Model:
+def colbert_in(part: Part) -> ColBERT:
+    """The model in the field `colbert` of a part, where a string is a checkpoint. Raises ParameterError where it is neither."""
+    colbert = part.params()["colbert"]
+    if not isinstance(colbert, ColBERT):
+        raise ParameterError(f"{part.name}: colbert is a ColBERT, or the name of a checkpoint, not {colbert!r}")
+    return colbert
+
+
+class ColBERTModel:
     """A loaded checkpoint: tokenizer, transformer and projections."""
 
     def __init__(self, checkpoint: Checkpoint, settings: Settings, dim: int | None, precision: str, where: str) -> None:
@@ -180,7 +170,7 @@ class _Model:
         self.skipped = frozenset(self._skipped())
         sample = [self.document_ids(SAMPLE * 8), self.document_ids(SAMPLE)]
         self.prepared: Prepared = prepared(
-            network, lambda module: _flat(*_vectors(module, sample, self.fill, where)), precision=precision, device=where
+            network, lambda module: _flat(module, sample, self.fill), precision=precision, device=where
         )
 
     def query_ids(self, text: str) -> list[int]:
@@ -200,14 +190,14 @@ class _Model:
         filled = [self.filled(one) for one in ids]
         # Tokens that fill up have vectors, yet nobody attends to them unless the checkpoint was trained so.
         attended = filled if self.settings.attend else ids
-        vectors, _ = _vectors(self.prepared.module, filled, self.fill, self.prepared.device, [len(one) for one in attended])
+        vectors = _vectors(self.prepared.module, filled, self.fill, list(map(len, attended)))
         return [vectors[i, : len(one)] for i, one in enumerate(filled)]
 
     def documents(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
         """The vectors of documents of one batch."""
-        vectors, _ = _vectors(self.prepared.module, ids, self.fill, self.prepared.device)
-        kept = [np.array([token not in self.skipped for token in one], dtype=bool) for one in ids]
-        return [vectors[i, : len(keep)][keep] for i, keep in enumerate(kept)]
+        vectors = _vectors(self.prepared.module, ids, self.fill)
+        masks = [np.array([token not in self.skipped for token in one], dtype=bool) for one in ids]
+        return [vectors[i, : len(mask)][mask] for i, mask in enumerate(masks)]
 
     def _ids(self, text: str, length: int, marker: int | None) -> list[int]:
         if marker is not None and self.settings.form == "colbert":
@@ -227,10 +217,10 @@ class _Model:
     def _marker(self, token: str, checkpoint: Checkpoint) -> int | None:
         if not token:
             return None
-        found = self.tokenizer.get_vocab().get(token)
-        if found is None:
+        marker = self.tokenizer.get_vocab().get(token)
+        if marker is None:
             raise InputError(f"{checkpoint.backbone}: its vocabulary has no token '{token}', which marks queries or documents")
-        return int(found)
+        return int(marker)
 
     def _check_lengths(self, config: Any, name: str) -> None:
         longest = getattr(config, "max_position_embeddings", None)
@@ -239,26 +229,20 @@ class _Model:
                 raise ParameterError(f"{what} is {getattr(self.settings, what)}, but {name} has {longest} positions")
 
 
-def _vectors(
-    module: Any, ids: list[list[int]], fill: int, where: str, attended: list[int] | None = None
-) -> tuple[NDArray[np.float32], list[int]]:
-    """Token vectors of unit length, (texts, longest, dim), and the length of each text."""
+def _vectors(module: Any, ids: list[list[int]], fill: int, attended: list[int] | None = None) -> NDArray[np.float32]:
+    """Token vectors of unit length, (texts, longest, dim); for `attended` see `padded`."""
     torch = library("torch", "a ColBERT model")
-    lengths = [len(one) for one in ids]
-    tokens = torch.full((len(ids), max(lengths)), fill, dtype=torch.long)
-    mask = torch.zeros_like(tokens)
-    for i, (one, length) in enumerate(zip(ids, attended or lengths, strict=True)):
-        tokens[i, : len(one)] = torch.tensor(one)
-        mask[i, :length] = 1
+    tokens, mask = padded(ids, fill, next(module.parameters()).device, attended=attended)
     with torch.inference_mode():
-        found = module(tokens.to(where), mask.to(where)).float()
-        return torch.nn.functional.normalize(found, p=2, dim=2).cpu().numpy(), lengths
+        vectors: NDArray[np.float32] = torch.nn.functional.normalize(module(tokens, mask).float(), p=2, dim=2).cpu().numpy()
+        return vectors
 
 
-def _flat(vectors: NDArray[np.float32], lengths: list[int]) -> Any:
+def _flat(module: Any, ids: list[list[int]], fill: int) -> Any:
     """The vectors of a sample as rows of a tensor, for the calibration."""
-    torch = library("torch", "a ColBERT model")
-    return torch.from_numpy(np.concatenate([vectors[i, :length] for i, length in enumerate(lengths)]))
+    vectors = _vectors(module, ids, fill)
+    rows = np.concatenate([vectors[i, : len(one)] for i, one in enumerate(ids)])
+    return library("torch", "a ColBERT model").from_numpy(rows)
 
 
 def _network(checkpoint: Checkpoint, dim: int | None) -> Any:

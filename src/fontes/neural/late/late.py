@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields
+import time
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import check_whole
 from ...core.errors import ParameterError
-from ...core.progress import Report
+from ...core.progress import Progress, Report
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Doc, Explanation, Topic, Topics
-from .colbert import ColBERT
+from ..models.base import check_fields
+from .colbert import ColBERT, colbert_in
+from .encode import encode_late
 from .maxsim import best_tokens
 from .store import TOGETHER, TokenVectors, best, effort, scores_of, stored
 
 if TYPE_CHECKING:
     from ...index import Index
 
+DEPTH = 1000
 ALGORITHMS = ("centroids", "exhaustive")
 
 
@@ -31,52 +34,59 @@ class Late(Stage[Topics, Run], name="late"):
     """Late interaction over the token vectors that `encode_late` stored with the index.
 
     The score of a document is the sum, over the tokens of the query, of the greatest similarity that one of the document's
-    tokens has to it (Khattab and Zaharia, SIGIR 2020), computed on the vectors as they are stored. A topic without text finds
-    nothing.
+    tokens has to it (Khattab and Zaharia, SIGIR 2020), computed on the vectors as they are stored. A topic without text has no
+    results.
 
-    algorithm    "centroids": documents are found by their tokens' centroids, and those
-                 that look best get the exact score (PLAID; Santhanam et al., CIKM 2022); it is approximate, and `encode_late`
-                 has measured what it finds. "exhaustive": every document gets its score
-    k            how many documents a topic gets at most
-    nprobe       how many centroids each token of a query looks into
-    threshold    in the first round centroids less similar than this to all tokens of the query do not count
-    candidates   how many documents are left after the first round; a quarter of them gets the exact score. None for these
-                 three: as ColBERT's own search has them, 1, 0.5 and 256 for k up to 10; 2, 0.45 and 1,024 up to 100; else
-                 4, 0.4 and 4 k, at least 4,096. A collection of no more than a quarter of that is searched exhaustively
-    nbits        which of several stored vectors; default: those with most bits
-    threads      default: as many as the machine has; they do not change the run
+    Args:
+        index: The index that holds the token vectors.
+        colbert: The model; a string is a checkpoint of `ColBERT`.
+        algorithm: "centroids": documents are found by their tokens' centroids, and those that look best get the exact score
+            (PLAID; Santhanam et al., CIKM 2022); it is approximate, and `encode_late` has measured what it finds. "exhaustive":
+            every document gets its score.
+        k: How many documents a topic gets at most.
+        nprobe: How many centroids each token of a query looks into. None for this and the two that follow: as ColBERT's own
+            search has them, 1, 0.5 and 256 for k up to 10; 2, 0.45 and 1,024 up to 100; else 4, 0.4 and 4 k, at least 4,096.
+        threshold: In the first round centroids less similar than this to all tokens of the query do not count.
+        candidates: How many documents are left after the first round; a quarter of them gets the exact score. A collection of
+            no more than a quarter of that is searched exhaustively.
+        nbits: Which of several stored vectors. None: those with most bits.
+        threads: How many threads search; they do not change the run. None: as many as the machine has.
+
+    Raises:
+        ParameterError: When it is called: the index holds no token vectors of this model, or a parameter is outside its range.
     """
 
+    depth_field = "k"
+
     index: Index = field(repr=False)
-    colbert: ColBERT
-    algorithm: str = "centroids"
-    k: int = 1000
-    nprobe: int | None = None
+    colbert: ColBERT | str = field(metadata={"string": "colbert"})
+    algorithm: str = field(default="centroids", metadata={"choices": ALGORITHMS})
+    k: int = field(default=DEPTH, metadata={"least": 1})
+    nprobe: int | None = field(default=None, metadata={"least": 1})
     threshold: float | None = None
-    candidates: int | None = None
+    candidates: int | None = field(default=None, metadata={"least": 4})
     nbits: int | None = None
-    threads: int | None = field(default=None, repr=False)
+    threads: int | None = field(default=None, repr=False, metadata={"least": 1})
 
-    def __repr__(self) -> str:
-        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
-        given = [
-            f"{name}={value}" for name, value in shown.items() if value is not None and name not in ("colbert", "algorithm")
-        ]
-        return f"Late({', '.join([repr(self.colbert), self.algorithm, *given])})"
+    @property
+    def _colbert(self) -> ColBERT:
+        return colbert_in(self)
 
-    def apply(self, given: Topics, progress: Report, /) -> Run:
-        self._check()
-        store = stored(self.index, self.colbert, self.nbits)
-        asked = [i for i, topic in enumerate(given.values()) if topic.text.strip()]
-        queries = self.colbert.encode_queries([topic.text for topic in given.values() if topic.text.strip()])
-        found = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(given)
-        for first in range(0, len(asked), TOGETHER):
+    def apply(self, topics: Topics, progress: Report, /) -> Run:
+        self.check()
+        store = self._stored()
+        texts = {i: topic.text for i, topic in enumerate(topics.values()) if topic.text.strip()}
+        queries, numbers, start = self._colbert.encode_queries(list(texts.values())), list(texts), time.perf_counter()
+        rankings = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(topics)
+        for first in range(0, len(numbers), TOGETHER):
             part = slice(first, first + TOGETHER)
-            for i, of_topic in zip(asked[part], self._found(store, queries[part]), strict=True):
-                found[i] = of_topic
-        bounds = np.array([0, *accumulate(len(docs) for docs, _ in found)], dtype=np.int64)
-        docs = np.concatenate([np.zeros(0, np.int32), *(docs.astype(np.int32) for docs, _ in found)])
-        scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in found)])
+            for i, ranking in zip(numbers[part], self._rankings(store, queries[part]), strict=True):
+                rankings[i] = ranking
+            done = len(numbers[: part.stop])
+            progress(Progress("searching", done, len(numbers), time.perf_counter() - start, "topics"))
+        bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
+        docs = np.concatenate([np.zeros(0, np.int32), *(docs.astype(np.int32) for docs, _ in rankings)])
+        scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in rankings)])
         provenance = {
             "index": str(self.index.path),
             "fingerprint": self.index.fingerprint,
@@ -84,31 +94,45 @@ class Late(Stage[Topics, Run], name="late"):
             "nbits": store.nbits,
             "recall": store.meta["recall"] if self.algorithm == "centroids" else None,
         }
-        return Run(given, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
+        return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
-    def cut(self, k: int) -> Self | None:
+    def prepare(self, progress: Report) -> None:
+        """Encodes the documents' tokens where the index has no token vectors of this model: in 2 bits where none are named."""
+        self.check()
+        try:
+            self._stored()
+        except ParameterError:  # there are none
+            encode_late(self.index, self._colbert, nbits=self.nbits or 2, progress=progress)
+
+    def cut(self, k: int) -> Stage[Topics, Run] | None:
         """Only the exhaustive search is sure to find the same with a smaller k."""
-        if k >= self.k:
-            return self
-        return self.with_(k=k) if self.algorithm == "exhaustive" or self._effort(k) == self._effort(self.k) else None
+        same = self.algorithm == "exhaustive" or k >= self.k or self._effort(k) == self._effort(self.k)
+        return super().cut(k) if same else None
+
+    @property
+    def _is_cut(self) -> bool:
+        return super()._is_cut and self.with_(k=DEPTH).cut(self.k) == self
 
     def key(self) -> str | None:
         """What this stage does; its model by its parameters as well, some of which change queries alone."""
-        return f"{self!r} {self.index.fingerprint} {stored(self.index, self.colbert, self.nbits).meta['digest']}"
+        return f"{self!r} {self.index.fingerprint} {self._stored().meta['digest']}"
 
     def recall(self) -> dict[str, Any]:
         """What `encode_late` measured: for the best 10, 100 and 1,000 documents the share of those of the exhaustive search."""
-        return dict(stored(self.index, self.colbert, self.nbits).meta["recall"])
+        return dict(self._stored().meta["recall"])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, token by token of the query. It adds up to the score in the run."""
-        self._check()
+        self.check()
         text = query.text if isinstance(query, Topic) else query
-        place = self.index.ordinal(doc_id)
-        vectors, _ = stored(self.index, self.colbert, self.nbits).vectors(np.array([place]))
-        return explained(self.colbert, text, self.index.doc(doc_id), vectors)
+        ordinal = self.index.ordinal(doc_id)
+        vectors, _ = self._stored().vectors(np.array([ordinal]))
+        return explained(self._colbert, text, self.index.doc(doc_id), vectors)
 
-    def _found(
+    def _stored(self) -> TokenVectors:
+        return stored(self.index, self._colbert, self.nbits)
+
+    def _rankings(
         self, store: TokenVectors, queries: list[NDArray[np.float32]]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """The best documents of some queries, in the one order, and their scores."""
@@ -130,19 +154,19 @@ class Late(Stage[Topics, Run], name="late"):
             candidates if self.candidates is None else self.candidates,
         )
 
-    def _check(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise ParameterError(f"algorithm is one of {' and '.join(ALGORITHMS)}, not {self.algorithm!r}")
-        for name, least in (("k", 1), ("nprobe", 1), ("candidates", 4)):
-            value = getattr(self, name)
-            if value is not None:
-                check_whole(name, value, least)
+    def check(self) -> None:
+        check_fields(self)
+        super().check()
 
 
 def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32]) -> Explanation:
     """For each token of the query the best token of the document and their similarity; they add up to the score.
 
-    `vectors` are the token vectors of the document.
+    Args:
+        colbert: The model.
+        text: The query.
+        doc: The document.
+        vectors: The token vectors of the document, (tokens, dim), float32.
     """
     (query,) = colbert.encode_queries([text])
     places, similarities = best_tokens(query, vectors)

@@ -13,17 +13,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, ParameterError
+from ...core.progress import Progress, Report, silent
 from ...storage.caches import cache_folder
 from .hub import library
-
-if TYPE_CHECKING:
-    from ...core.progress import Progress
 
 logger = logging.getLogger("fontes.neural")
 
@@ -96,23 +94,30 @@ def in_batches(
     lengths: Sequence[int] | NDArray[np.integer[Any]],
     tokens: int,
     work: Callable[[NDArray[np.intp]], NDArray[Any]],
-    progress: Callable[[Progress], None] | None = None,
+    progress: Report = silent,
+    *,
+    task: str = "encoding",
+    unit: str = "documents",
 ) -> NDArray[Any]:
     """The results of `work` on batches of items of like length, in the order of the items.
 
-    lengths    the tokens of each item
-    tokens     of a batch, padding included: items times the longest of them; an item above it is a batch by itself
-    work       takes the numbers of a batch's items (from 0; the longest first) and gives an array with one row or one value for
-               each (results of differing shape: an array of dtype object)
-    progress   is called after each batch with the items done, the seconds since the start, and the part of all tokens done
+    Where memory runs out, the batch is halved, as are the ones that follow, and the log says so.
 
-    Where memory runs out, the batch is halved, as are the ones that follow, and the log says so. Raises ParameterError for a
-    `tokens` below 1, FontesError where memory does not do for a single item.
+    Args:
+        lengths: The tokens of each item.
+        tokens: Of a batch, padding included: items times the longest of them; an item above it is a batch by itself.
+        work: Takes the numbers of a batch's items (from 0; the longest first) and gives an array with one row or one value for
+            each (results of differing shape: an array of dtype object).
+        progress: Is called after each batch; its `part` is that of all tokens.
+        task: What is being done, for the progress.
+        unit: What the items are called there.
+
+    Raises:
+        ParameterError: `tokens` is below 1.
+        FontesError: Memory does not do for a single item.
     """
     if tokens < 1:
         raise ParameterError(f"a batch has one token at least, not {tokens}")
-    from ...core.progress import Progress
-
     size = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
     order = np.argsort(-size, kind="stable")
     all_tokens, done, done_tokens, start = int(size.sum()), 0, 0, time.perf_counter()
@@ -121,20 +126,18 @@ def in_batches(
         count = max(1, tokens // int(size[order[done]]))
         batch = order[done : done + count]
         try:
-            part = work(batch)
+            of_batch = work(batch)
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
             tokens = _less(batch, size, error)
             continue
         if results is None:
-            results = np.empty((len(order), *part.shape[1:]), part.dtype)
-        results[batch] = part
+            results = np.empty((len(order), *of_batch.shape[1:]), of_batch.dtype)
+        results[batch] = of_batch
         done += len(batch)
         done_tokens += int(size[batch].sum())
-        if progress is not None:
-            seconds = time.perf_counter() - start
-            progress(Progress("encoding", done, len(order), seconds, "texts", part=done_tokens / all_tokens))
+        progress(Progress(task, done, len(order), time.perf_counter() - start, unit, part=done_tokens / all_tokens))
     return work(order) if results is None else results
 
 
@@ -144,13 +147,37 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
 
 
-def batch_tokens(given: int | None, device: str) -> int:
-    """The tokens of a batch: `given`, or what is quick on the device. Raises ParameterError for fewer than one."""
-    if given is not None and given < 1:
-        raise ParameterError(f"batch_tokens must be 1 or more, not {given}")
-    if device == "cpu":
-        return given or TOKENS["cpu"] * int(library("torch", "running a model").get_num_threads())
-    return given or TOKENS["cuda"]
+def batch_tokens(tokens: int | None, device: str) -> int:
+    """The tokens of a batch: `tokens`, or where that is None what is quick for encoders on the device."""
+    if tokens is not None:
+        return tokens
+    return TOKENS["cuda"] if device != "cpu" else TOKENS["cpu"] * int(library("torch", "running a model").get_num_threads())
+
+
+def padded(
+    ids: Sequence[Sequence[int]],
+    padding: int,
+    device: Any,
+    *,
+    length: int | None = None,
+    attended: Sequence[int] | None = None,
+) -> tuple[Any, Any]:
+    """Token ids of a batch as two tensors, int64, (texts, length): the ids filled up, and a mask of 1 and 0.
+
+    Args:
+        ids: The token ids of each text.
+        padding: The token that the shorter ones are filled up with.
+        device: Where the tensors are to be.
+        length: To which they are filled up; None: the greatest of their lengths.
+        attended: To how many tokens of each text the mask is 1; None: to all but the padding.
+    """
+    torch = library("torch", "running a model")
+    tokens = np.full((len(ids), max(map(len, ids)) if length is None else length), padding, np.int64)
+    mask = np.zeros_like(tokens)
+    for row, one in enumerate(ids):
+        tokens[row, : len(one)] = one
+        mask[row, : len(one) if attended is None else attended[row]] = 1
+    return torch.from_numpy(tokens).to(device), torch.from_numpy(mask).to(device)
 
 
 def candidates(device: str) -> list[str]:

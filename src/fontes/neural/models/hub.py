@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import queue
-import socket
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -15,13 +14,12 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError
 
 T = TypeVar("T")
 
-PATIENCE = 0.7  # seconds to wait for the hub before it counts as unreachable
+PATIENCE = 3.0  # seconds to wait for the hub's answer before it counts as unreachable
 PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu"}
 WEIGHTS = (".safetensors", ".bin")
 SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, own code
@@ -35,7 +33,11 @@ _lock = threading.RLock()
 
 
 def library(name: str, purpose: str) -> Any:
-    """The module `name` of the extra `neural`. Raises MissingExtraError, which says that `purpose` needs it."""
+    """The module `name` of the extra `neural`.
+
+    Raises:
+        MissingExtraError: It is not installed; the message says that `purpose` needs it.
+    """
     try:
         return import_module(name)
     except ImportError as error:
@@ -47,13 +49,17 @@ def library(name: str, purpose: str) -> Any:
 def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
     """The local folder of a model.
 
-    name_or_path   a folder; or a name on the Hugging Face hub, which is looked for in the hub's cache first, and downloaded
-                   where it is not there, HF_HUB_OFFLINE is not set and the hub can be reached
-    kind           what the errors call it: "model", "sentence encoder", "cross-encoder", …
-    owner          whose a name without an owner may be: with "sentence-transformers", `all-MiniLM-L6-v2` is found too
+    A name is looked for in the hub's cache first, without a look at the network; what is not there is downloaded, unless
+    HF_HUB_OFFLINE is set or the hub does not answer within three seconds (or HF_HUB_ETAG_TIMEOUT, where that is set).
 
-    Raises InputError, within a second and without a try to download, for a folder that is not there or is no model, and for
-    a name that is in no cache while the hub cannot be reached; and for whatever the hub refuses.
+    Args:
+        name_or_path: A folder, or a name on the Hugging Face hub.
+        kind: What the errors call it: "model", "sentence encoder", "cross-encoder", …
+        owner: Whose a name without an owner may be: with "sentence-transformers", `all-MiniLM-L6-v2` is found too.
+
+    Raises:
+        InputError: The folder is not there or is no model; the name is in no cache and the hub cannot be reached; or the hub
+            refuses.
     """
     given = os.fspath(name_or_path)
     folder = Path(given).expanduser()
@@ -71,31 +77,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
     hub = library("huggingface_hub", f"the {kind} {given}")
     if hub.constants.HF_HUB_OFFLINE or _switched_on("HF_HUB_OFFLINE"):
         raise InputError(_absent(kind, name, "HF_HUB_OFFLINE is set", "unset HF_HUB_OFFLINE to download it here"))
-    host = urlsplit(hub.constants.ENDPOINT).hostname
-    if not reachable(hub.constants.ENDPOINT):
-        raise InputError(_absent(kind, name, f"{host} cannot be reached", "try again with a network"))
     return _downloaded(name, kind)
-
-
-def reachable(url: str, patience: float | None = None) -> bool:
-    """Whether a connection to the host of `url`, or to the proxy that the environment names for it, opens in time.
-
-    Waits `patience` seconds, at first 0.7 (or HF_HUB_ETAG_TIMEOUT, where that is set), for everything: a machine without a
-    network may take many seconds for the host's address alone.
-    """
-    parts = urlsplit(url)
-    proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy and not proxy_bypass(parts.hostname or ""):
-        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    address = (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
-    seconds = float(os.environ.get("HF_HUB_ETAG_TIMEOUT") or PATIENCE) if patience is None else patience
-    answers: queue.Queue[bool] = queue.Queue()
-    threading.Thread(target=_try_to_connect, args=(address, seconds, answers), daemon=True).start()
-    try:
-        return answers.get(timeout=seconds)
-    except queue.Empty:
-        return False
 
 
 def fingerprint(folder: str | os.PathLike[str]) -> str:
@@ -115,13 +97,17 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
 
 
 def device(given: str | None = None) -> str:
-    """Where models run: `given`, or "cuda" where torch finds a GPU, else "cpu". Raises ParameterError where it is not there."""
+    """Where models run: `given`, or "cuda" where torch finds a GPU, else "cpu".
+
+    Raises:
+        ParameterError: torch finds no such device here.
+    """
     torch = library("torch", "running a model")
     if given is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        found = torch.device(given)
-        kind, index = found.type, found.index or 0
+        known = torch.device(given)
+        kind, index = known.type, known.index or 0
     except (RuntimeError, TypeError):
         raise ParameterError(f"device is 'cpu', 'cuda', 'cuda:0', …, 'mps' or None, not {given!r}") from None
     cuda, mps = kind == "cuda" and index < torch.cuda.device_count(), kind == "mps" and torch.backends.mps.is_available()
@@ -155,29 +141,38 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def readable(failed: str) -> Iterator[None]:
-    """Makes an InputError, which begins with `failed`, of what libraries raise for a model that is damaged."""
+    """Makes an InputError, which begins with `failed`, of what libraries raise for a model that is damaged.
+
+    Within it there is the call into the library and nothing else. A KeyError or AttributeError is nobody's answer to a
+    damaged file but a mistake in a program, and stays what it is.
+    """
     safetensors = library("safetensors", "reading a model")
-    known = (OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, EOFError, UnpicklingError)
+    # tokenizers has no errors of its own and raises Exception.
+    broken = (OSError, ValueError, RuntimeError, ImportError, EOFError, UnpicklingError, safetensors.SafetensorError)
     try:
         yield
     except FontesError:
         raise
     except Exception as error:
-        # tokenizers has no errors of its own and raises Exception.
-        if type(error) is not Exception and not isinstance(error, (*known, safetensors.SafetensorError)):
+        if type(error) is not Exception and not isinstance(error, broken):
             raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"{failed}: {reason}") from error
+        raise InputError(f"{failed}: {_first_line(error)}") from error
 
 
 def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
-    """An encoder with a decoder, such as T5, in float32, and its tokenizer. Raises InputError for what is none."""
+    """An encoder with a decoder, such as T5, in float32, and its tokenizer.
+
+    Raises:
+        InputError: The folder holds no such model, or it cannot be read.
+    """
     transformers = library("transformers", f"a {kind}")
     library("torch", f"a {kind}")
-    with readable(f"{folder} cannot be loaded as a {kind}"), quiet():
+    broken = f"{folder} cannot be loaded as a {kind}"
+    with readable(broken):
         config = transformers.AutoConfig.from_pretrained(folder)
-        if not getattr(config, "is_encoder_decoder", False):
-            raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
+    if not getattr(config, "is_encoder_decoder", False):
+        raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
+    with readable(broken), quiet():
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     return model.float(), tokenizer
@@ -196,14 +191,14 @@ def _is_model(folder: Path) -> bool:
 
 def _parts(folder: Path) -> list[Path]:
     """The files that make the model, each named by its path below `folder`."""
-    found = []
+    parts = []
     for path in folder.rglob("*"):
         above = path.relative_to(folder).parts[:-1]
         beside = any(part in IGNORED_FOLDERS or part.startswith("checkpoint-") for part in above)
         if not beside and path.suffix in (*WEIGHTS, *SETTINGS) and path.name not in IGNORED_FILES and path.is_file():
-            found.append(path)
-    safe = {path.parent for path in found if path.suffix == ".safetensors"}
-    return [path for path in found if path.suffix != ".bin" or path.parent not in safe]
+            parts.append(path)
+    safe = {path.parent for path in parts if path.suffix == ".safetensors"}
+    return [path for path in parts if path.suffix != ".bin" or path.parent not in safe]
 
 
 @lru_cache(maxsize=4096)
@@ -224,11 +219,12 @@ def _cached(name: str) -> Path | None:
 
 def _downloaded(name: str, kind: str) -> Path:
     hub = library("huggingface_hub", f"the {kind} {name}")
+    seconds = float(os.environ.get("HF_HUB_ETAG_TIMEOUT") or PATIENCE)
     try:
-        files = hub.HfApi().list_repo_files(name)
+        files = _listed(name, seconds)
         # Weights in two formats would be downloaded twice.
         twice = ["*.bin"] if any(file.endswith(".safetensors") for file in files) else []
-        return Path(hub.snapshot_download(name, ignore_patterns=[*UNUSED, *twice]))
+        return Path(hub.snapshot_download(name, ignore_patterns=[*UNUSED, *twice], etag_timeout=seconds))
     except hub.errors.GatedRepoError:
         raise InputError(
             f"the {kind} {name} is given out on request only: ask at {hub.constants.ENDPOINT}/{name}, then `hf auth login`"
@@ -238,9 +234,43 @@ def _downloaded(name: str, kind: str) -> Path:
             f"there is no {kind} {name}: neither a folder nor a name on {hub.constants.ENDPOINT} "
             "(if it is private there, `hf auth login`)"
         ) from None
+    except _UnreachableError as error:
+        host = urlsplit(hub.constants.ENDPOINT).hostname
+        raise InputError(_absent(kind, name, f"{host} cannot be reached ({error})", "try again with a network")) from error
     except (hub.errors.HfHubHTTPError, hub.errors.LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(_absent(kind, name, f"its download failed ({reason})", "try again")) from error
+        raise InputError(_absent(kind, name, f"its download failed ({_first_line(error)})", "try again")) from error
+
+
+def _listed(name: str, seconds: float) -> list[str]:
+    """The names of a model's files on the hub, which is asked in a thread: to look up a host alone may take many seconds."""
+    hub = library("huggingface_hub", f"the model {name}")
+    answers: queue.Queue[Any] = queue.Queue()
+
+    def ask() -> None:
+        try:
+            answers.put([file.rfilename for file in hub.HfApi().model_info(name, timeout=seconds).siblings or ()])
+        except Exception as error:
+            answers.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        answer = answers.get(timeout=seconds)
+    except queue.Empty:
+        raise _UnreachableError(f"no answer in {seconds:g} s; HF_HUB_ETAG_TIMEOUT sets how long to wait") from None
+    if isinstance(answer, (hub.errors.HfHubHTTPError, hub.errors.HFValidationError)):
+        raise answer
+    if isinstance(answer, Exception):  # of which library, differs between the versions of the hub's
+        raise _UnreachableError(_first_line(answer)) from answer
+    names: list[str] = answer
+    return names
+
+
+class _UnreachableError(Exception):
+    """The hub did not answer."""
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _absent(kind: str, name: str, reason: str, other: str) -> str:
@@ -248,11 +278,3 @@ def _absent(kind: str, name: str, reason: str, other: str) -> str:
         f"the {kind} {name} is not on this machine and {reason}: run `hf download {name}` where there is a network and copy "
         f"its folder or the hub's cache (HF_HOME) here, give the folder of a model instead of its name, or {other}"
     )
-
-
-def _try_to_connect(address: tuple[str, int], seconds: float, answers: queue.Queue[bool]) -> None:
-    try:
-        socket.create_connection(address, timeout=seconds).close()
-        answers.put(True)
-    except OSError:
-        answers.put(False)

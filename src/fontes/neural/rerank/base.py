@@ -5,25 +5,25 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core import Doc, InputError, ParameterError, Run, Stage
-from ...core.checks import check_whole
-from ...core.progress import Report
+from ...core.errors import InputError, ParameterError
+from ...core.progress import Progress, Report, silent
+from ...core.run import Run
+from ...core.stage import Stage
+from ...core.values import Doc
 from ..encoders.base import text_of
-from ..models.compute import batch_tokens
+from ..models.base import Loaded, Pretrained
 from .scores import ScoreFile, default_file, pair_keys
 
-if TYPE_CHECKING:
-    from ...core.progress import Progress
+M = TypeVar("M", bound=Loaded)
 
 TOGETHER = 20_000  # pairs whose texts are in memory at once, and which are sorted by length together
-CPU_TOKENS = 2048  # of a batch; more is slower, since pairs are long
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,28 @@ class Reranker(Stage[Run, Run]):
     is in the run: after a rewriting stage the rewritten one. The document is title, a space and text, from the run's
     `documents`.
 
-    A subclass says in `scores` what a model makes of pairs of texts, and in `fingerprint` which model that is. Where it has a
-    field `cache` that is true, scores are kept on disk: True for a file in the user's cache folder, or a path.
+    A subclass says in `scores` what a model makes of pairs of texts, and in `fingerprint` which model that is.
 
-    Raises InputError where the run does not know its documents or a topic has no text.
+    Args:
+        cache: True keeps scores on disk, in the user's cache folder; a path keeps them in that file.
+
+    Raises:
+        InputError: When it is called: the run does not know its documents, or a topic has no text.
     """
 
+    cache: bool | str | Path = field(default=False, repr=False, kw_only=True)
+
     @abstractmethod
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report | None = None) -> NDArray[np.float32]:
-        """The scores of (query, document) pairs, float32, one each, in their order."""
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+        """The scores of pairs of texts.
+
+        Args:
+            pairs: Of a query and a document each.
+            progress: Is called after each batch, with the pairs that are done.
+
+        Returns:
+            One score each, float32, in their order.
+        """
 
     @property
     @abstractmethod
@@ -54,24 +67,20 @@ class Reranker(Stage[Run, Run]):
         """The precision that the model runs in."""
         return "float32"
 
-    def text(self, doc: Doc) -> str:
+    def document_text(self, doc: Doc) -> str:
         """What is read of a document: title, a space and text."""
         return text_of(doc)
 
     def key(self) -> str | None:
-        """The class, the model and its settings: see `Stage.key`."""
+        """The class, the fingerprint and the precision."""
         cls = type(self)
         return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
 
-    def apply(self, given: Run, progress: Report, /) -> Run:
-        return self.rerank(given)
-
-    def rerank(self, run: Run, progress: Report | None = None) -> Run:
-        """The run with new scores; `progress` is called with a `Progress` of its pairs after each batch."""
+    def apply(self, run: Run, progress: Report, /) -> Run:
         scores, facts = self.rescored(run, progress)
-        return _with_scores(run, scores, {**run.provenance, "reranked": facts})
+        return run.with_scores(scores, {**run.provenance, "reranked": facts})
 
-    def rescored(self, run: Run, progress: Report | None = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """The new score of each row of the run, float32, in the run's order; and how they came about."""
         documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
@@ -81,64 +90,85 @@ class Reranker(Stage[Run, Run]):
                     f"topic '{topic.id}' has documents to rerank but no text; a run that was read from a file gets its topics "
                     "with read_run(path, topics)"
                 )
-        found = np.empty(run.rows, dtype=np.float32)
-        kept, start = 0, time.perf_counter()
+        numbers = run.topic_numbers
+        scores = np.empty(run.rows, dtype=np.float32)
+        from_cache, start = 0, time.perf_counter()
         for first, last in _groups(run.bounds):
-            rows = slice(int(run.bounds[first]), int(run.bounds[last]))
-            used, places = np.unique(run.codes[rows], return_inverse=True)
-            texts = [self.text(doc) for doc in documents.docs(run.ids.take(used))]
-            numbers = np.repeat(np.arange(first, last), np.diff(run.bounds[first : last + 1]))
-            pairs = [(topics[n].text, texts[p]) for n, p in zip(numbers.tolist(), places.tolist(), strict=True)]
-            found[rows], known = self._scored(pairs, _part(progress, rows.start, len(pairs), run.rows, start))
-            kept += known
-        facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": kept}
-        return found, {**facts, "precision": self.chosen_precision} if kept < run.rows else facts
+            used, places = np.unique(run.codes[first:last], return_inverse=True)
+            texts = [self.document_text(doc) for doc in documents.docs(run.ids.take(used))]
+            asked = numbers[first:last].tolist()
+            pairs = [(topics[n].text, texts[p]) for n, p in zip(asked, places.tolist(), strict=True)]
+            scores[first:last], known = self._scored(pairs, _of_run(progress, first, len(pairs), run.rows, start))
+            from_cache += known
+        facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": from_cache}
+        return scores, {**facts, "precision": self.chosen_precision} if from_cache < run.rows else facts
 
     def interpolate(self, weight: float) -> Interpolated:
-        """A stage whose scores are `weight` times this reranker's and 1 - `weight` times those of the run that it is given.
-
-        Both are brought to 0 to 1 before, for each topic by itself: (score - least) / (best - least), and 1 where all are
-        equal. So a weight of 1 keeps the reranker's order, and 0 that of the run.
-        """
+        """A stage whose scores are `weight` times this reranker's and 1 - `weight` times those of the run: `Interpolated`."""
         return Interpolated(self, weight)
 
-    def _scored(self, pairs: list[tuple[str, str]], progress: Report | None) -> tuple[NDArray[np.float32], int]:
-        """The scores of pairs, and how many of them had been kept."""
-        cache = getattr(self, "cache", False)
-        if not cache:
+    def _scored(self, pairs: list[tuple[str, str]], progress: Report) -> tuple[NDArray[np.float32], int]:
+        """The scores of pairs, and how many of them were in the cache."""
+        if not self.cache:
             return self.scores(pairs, progress), 0
-        file = ScoreFile(default_file() if cache is True else Path(cache))
+        file = ScoreFile(default_file() if self.cache is True else Path(self.cache))
         keys = pair_keys(f"{self.fingerprint} {self.chosen_precision.partition(' ')[0]}", pairs)
-        found = file.read(keys)
-        new = np.flatnonzero(np.isnan(found))
+        scores = file.read(keys)
+        new = np.flatnonzero(np.isnan(scores))
         if len(new):
-            found[new] = self.scores([pairs[i] for i in new.tolist()], progress)
-            file.write([keys[i] for i in new.tolist()], found[new])
-        return found, len(pairs) - len(new)
+            scores[new] = self.scores([pairs[i] for i in new.tolist()], progress)
+            file.write([keys[i] for i in new.tolist()], scores[new])
+        return scores, len(pairs) - len(new)
+
+
+@dataclass(frozen=True)
+class PretrainedReranker(Pretrained[M], Reranker):
+    """The base of rerankers with a model of their own, over pairs of texts."""
+
+    task = "reranking"
+    unit = "pairs"
+    cpu_tokens = 2048  # more is slower, since pairs are long
 
 
 @dataclass(frozen=True)
 class Interpolated(Stage[Run, Run], name="interpolate"):
-    """A reranker's scores mixed with those of the run that it is given: what `reranker.interpolate(weight)` makes."""
+    """A reranker's scores mixed with those of the run that it is given.
+
+    Both are brought to 0 to 1 before, for each topic by itself: (score - least) / (best - least), and 1 where all are equal.
+
+    Args:
+        reranker: Gives the new scores.
+        weight: Of the new scores, 0 to 1; those of the run have the rest. 1 keeps the reranker's order, and 0 that of the run.
+    """
 
     reranker: Reranker
     weight: float
 
-    def apply(self, given: Run, progress: Report, /) -> Run:
-        return self.rerank(given)
-
-    def rerank(self, run: Run, progress: Report | None = None) -> Run:
-        """The run with new scores; `progress` is called with a `Progress` of its pairs after each batch."""
-        if isinstance(self.weight, bool) or not isinstance(self.weight, (int, float)) or not 0 <= self.weight <= 1:
-            raise ParameterError(f"interpolate takes a weight between 0 and 1, not {self.weight!r}")
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        self.check()
         scores, facts = self.reranker.rescored(run, progress)
         new, old = min_max(run, scores), min_max(run, run.scores)
         mixed = (self.weight * new + (1 - self.weight) * old).astype(np.float32)
-        return _with_scores(run, mixed, {**run.provenance, "reranked": {**facts, "weight": self.weight}})
+        return run.with_scores(mixed, {**run.provenance, "reranked": {**facts, "weight": self.weight}})
+
+    def check(self) -> None:
+        if not isinstance(self.reranker, Reranker):
+            raise ParameterError(f"interpolate takes a reranker, such as cross_encoder, not {self.reranker!r}")
+        if isinstance(self.weight, bool) or not isinstance(self.weight, (int, float)) or not 0 <= self.weight <= 1:
+            raise ParameterError(f"interpolate takes a weight between 0 and 1, not {self.weight!r}")
+        super().check()
 
 
 def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """A run's scores, each topic's brought to 0 to 1; 1 where all are equal. Raises InputError for infinite ones."""
+    """A run's scores, each topic's brought to 0 to 1; 1 where all are equal.
+
+    Args:
+        run: The run.
+        scores: A score for each of its rows.
+
+    Raises:
+        InputError: A score is infinite; the message names topic and document.
+    """
     sizes = np.diff(run.bounds)
     starts = run.bounds[:-1][sizes > 0]
     values = scores.astype(np.float64)
@@ -161,43 +191,21 @@ def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
         return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
 
 
-def tokens_of(batch_size: int | None, lengths: Sequence[int], device: str) -> int:
-    """The tokens of a batch: `batch_size` pairs of the greatest length, or what is quick on the device."""
-    given = batch_size and batch_size * max(lengths)
-    return batch_tokens(given or (CPU_TOKENS if device == "cpu" else None), device)
-
-
-def check_sizes(stage: Reranker, *names: str) -> None:
-    """Raises ParameterError where one of these parameters is neither None nor a whole number from 1 up."""
-    for name in names:
-        value = getattr(stage, name)
-        if value is not None:
-            check_whole(name, value)
-
-
-def _with_scores(run: Run, scores: NDArray[np.float32], provenance: dict[str, Any]) -> Run:
-    numbers = np.repeat(np.arange(len(run.topics)), np.diff(run.bounds))
-    return Run.from_columns(run.topics, run.ids, numbers, run.codes, scores, documents=run.documents, provenance=provenance)
-
-
 def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Topics first to last (exclusive) with some TOGETHER rows each; none without rows."""
+    """Rows first to last (exclusive) of some topics together, TOGETHER rows where one topic has no more."""
     first = 0
     while first < len(bounds) - 1:
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + TOGETHER, side="right")) - 1)
         if bounds[last] > bounds[first]:
-            yield first, last
+            yield int(bounds[first]), int(bounds[last])
         first = last
 
 
-def _part(progress: Report | None, before: int, pairs: int, rows: int, start: float) -> Report | None:
-    """Reports the progress of one group as that of the whole run."""
-    if progress is None:
-        return None
-    from ...core.progress import Progress
+def _of_run(progress: Report, before: int, pairs: int, rows: int, start: float) -> Report:
+    """Reports the progress of one group of pairs as that of all rows of the run."""
 
     def report(part: Progress) -> None:
-        done = before + (part.fraction or 0.0) * pairs
-        progress(Progress("reranking", before + part.done, rows, time.perf_counter() - start, "pairs", part=done / rows))
+        share = (before + (part.fraction or 0.0) * pairs) / rows
+        progress(Progress("reranking", before + part.done, rows, time.perf_counter() - start, "pairs", part=share))
 
     return report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Report
-from ..models.compute import Prepared, in_batches, prepared
-from ..models.hub import device, fingerprint, library, loaded, located, quiet, readable
-from .base import Reranker, check_sizes, sigmoid, tokens_of
+from ...core.progress import Report, silent
+from ..models.compute import Prepared, prepared
+from ..models.hub import library, quiet, readable
+from .base import PretrainedReranker, sigmoid
 
 FORMS = ("logit", "sigmoid")
-KIND = "cross-encoder"
 SAMPLE_QUERIES = (
     "what is a geyser",
     "the effect of vitamin D on bones",
@@ -35,91 +33,59 @@ SAMPLE_DOCUMENTS = (
 
 
 @dataclass(frozen=True)
-class CrossEncoder(Reranker, name="cross_encoder"):
+class CrossEncoder(PretrainedReranker["CrossEncoderModel"], name="cross_encoder"):
     """Reranks with a cross-encoder, loaded through sentence-transformers (Nogueira and Cho, 2019).
 
-    name_or_path   a folder, or a name on the Hugging Face hub; a name without an owner may be of cross-encoder/
-    batch_size     how many pairs of the greatest length are computed at once; of shorter ones more, with the same number of
-                   tokens. Default: what is quick on the device
-    max_length     tokens of query and document together; the longer of the two is cut. Default: as the model says
-    score          "logit": what the model gives, any number; or "sigmoid": 1 / (1 + exp(-logit)), from 0 to 1. Of a model
-                   with two labels the logit is the second's minus the first's, and its sigmoid the second's probability
-    cache          True keeps scores in the user's cache folder, a path keeps them in that file
-    precision      "auto" (the quickest that agrees with float32), "float32", "bfloat16" or "float16"
-    device         "cpu", "cuda", …; None takes a GPU where there is one
+    Both forms of the score put documents in the same order, save that the sigmoids of logits above 17.4 are all 1 in float32.
+    What else is in a batch changes scores by rounding alone. The model is loaded when it is first used.
 
-    Both forms put documents in the same order, save that the sigmoids of logits above 17.4 are all 1 in float32. What else is
-    in a batch changes scores by rounding alone. The model is loaded when it is first used. Raises InputError for a model that
-    is not there or is no cross-encoder with one or two labels.
+    Args:
+        name_or_path: A folder, or a name on the Hugging Face hub; a name without an owner may be of cross-encoder/.
+        max_length: Tokens of query and document together; the longer of the two is cut. None: as the model says.
+        score: "logit": what the model gives, any number; or "sigmoid": 1 / (1 + exp(-logit)), from 0 to 1. Of a model with two
+            labels the logit is the second's minus the first's, and its sigmoid the second's probability.
+
+    Raises:
+        InputError: When it is used: the model is not there, or it is no cross-encoder with one or two labels.
     """
 
-    name_or_path: str
-    batch_size: int | None = None
-    max_length: int | None = None
-    score: str = "logit"
-    cache: bool | str | Path = field(default=False, repr=False)
-    precision: str = field(default="auto", repr=False)
-    device: str | None = field(default=None, repr=False)
+    kind = "cross-encoder"
+    owner = "cross-encoder"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report | None = None) -> NDArray[np.float32]:
+    max_length: int | None = field(default=None, metadata={"least": 1})
+    score: str = field(default="logit", metadata={"choices": FORMS})
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        self._check()
         model = self._model
-        logits = model.logits(pairs, self.batch_size, progress)
+
+        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
+            logits: NDArray[np.float32] = _logits(model.prepared.module, [pairs[i] for i in batch.tolist()]).cpu().numpy()
+            return logits
+
+        logits = self._in_batches(model.lengths(pairs), work, progress)
         return sigmoid(logits) if self.score == "sigmoid" else logits
 
-    @property
-    def fingerprint(self) -> str:
-        """32 hexadecimal digits of the model's content, the greatest length and the form of the score."""
-        facts = {
-            "model": fingerprint(located(self.name_or_path, KIND, KIND)),
-            "max_length": self.max_length,
-            "score": self.score,
-        }
-        return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
+    def _load(self, folder: Path, device: str) -> CrossEncoderModel:
+        return CrossEncoderModel(folder, self.max_length, self.precision, device)
 
-    @property
-    def chosen_precision(self) -> str:
-        """The precision that the model runs in, and what the calibration found. Loads the model."""
-        return str(self._model.prepared.precision)
-
-    @property
-    def _model(self) -> _Model:
-        folder = located(self.name_or_path, KIND, KIND)
-        where = device(self.device)
-        key = (KIND, folder, fingerprint(folder), self.max_length, self.precision, where)
-        return loaded(key, lambda: _Model(folder, self.max_length, self.precision, where))
-
-    def _check(self) -> None:
-        if self.score not in FORMS:
-            raise ParameterError(f"score is 'logit' or 'sigmoid', not {self.score!r}")
-        check_sizes(self, "batch_size", "max_length")
+    def _loaded_with(self) -> tuple[Any, ...]:
+        return (self.max_length,)
 
 
-class _Model:
+class CrossEncoderModel:
     """A cross-encoder of sentence-transformers, in its precision."""
 
     def __init__(self, folder: Path, max_length: int | None, precision: str, where: str) -> None:
-        self.model = _loaded(folder, max_length)
-        self.tokenizer = self.model.tokenizer
+        model = _read(folder, max_length)
+        self.tokenizer = model.tokenizer
         sample = [(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS]
-        self.prepared: Prepared = prepared(
-            self.model, lambda module: _logits(module, sample), precision=precision, device=where
-        )
+        self.prepared: Prepared = prepared(model, lambda module: _logits(module, sample), precision=precision, device=where)
 
-    def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int | None, progress: Report | None) -> NDArray[np.float32]:
-        queries, documents = zip(*pairs, strict=True)
-        lengths = self._lengths(list(queries), list(documents))
-        tokens = tokens_of(batch_size, lengths, self.prepared.device)
-
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            found: NDArray[np.float32] = _logits(self.prepared.module, [pairs[i] for i in batch.tolist()]).cpu().numpy()
-            return found
-
-        return in_batches(lengths, tokens, work, progress)
-
-    def _lengths(self, queries: list[str], documents: list[str]) -> list[int]:
+    def lengths(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of each pair."""
+        queries, documents = map(list, zip(*pairs, strict=True))
         encoded = self.tokenizer(queries, documents, truncation="longest_first", return_token_type_ids=False)
         return [len(ids) for ids in encoded["input_ids"]]
 
@@ -128,12 +94,13 @@ def _logits(model: Any, pairs: list[tuple[str, str]]) -> Any:
     """A float32 tensor of one score a pair, computed in one batch."""
     torch = library("torch", "a cross-encoder")
     identity = torch.nn.Identity()
-    found = model.predict(pairs, batch_size=len(pairs), activation_fn=identity, show_progress_bar=False, convert_to_tensor=True)
-    found = found.float()
-    return found[:, 1] - found[:, 0] if found.ndim == 2 else found
+    logits = model.predict(
+        pairs, batch_size=len(pairs), activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
+    ).float()
+    return logits[:, 1] - logits[:, 0] if logits.ndim == 2 else logits
 
 
-def _loaded(folder: Path, max_length: int | None) -> Any:
+def _read(folder: Path, max_length: int | None) -> Any:
     """The model in float32, with a length that it can read. Raises InputError for what is no cross-encoder."""
     library("torch", "a cross-encoder")
     sentence_transformers = library("sentence_transformers", "a cross-encoder")

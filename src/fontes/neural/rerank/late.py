@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError, PipelineError
-from ...core.progress import Progress, Report
+from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
 from ...index import Index
-from ..late.colbert import ColBERT
+from ..late.colbert import ColBERT, colbert_in
 from ..late.late import explained
 from ..late.maxsim import maxsim
 from ..late.store import TokenVectors, stored
@@ -31,58 +31,67 @@ class LateReranker(Reranker, name="late_reranker"):
     """Scores the documents of a run by late interaction: `bm25 % 100 >> LateReranker(colbert)`.
 
     The score is the sum, over the tokens of the topic's text, of the greatest similarity that one of the document's tokens has
-    (Khattab and Zaharia, SIGIR 2020). It lies between minus and plus the number of the query's tokens.
+    (Khattab and Zaharia, SIGIR 2020). It lies between minus and plus the number of the query's tokens. It does not depend on
+    the other documents and topics, save for rounding where texts are encoded in batches.
 
-    nbits   None: token vectors that `encode_late` stored with the run's index are used, of several those with most bits; where
-            there are none, texts are encoded. 0: texts are always encoded. 1, 2, 4, 16, 32: those stored ones, and no others
+    Args:
+        colbert: The model; a string is a checkpoint of `ColBERT`.
+        nbits: None: token vectors that `encode_late` stored with the run's index are used, of several those with most bits;
+            where there are none, texts are encoded. 0: texts are always encoded. 1, 2, 4, 16, 32: those stored ones, and no
+            others.
+        cache: As `Reranker` has it, for scores of texts that are encoded.
 
-    A score does not depend on the other documents and topics, save for rounding where texts are encoded in batches. Raises
-    InputError where the run does not know its documents or a topic has no text.
+    Raises:
+        InputError: When it is called: the run does not know its documents, or a topic has no text.
     """
 
-    colbert: ColBERT
+    colbert: ColBERT | str = field(metadata={"string": "colbert"})
     nbits: int | None = None
 
     @property
+    def _colbert(self) -> ColBERT:
+        return colbert_in(self)
+
+    @property
     def fingerprint(self) -> str:
-        return f"late {self.colbert.fingerprint} {self.nbits}"
+        return f"late {self._colbert.fingerprint} {self.nbits}"
 
     @property
     def chosen_precision(self) -> str:
-        return self.colbert.chosen_precision
+        return self._colbert.chosen_precision
 
     def key(self) -> str | None:
         """None where the scores depend on what is stored with the run's index."""
-        return None if self.nbits is None else f"{super().key()} {self.colbert.precision}"
+        return None if self.nbits is None else f"{super().key()} {self._colbert.precision}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report | None = None) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
         texts = list(dict.fromkeys(text for _, text in pairs))
         numbers = {text: i for i, text in enumerate(texts)}
         docs = np.array([numbers[text] for _, text in pairs], dtype=np.int64)
 
         def vectors(part: NDArray[np.intp]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-            return self.colbert.encode_documents([Doc("", texts[i]) for i in part.tolist()])
+            return self._colbert.encode_documents([Doc("", texts[i]) for i in part.tolist()])
 
         return self._scores([query for query, _ in pairs], docs, vectors, progress)
 
-    def rescored(self, run: Run, progress: Report | None = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
         store = self._store(run)
         if store is None or any(not topic.text.strip() for topic in run.topics.values()):
             return super().rescored(run, progress)
         used, docs = np.unique(run.codes, return_inverse=True)
         index: Any = run.documents
-        places = np.array([index.ordinal(doc_id) for doc_id in run.ids.take(used)], dtype=np.int64)
-        asked = np.repeat(np.array([topic.text for topic in run.topics.values()], dtype=object), np.diff(run.bounds))
-        found = self._scores(asked.tolist(), docs, lambda part: store.vectors(places[part]), progress)
+        ordinals = np.array([index.ordinal(doc_id) for doc_id in run.ids.take(used)], dtype=np.int64)
+        texts = np.array([topic.text for topic in run.topics.values()], dtype=object)
+        scores = self._scores(texts[run.topic_numbers].tolist(), docs, lambda part: store.vectors(ordinals[part]), progress)
         facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": 0, "nbits": store.nbits}
-        return found, {**facts, "vectors": store.meta["digest"]}
+        return scores, {**facts, "vectors": store.meta["digest"]}
 
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
         """The score of a document, token by token of the query. The document is to be given, as `index.doc(id)` does."""
         if not isinstance(doc_id, Doc):
             raise PipelineError("LateReranker explains the score of a document, not of an id: give index.doc(id)")
-        vectors, _ = self.colbert.encode_documents([doc_id])
-        return explained(self.colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
+        vectors, _ = self._colbert.encode_documents([doc_id])
+        return explained(self._colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
 
     def _store(self, run: Run) -> TokenVectors | None:
         """The stored token vectors of the run's documents, where there are any and they are to be used."""
@@ -93,27 +102,26 @@ class LateReranker(Reranker, name="late_reranker"):
                 raise ParameterError(f"nbits={self.nbits}: the run's documents are in no index, which could hold token vectors")
             return None
         try:
-            return stored(run.documents, self.colbert, self.nbits)
+            return stored(run.documents, self._colbert, self.nbits)
         except ParameterError:
             if self.nbits is not None:
                 raise
             return None
 
     def _scores(
-        self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: Report | None
+        self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: Report
     ) -> NDArray[np.float32]:
         """The score of each pair of a text and a document; each document's token vectors are made or read once."""
         asked = list(dict.fromkeys(texts))
-        queries = dict(zip(asked, self.colbert.encode_queries(asked), strict=True))
+        queries = dict(zip(asked, self._colbert.encode_queries(asked), strict=True))
         scores, start, done = np.empty(len(texts), dtype=np.float32), time.perf_counter(), 0
         for part, pairs in _parts(docs):
-            found, bounds = vectors(part)
+            rows, bounds = vectors(part)
             for pair, at in zip(pairs.tolist(), np.searchsorted(part, docs[pairs]).tolist(), strict=True):
-                rows = slice(int(bounds[at]), int(bounds[at + 1]))
-                scores[pair] = maxsim(queries[texts[pair]], found[rows], np.array([0, rows.stop - rows.start]))[0]
+                first, last = int(bounds[at]), int(bounds[at + 1])
+                scores[pair] = maxsim(queries[texts[pair]], rows[first:last], np.array([0, last - first]))[0]
             done += len(pairs)
-            if progress is not None:
-                progress(Progress("reranking", done, len(texts), time.perf_counter() - start, "pairs"))
+            progress(Progress("reranking", done, len(texts), time.perf_counter() - start, "pairs"))
         return scores
 
 

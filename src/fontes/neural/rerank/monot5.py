@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Report
-from ..models.compute import Prepared, in_batches, prepared
-from ..models.hub import device, fingerprint, library, loaded, located, seq2seq
-from .base import Reranker, check_sizes, tokens_of
+from ...core.progress import Report, silent
+from ..models.base import token_ids
+from ..models.compute import Prepared, padded, prepared
+from ..models.hub import library, seq2seq
+from .base import PretrainedReranker
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES
 
 KIND = "T5 reranker"
@@ -24,80 +23,55 @@ LEAST = 32  # tokens of the document that are kept beside a query that leaves no
 
 
 @dataclass(frozen=True)
-class MonoT5(Reranker, name="mono_t5"):
+class MonoT5(PretrainedReranker["T5"], name="mono_t5"):
     """Reranks with a T5 that was trained to say "true" or "false" (Nogueira, Jiang, Pradeep and Lin, Findings of EMNLP 2020).
 
     The model reads "Query: … Document: … Relevant:". The score is the log-probability of "true" against "false" at the first
-    decoded position: the logarithm of the softmax over these two tokens alone, so 0 or less.
+    decoded position: the logarithm of the softmax over these two tokens alone, so 0 or less. What else is in a batch changes
+    scores by rounding alone. The model is loaded when it is first used.
 
-    name_or_path   a folder, or a name on the Hugging Face hub
-    batch_size     how many pairs of the greatest length are computed at once; of shorter ones more, with the same number of
-                   tokens. Default: what is quick on the device
-    max_length     tokens of an input. Only the document is cut; a query that leaves it less than 32 tokens makes the input
-                   longer than this, which T5's relative positions allow
-    tokens         the two words, such as ("yes", "no") for mMARCO's mT5
-    cache          True keeps scores in the user's cache folder, a path keeps them in that file
-    precision      "auto" (the quickest that agrees with float32), "float32", "bfloat16" or "float16"
-    device         "cpu", "cuda", …; None takes a GPU where there is one
+    Args:
+        max_length: Tokens of an input. Only the document is cut; a query that leaves it less than 32 tokens makes the input
+            longer than this, which T5's relative positions allow.
+        tokens: The two words, such as ("yes", "no") for mMARCO's mT5.
 
-    What else is in a batch changes scores by rounding alone. The model is loaded when it is first used. Raises InputError for a
-    model that is not there, is no T5, or in whose vocabulary the words are not one token each.
+    Raises:
+        InputError: When it is used: the model is not there, is no T5, or the words are not one token each in its vocabulary.
     """
 
-    name_or_path: str = "castorini/monot5-base-msmarco"
-    batch_size: int | None = None
-    max_length: int = 512
-    tokens: tuple[str, str] = ("true", "false")
-    cache: bool | str | Path = field(default=False, repr=False)
-    precision: str = field(default="auto", repr=False)
-    device: str | None = field(default=None, repr=False)
+    kind = KIND
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report | None = None) -> NDArray[np.float32]:
+    name_or_path: str | Path = "castorini/monot5-base-msmarco"
+    max_length: int = field(default=512, metadata={"least": 1})
+    tokens: tuple[str, str] = ("true", "false")
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        self._check()
         model = self._model
         inputs = model.inputs(pairs, self.max_length)
-        lengths = [len(ids) for ids in inputs]
-        tokens = tokens_of(self.batch_size, lengths, model.prepared.device)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            found: NDArray[np.float32] = (
+            scores: NDArray[np.float32] = (
                 model.log_probabilities(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
             )
-            return found
+            return scores
 
-        return in_batches(lengths, tokens, work, progress)
+        return self._in_batches([len(ids) for ids in inputs], work, progress)
 
-    @property
-    def fingerprint(self) -> str:
-        """32 hexadecimal digits of the model's content, the greatest length and the two words."""
-        facts = {
-            "model": fingerprint(located(self.name_or_path, KIND)),
-            "max_length": self.max_length,
-            "tokens": list(self.tokens),
-        }
-        return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-    @property
-    def chosen_precision(self) -> str:
-        """The precision that the model runs in, and what the calibration found. Loads the model."""
-        return str(self._model.prepared.precision)
-
-    @property
-    def _model(self) -> _Model:
-        folder = located(self.name_or_path, KIND)
-        where = device(self.device)
-        key = (KIND, folder, fingerprint(folder), tuple(self.tokens), self.precision, where)
-        return loaded(key, lambda: _Model(folder, tuple(self.tokens), self.precision, where))
-
-    def _check(self) -> None:
+    def check(self) -> None:
         if len(self.tokens) != 2 or isinstance(self.tokens, str):
             raise ParameterError(f"tokens are two words, as ('true', 'false'), not {self.tokens!r}")
-        check_sizes(self, "batch_size", "max_length")
+        super().check()
+
+    def _load(self, folder: Path, device: str) -> T5:
+        return T5(folder, tuple(self.tokens), self.precision, device)
+
+    def _loaded_with(self) -> tuple[Any, ...]:
+        return tuple(self.tokens)
 
 
-class _Model:
+class T5:
     """A T5 and its tokenizer."""
 
     def __init__(self, folder: Path, words: tuple[str, ...], precision: str, where: str) -> None:
@@ -126,20 +100,14 @@ class _Model:
     def log_probabilities(self, module: Any, inputs: list[list[int]]) -> Any:
         """A float32 tensor of one score an input, computed in one batch."""
         torch = library("torch", "a T5 reranker")
-        longest = max(map(len, inputs))
-        ids = torch.tensor([one + [self.pad] * (longest - len(one)) for one in inputs])
-        mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in inputs])
-        start = torch.full((len(inputs), 1), self.start)
-        where = next(module.parameters()).device
+        ids, mask = padded(inputs, self.pad, next(module.parameters()).device)
+        start = torch.full((len(inputs), 1), self.start, device=ids.device)
         with torch.inference_mode():
-            found = module(
-                input_ids=ids.to(where), attention_mask=mask.to(where), decoder_input_ids=start.to(where), use_cache=False
-            )
-            return torch.log_softmax(found.logits[:, 0, self.words].float(), dim=1)[:, 0]
+            output = module(input_ids=ids, attention_mask=mask, decoder_input_ids=start, use_cache=False)
+            return torch.log_softmax(output.logits[:, 0, self.words].float(), dim=1)[:, 0]
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
-        return ids
+        return token_ids(self.tokenizer, texts, special=False)
 
     def _token(self, word: str, folder: Path) -> int:
         """The one token of a word at the start of a text, as ▁true."""

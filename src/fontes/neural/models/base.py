@@ -1,0 +1,185 @@
+"""`Pretrained`: the one base of stages and parts that run a model, be it an encoder, a reranker, a rewriter or a classifier."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.checks import check_whole
+from ...core.errors import ParameterError
+from ...core.part import Part, fields
+from ...core.progress import Report, silent
+from ...core.strings import encodable
+from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
+from .hub import device, fingerprint, loaded, located
+
+
+class Loaded(Protocol):
+    """A model that was loaded, with its tokenizer and whatever else it needs to run."""
+
+    prepared: Prepared
+    """Its network on its device in its precision: what `compute.prepared` gave."""
+
+
+M = TypeVar("M", bound=Loaded)
+
+
+@dataclass(frozen=True)
+class Pretrained(Part, Generic[M]):
+    """A part with a pretrained model, which is loaded when it is first used and kept for the process.
+
+    A subclass is a frozen dataclass with fields for its own parameters. It sets `kind`, says in `_load` what is made of the
+    model's folder, and runs `_model` over its texts with `_in_batches`:
+
+        class T5:
+            def __init__(self, folder: Path, precision: str, device: str) -> None:
+                network, self.tokenizer = seq2seq(folder, "T5 rewriter")
+                self.prepared = prepared(network, outputs, precision=precision, device=device)
+
+        @dataclass(frozen=True)
+        class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
+            kind = "T5 rewriter"
+            num_beams: int = field(default=10, metadata={"least": 1})
+
+            def _load(self, folder: Path, device: str) -> T5:
+                return T5(folder, self.precision, device)
+
+    What every such part has is said here: the model's place, `fingerprint`, `key`, `chosen_precision`, batches, and `check`,
+    which reads what a field's metadata says of it: `{"least": 1}` for a whole number from 1 up, `{"choices": ("a", "b")}` for
+    one of some words; None is allowed where it is the default. A subclass that checks more calls `super().check()`. The
+    fields below, save the first, are given by keyword.
+
+    Args:
+        name_or_path: A folder, or a name on the Hugging Face hub.
+        batch_size: How many texts of the greatest length are computed at once; of shorter ones more, with the same number of
+            tokens. None: what is quick on the device.
+        precision: "float32", "bfloat16", "float16", or "auto": the quickest here that agrees with float32.
+        device: "cpu", "cuda", …; None takes a GPU where there is one.
+    """
+
+    kind: ClassVar[str] = "model"
+    """What errors call the model: "sentence encoder", "cross-encoder", …"""
+    owner: ClassVar[str] = ""
+    """Whose a name on the hub without an owner may be: "sentence-transformers" for `all-MiniLM-L6-v2`."""
+    task: ClassVar[str] = "encoding"
+    """What a `Progress` of its batches says is being done."""
+    unit: ClassVar[str] = "documents"
+    """What a `Progress` of its batches counts."""
+    cpu_tokens: ClassVar[int | None] = None
+    """The tokens of a batch on a CPU where no `batch_size` says it; None: as many for each of its threads as encoders get."""
+    cuda_tokens: ClassVar[int | None] = None
+    """The same on a GPU; None: as many as encoders get."""
+
+    name_or_path: str | Path
+    batch_size: int | None = field(default=None, repr=False, kw_only=True, metadata={"least": 1})
+    precision: str = field(default="auto", kw_only=True, metadata={"choices": PRECISIONS})
+    device: str | None = field(default=None, repr=False, kw_only=True)
+
+    @abstractmethod
+    def _load(self, folder: Path, device: str) -> M:
+        """The model of a folder, ready to run on a device in `self.precision`."""
+
+    def _loaded_with(self) -> tuple[Any, ...]:
+        """The values, besides folder, precision and device, that the loaded model depends on; by default none."""
+        return ()
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that belong to the fingerprint; by default all that change results."""
+        beside = ("name_or_path", "precision", "index")
+        return {one.name: getattr(self, one.name) for one in fields(type(self)) if one.repr and one.name not in beside}
+
+    @property
+    def folder(self) -> Path:
+        """The model's folder on this machine, to which it is downloaded where it is not there.
+
+        Raises:
+            InputError: There is no such model, or it is no such model.
+        """
+        return located(self.name_or_path, self.kind, self.owner)
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits of the model's content and of the settings that change what it gives; not the precision."""
+        self.check()
+        return hexadecimal(type(self).__name__, fingerprint(self.folder), self._settings())
+
+    def key(self) -> str | None:
+        """The class, the fingerprint, and all parameters that change results; where the model lies does not count."""
+        shown = {name: value for name, value in self.shown().items() if name != "name_or_path"}
+        return f"{type(self).__module__}.{type(self).__qualname__}({self.fingerprint}, {shown})"
+
+    @property
+    def chosen_precision(self) -> str:
+        """The precision that the model runs in, and what the calibration found. Loads the model."""
+        return str(self._model.prepared.precision)
+
+    def check(self) -> None:
+        check_fields(self)
+        super().check()
+
+    @property
+    def _model(self) -> M:
+        """The model, loaded once a process for what it depends on."""
+        self.check()
+        folder, where = self.folder, device(self.device)
+        key = (type(self), folder, fingerprint(folder), self._loaded_with(), self.precision, where)
+        return loaded(key, lambda: self._load(folder, where))
+
+    def _in_batches(
+        self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]], progress: Report = silent
+    ) -> NDArray[Any]:
+        """The results of `work` on batches of items of like length, in the order of the items; see `compute.in_batches`.
+
+        Args:
+            lengths: The tokens of each item.
+            work: Takes the numbers of a batch's items and gives an array with a row or a value for each.
+            progress: Is called after each batch.
+        """
+        where = self._model.prepared.device
+        tokens = self.batch_size and self.batch_size * max(lengths, default=1)
+        tokens = batch_tokens(tokens or (self.cpu_tokens if where == "cpu" else self.cuda_tokens), where)
+        return in_batches(lengths, tokens, work, progress, task=self.task, unit=self.unit)
+
+
+def check_fields(part: Part) -> None:
+    """Raises ParameterError for a parameter that is not what its field's metadata says: see `Pretrained`."""
+    for one in fields(type(part)):
+        value = getattr(part, one.name)
+        if value is None and one.default is None:
+            continue
+        if "least" in one.metadata:
+            check_whole(one.name, value, one.metadata["least"])
+        if (choices := one.metadata.get("choices")) and value not in choices:
+            raise ParameterError(f"{one.name} is one of {', '.join(choices)}, not {value!r}")
+
+
+def hexadecimal(*values: object) -> str:
+    """32 hexadecimal digits (BLAKE2b) of plain values, such as a fingerprint is made of."""
+    return hashlib.blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+
+
+def token_ids(tokenizer: Any, texts: Sequence[str], length: int | None = None, *, special: bool = True) -> list[list[int]]:
+    """The token ids of each text.
+
+    Args:
+        tokenizer: Of transformers.
+        texts: The texts; what UTF-8 cannot hold is replaced.
+        length: Tokens, special ones included, to which texts are cut; None: they are not cut.
+        special: Whether special tokens are put around them.
+    """
+    if not texts:
+        return []
+    limits = {"truncation": False, "verbose": False} if length is None else {"truncation": True, "max_length": length}
+    encoded = tokenizer(
+        list(map(encodable, texts)), add_special_tokens=special, padding=False, return_attention_mask=False, **limits
+    )
+    ids: list[list[int]] = encoded["input_ids"]
+    return ids
