@@ -123,8 +123,8 @@ def test_the_commands_encode_search_and_explain(path, index, fontes):
 def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, fontes):
     path = str(tmp_path / "x.index")
     Index.build(DOCS, path)
-    options = ("--pooling", "mean", "--max-length", "32", "--query-prompt", "Q: ", "--window", "6")
-    status, out, err = fontes("encode", path, MODEL, *options)
+    inner = f"transformer_encoder({MODEL!r}, pooling='mean', max_length=32, query_prompt='Q: ')"
+    status, out, err = fontes("encode", path, f"chunked_encoder({inner}, window=6, stride=3)")
     assert status == 0, err
     (facts,) = Index.open(path).info()["vectors"]
     inner = f'transformer_encoder("{MODEL}", max_length=32, query_prompt="Q: ")'
@@ -145,8 +145,10 @@ def test_the_command_line_says_what_is_missing(tmp_path, fontes):
     status, _, err = fontes("search", path, "mice", "--model", "dense")
     assert status == 1
     assert f"{path} holds no vectors of an encoder of Fontes; fontes encode {path} MODEL makes them" in err
-    status, _, err = fontes("encode", path, MODEL, "--window", "1")
-    assert (status, "--window must be 2 words or more" in err) == (1, True)
+    status, _, err = fontes("encode", path, "bm25()")
+    assert (status, "bm25 needs an index" in err) == (1, True)
+    status, _, err = fontes("encode", path, MODEL, "--nbits", "2")
+    assert (status, "--nbits is of --late" in err) == (1, True)
 
 
 def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> None:

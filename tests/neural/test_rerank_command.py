@@ -31,12 +31,15 @@ class Work:
         self.model = save_cross_encoder(folder / "ce")
         self.output = folder / "out.run"
 
-    def __call__(self, *options: object, run: object = None, model: object = None) -> int:
-        given = ["rerank", run or self.file, "--index", self.index.path, "--topics", self.topics]
-        words = [*given, "--model", model or self.model, "--precision", "float32", "--device", "cpu", *options]
+    def __call__(self, *options: object, run: object = None, with_: str | None = None) -> int:
+        files = ["rerank", run or self.file, "--index", self.index.path, "--topics", self.topics]
+        words = [*files, "--with", with_ or self.expression(), *options]
         with mock.patch.object(sys, "argv", ["fontes", *map(str, words)]), pytest.raises(SystemExit) as ended:
             cli.main()
         return int(ended.value.code or 0)
+
+    def expression(self, name: str = "cross_encoder", model: object = None, more: str = "") -> str:
+        return f"{name}({str(model or self.model)!r}, precision='float32', device='cpu'{more})"
 
     def stage(self, **parameters: Any) -> ft.CrossEncoder:
         return ft.CrossEncoder(str(self.model), precision="float32", device="cpu", **parameters)
@@ -59,9 +62,9 @@ def test_the_command_gives_the_run_of_the_stage(work: Work) -> None:
     assert work.output.read_text().splitlines()[0].endswith(" ce")
 
 
-def test_weight_passages_score_and_length_are_those_of_the_stages(work: Work) -> None:
-    options = ["--weight", 0.6, "--passages", 20, "--score", "sigmoid", "--max-length", 30, "--batch-size", 5]
-    assert work("-k", 5, "-o", work.output, *options) == 0
+def test_any_pipeline_from_run_to_run_reranks(work: Work) -> None:
+    reranker = work.expression(more=", score='sigmoid', max_length=30, batch_size=5")
+    assert work("-k", 5, "-o", work.output, with_=f"passages(words=20) >> interpolate({reranker}, 0.6) >> to_documents()") == 0
     pipeline = ft.Passages(words=20) >> work.stage(score="sigmoid", max_length=30).interpolate(0.6) >> ft.to_documents()
     near(ft.read_run(work.output), pipeline(work.run.top(5)))
 
@@ -75,23 +78,24 @@ def test_it_stands_in_a_pipe(work: Work, monkeypatch: pytest.MonkeyPatch, capfdb
     assert all(line.endswith(" fontes") for line in lines)
 
 
-def test_monot5_is_chosen_by_type(work: Work, tmp_path: Path) -> None:
+def test_monot5_is_chosen_by_its_name(work: Work, tmp_path: Path) -> None:
     folder = save_t5(tmp_path)
-    assert work("-k", 2, "--type", "monot5", "-o", work.output, model=folder) == 0
+    assert work("-k", 2, "-o", work.output, with_=work.expression("mono_t5", folder)) == 0
     near(ft.read_run(work.output), ft.MonoT5(str(folder), precision="float32", device="cpu")(work.run.top(2)))
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("expression", "message"),
     [
-        (["--type", "t6"], "unknown type 't6'; there are cross-encoder and monot5"),
-        (["--type", "monot5", "--score", "sigmoid"], "score is of cross-encoders"),
-        (["--score", "raw"], "score is one of logit, sigmoid, not 'raw'"),
-        (["--model", "/no/such/folder"], "there is no cross-encoder at '/no/such/folder'"),
+        ("mono_t6('m')", "there is no stage 'mono_t6'; did you mean 'mono_t5'?"),
+        ("mono_t5('m', score='sigmoid')", "mono_t5 has no parameter 'score'"),
+        ("bm25()", "bm25 takes Topics and gives Run; fontes rerank needs a stage from Run to Run"),
+        ("cross_encoder('/no/such/folder', score='raw')", "score is one of logit, sigmoid"),
+        ("cross_encoder('/no/such/folder')", "there is no cross-encoder at '/no/such/folder'"),
     ],
 )
-def test_errors_are_one_line(work: Work, options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert work(*options) == 1
+def test_errors_are_one_line(work: Work, expression: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert work(with_=expression) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
 
