@@ -44,7 +44,8 @@ class Recipe(Part, ABC):
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls.name = name or next((base.name for base in cls.__mro__[1:] if getattr(base, "name", "")), "")
+        names = [name, *(getattr(base, "name", "") for base in cls.__mro__[1:])]
+        cls.name = next(filter(None, names), "")
         if name:
             registry.add(name, cls)
 
