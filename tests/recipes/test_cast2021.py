@@ -284,7 +284,10 @@ def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Pa
         ({"keep": 0}, "keep must be a whole number from 1 up, not 0"),
         ({"documents": True}, "documents must be a whole number from 1 up, not True"),
         ({"k1": -1.0}, "k1 must be 0 or more"),
-        ({"passages": "cast_passages(sentences='sentences')"}, "no way to find sentences is called 'sentences'; there are nupunkt and spacy:MODEL"),
+        (
+            {"passages": "cast_passages(sentences='sentences')"},
+            "no way to find sentences is called 'sentences'; there are nupunkt and spacy:MODEL",
+        ),
     ],
 )
 def test_parameters_are_looked_at_before_anything_is_built(tmp_path: Path, parameters: dict[str, Any], message: str) -> None:
@@ -294,7 +297,9 @@ def test_parameters_are_looked_at_before_anything_is_built(tmp_path: Path, param
 
 
 def test_settings_are_given_as_text() -> None:
-    recipe = ft.recipe("cast2021").set(["reranker=None", "automatic=raw()", "depth=50", "k1=0.9", "documents=100", "manual=None"])
+    recipe = ft.recipe("cast2021").set(
+        ["reranker=None", "automatic=raw()", "depth=50", "k1=0.9", "documents=100", "manual=None"]
+    )
     assert recipe.params() == {
         **ft.recipe("cast2021").params(),
         "reranker": None,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fontes.experiments.stages import STAGES
 from typer.testing import CliRunner, Result
 
 import fontes as ft

@@ -429,7 +429,10 @@ def test_the_command_tunes_prints_and_draws(collection, tmp_path):
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
     done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--pipeline", "ql(mu=tune([10, 1000]))"])
     assert "mu=" in done.output
-    for wrong, message in (("bm25(k1=tune(1, 2, 3, 4))", "write tune(), tune(low, high)"), ("bm25()", "no parameter to be tuned")):
+    for wrong, message in (
+        ("bm25(k1=tune(1, 2, 3, 4))", "write tune(), tune(low, high)"),
+        ("bm25()", "no parameter to be tuned"),
+    ):
         done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--pipeline", wrong])
         assert message in str(done.exception)
 
