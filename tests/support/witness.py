@@ -348,7 +348,7 @@ def neural_pipelines(folder: Path) -> Pipelines:
         "cross-encoder of passages": passages >> crossing >> ft.to_documents("mean"),
         "monot5": bm25 >> monot5,
         "monot5 of passages": passages >> monot5 >> ft.to_documents("max"),
-        "late exhaustive": index.late(colbert, search="exhaustive", nbits=32, k=50),
+        "late exhaustive": index.late(colbert, algorithm="exhaustive", nbits=32, k=50),
         "late centroids": index.late(colbert, nbits=2, k=10),
         "late reranker": bm25 >> ft.neural.LateReranker(colbert, 0),
         "late reranker stored": bm25 >> ft.neural.LateReranker(colbert, 2),
