@@ -155,7 +155,9 @@ def recipes(folder: Path, model: str) -> None:
             if rewriter == "automatic" and name == "harbour":
                 continue
             for label, reranker in rerankers.items():
-                recipe = ft.recipe("cast2021", automatic=None, manual=rewriter, reranker=reranker, passages=f"spacy:{model}")
+                recipe = ft.recipe(
+                    "cast2021", automatic=None, manual=f"{rewriter}()", reranker=reranker, passages=f"spacy:{model}"
+                )
                 with tempfile.TemporaryDirectory() as output:
                     result = recipe.run(corpus, topics, None, output)
                 runs[f"{rewriter}, {label}"] = result.runs["document_runs/org_manual_results_1000.v1.0"]

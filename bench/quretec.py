@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import data_option
 
 from fontes import QuReTeC, Topics, read_qrels, read_topics
+from fontes.core.progress import Progress, Report
 from fontes.rewrite import TermScores, term_scores
-from fontes.rewrite.quretec_terms import Labels, words_of
-from fontes.train import TermProgress, TermSettings, train_terms
+from fontes.rewrite.terms import Labels, words_of
+from fontes.train import TermSettings, train_terms
 
 ALL = 1000  # answers: of all earlier turns
 Found = dict[str, list[tuple[str, float]]]
@@ -120,14 +121,15 @@ def row(collection: str, name: str, terms: TermScores, occurrences: TermScores, 
     return f"| {collection} | {name} | {terms.topics:,} | {terms.relevant:,} | {values} | {taken} |"
 
 
-def told() -> Callable[[TermProgress], None]:
+def told() -> Report:
     """Says on standard error where the training stands, once for each hundredth."""
     last = [-1]
 
-    def tell(progress: TermProgress) -> None:
-        if int(100 * progress.part) > last[0]:
-            last[0] = int(100 * progress.part)
-            line = f"{progress.part:4.0%}  step {progress.step:,} of {progress.steps:,}  loss {progress.loss:.4f}"
+    def tell(progress: Progress) -> None:
+        part = progress.fraction or 0.0
+        if int(100 * part) > last[0]:
+            last[0] = int(100 * part)
+            line = f"{part:4.0%}  step {progress.done:,} of {progress.total:,}  {progress.note}"
             print(f"{line}  {progress.seconds:.0f} s", file=sys.stderr, flush=True)
 
     return tell

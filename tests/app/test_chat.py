@@ -21,7 +21,6 @@ from conftest import Fontes
 
 import fontes as ft
 from fontes.app import chat
-from fontes.rewrite.names import REWRITERS, rewriter_of
 
 DOCS = [
     {"_id": "bridge", "title": "The bridge", "text": "The Chain Bridge closed in May. A boy noticed the crack."},
@@ -87,15 +86,15 @@ def test_json_is_an_object_for_each_turn(run: Chat, index: ft.Index) -> None:
 @pytest.mark.parametrize(
     ("name", "query"),
     [
-        ("raw", "why?"),
-        ("last-turns", f"{FIRST} {SECOND} why?"),
-        ("last-turns:1", f"{SECOND} why?"),
-        ("last-turns:0", "why?"),
-        ("weighted-turns:0", f"{FIRST} why?"),
-        ("hqe:none", None),
+        ("raw()", "why?"),
+        ("last_turns()", f"{FIRST} {SECOND} why?"),
+        ("last_turns(1)", f"{SECOND} why?"),
+        ("last_turns(k=0)", "why?"),
+        ("weighted_turns(k=0)", f"{FIRST} why?"),
+        ("hqe(tagger='none')", None),
     ],
 )
-def test_a_rewriter_is_chosen_by_its_name(run: Chat, name: str, query: str | None) -> None:
+def test_a_rewriter_is_written_as_an_expression(run: Chat, name: str, query: str | None) -> None:
     third = objects(run(f"{FIRST}\n{SECOND}\nwhy?\n", "--json", "--with", name))[2]
     assert "error" not in third
     if query is None:
@@ -107,15 +106,14 @@ def test_a_rewriter_is_chosen_by_its_name(run: Chat, name: str, query: str | Non
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (
-            "nothing",
-            "what is typed cannot be rewritten with 'nothing'; there are raw, last-turns, weighted-turns, hqe, canard",
-        ),
-        ("manual", "what is typed cannot be rewritten with 'manual'"),
-        ("raw:2", "raw takes nothing after a colon, but got '2'"),
-        ("last-turns:two", "last-turns:two: how many earlier turns"),
-        ("quretec", "quretec needs its model: quretec:FOLDER"),
-        ("canard:/no/such/folder", "there is no T5 rewriter at '/no/such/folder'"),
+        ("nothing()", "pipeline, column 1: there is no stage 'nothing'"),
+        ("raw", "pipeline, column 1: 'raw' is a stage; write raw()"),
+        ("manual()", "what is typed carries no manual rewrite, so manual() has nothing to take"),
+        ("last_turns() >> automatic()", "what is typed carries no automatic rewrite, so automatic() has nothing to take"),
+        ("last_turns(k='two')", "pipeline, column 14: last_turns: k must be int, not 'two'"),
+        ("quretec()", "pipeline, column 1: quretec needs the parameter 'name_or_path'"),
+        ("canard_t5('/no/such/folder')", "there is no T5 rewriter at '/no/such/folder'"),
+        ("bm25()", "bm25 takes Topics and gives Run; fontes chat --with needs a stage from Topics to Topics"),
     ],
 )
 def test_a_rewriter_that_cannot_be_had_is_said_before_the_first_turn(run: Chat, name: str, said: str) -> None:
@@ -124,27 +122,21 @@ def test_a_rewriter_that_cannot_be_had_is_said_before_the_first_turn(run: Chat, 
     assert err.startswith(f"fontes: {said}")
 
 
-def test_every_rewriter_has_a_class_and_takes_its_option_after_a_colon(index: ft.Index) -> None:
-    for name, (kind, _) in REWRITERS.items():
-        assert hasattr(ft, kind), name
-    assert rewriter_of("weighted-turns:2", index) == ft.rewrite.WeightedTurns(index, k=2)
-    assert rewriter_of("quretec:models/terms", index) == ft.QuReTeC("models/terms")
-    assert rewriter_of("canard:models/t5", index) == ft.CanardT5("models/t5")
-    assert rewriter_of("canard", index) == ft.CanardT5()
-    assert rewriter_of("hqe:none", index) == ft.HQE(index, tagger="none")
-    with pytest.raises(ft.core.ParameterError, match="there is no rewriter 'x'; there are raw, manual"):
-        rewriter_of("x", index)
-
-
-def test_models_and_parameters_reach_the_retriever(run: Chat) -> None:
+def test_models_and_pipelines_reach_the_retriever(run: Chat) -> None:
     def score(*options: object) -> float:
         return float(objects(run(FIRST, "--json", *options))[0]["hits"][0]["score"])
 
-    scores = [score(), score("--k1", 2), score("--b", 1), score("--model", "tfidf"), score("--model", "ql")]
+    scores = [score(), score("--pipeline", "bm25(k1=2)"), score("--model", "tfidf"), score("--model", "ql")]
     assert len(set(scores)) == len(scores)
     assert "unknown model 'none'; there are bm25, tfidf, ql, dense, hybrid" in run(FIRST, "--model", "none")[2]
-    assert "--k1 and --b are of bm25, not of ql" in run(FIRST, "--model", "ql", "--b", 1)[2]
+    assert "--pipeline says all; leave --model out" in run(FIRST, "--pipeline", "ql()", "--model", "ql")[2]
+    assert "rm3 takes Run and gives Topics; --pipeline needs a stage from Topics to Run" in run(FIRST, "--pipeline", "rm3()")[2]
     assert run(FIRST, "--model", "dense")[0] == 1
+
+
+def test_a_pipeline_with_a_rewriter_of_its_own_gets_no_other(run: Chat) -> None:
+    second = objects(run(f"{FIRST}\n{SECOND}\n", "--json", "--pipeline", "last_turns(1) >> bm25()"))[1]
+    assert (second["query"], "weights" in second) == (f"{FIRST} {SECOND}", False)
 
 
 def test_explain_adds_up_to_the_score_of_the_hit(run: Chat) -> None:
@@ -357,7 +349,7 @@ def terminal(index: ft.Index) -> Iterator[Terminal]:
 
 
 def test_at_a_terminal_there_is_a_prompt_and_ctrl_c_and_ctrl_d_do_what_is_expected(terminal: Terminal, tmp_path: Path) -> None:
-    assert "3 documents, bm25, weighted-turns. /help lists the commands, Ctrl-D ends." in terminal.until("> ")
+    assert "3 documents, weighted_turns(), bm25(k1=0.9, b=0.4). /help lists the commands, Ctrl-D ends." in terminal.until("> ")
     terminal.type(f"{FIRST}\n")
     answer = terminal.until("\n> ")
     assert "\x1b[1;33mChain\x1b[0m" in answer  # marked by colour, not by stars

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from fontes.app.cli import main
+from fontes.app.cli import PANELS, main
 
 CORPUS = [
     {"_id": "sun", "title": "Vitamin D", "text": "Sunlight on skin makes vitamin D, which prevents rickets."},
@@ -93,8 +94,64 @@ def test_models_and_parameters_reach_the_retriever(index, fontes):
         return [hit["score"] for hit in json.loads(fontes("search", index, "vitamin", "--json", *options)[1])["hits"]]
 
     plain = scores()
-    for options in (["--model", "tfidf"], ["--model", "ql"], ["--k1", "2"], ["--b", "1"], ["--variant", "plus"], ["--k3", "0"]):
-        assert (scores(*options) != plain) == (options != ["--k3", "0"])
+    for options in (["--model", "tfidf"], ["--model", "ql"], ["--k1", "2"], ["--b", "1"], ["--variant", "plus"]):
+        assert scores(*options) != plain
+    assert scores("--pipeline", "bm25()") == scores("--pipeline", "bm25(k3=0)") == plain
+    assert scores("--pipeline", "2 * bm25(k1=2)") == pytest.approx([2 * score for score in scores("--k1", "2")])
+
+
+def test_a_pipeline_searches_explains_and_keeps_its_own_depth(place, index, fontes):
+    run = place / "r.run"
+    pipeline = "bm25() >> rm3(fb_docs=1) >> bm25() % 1"
+    assert fontes("search", index, "--topics", place / "topics.tsv", "--pipeline", pipeline, "-o", run)[0] == 0
+    assert [line.split()[2] for line in run.read_text().splitlines()] == ["sun", "flu"]
+    assert "sum of the stages" in fontes("explain", index, "vitamin", "sun", "--pipeline", "0.5 * bm25() + ql()")[1]
+
+
+def test_shorthands_that_do_not_go_together_are_an_error(index, fontes):
+    for options, words in (
+        (["--pipeline", "bm25()", "--k1", "2"], "--pipeline says all; leave --k1 out, or --pipeline"),
+        (["--model", "tfidf", "--k1", "2"], "tfidf has no parameter 'k1'"),
+        (["--model", "dense", "--k1", "2"], "--k1 is of bm25, not of dense"),
+        (["--encoder", "m"], "--encoder is of dense and hybrid, not of bm25"),
+    ):
+        code, out, err = fontes("search", index, "vitamin", *options)
+        assert (code, out) == (1, "")
+        assert words in err
+
+
+def test_stages_are_listed_and_shown_out_of_the_registry(fontes):
+    listed = json.loads(fontes("stages", "--json")[1])
+    known = {one["name"]: one for one in listed}
+    assert {"bm25", "dense", "cross_encoder", "fuse", "cast_passages"} <= set(known)
+    assert (known["rm3"]["takes"], known["rm3"]["gives"]) == ("Run", "Topics")
+    assert known["bm25"] == json.loads(fontes("stages", "bm25", "--json")[1])
+    assert {"name": "k", "type": "int", "default": "1000"}.items() <= known["bm25"]["parameters"][-2].items()
+    assert "Topics → Run" in fontes("stages", "ql")[1]
+    assert "bm25" in fontes("stages")[1]
+    assert fontes("stages", "bm52")[2].startswith("fontes: there is no stage 'bm52'; did you mean 'bm25'?")
+
+
+def test_the_page_of_stages_is_up_to_date(fontes):
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "stages.md"
+    remedy = "run: fontes stages --markdown > docs/reference/stages.md"
+    assert page.read_text(encoding="utf-8") == fontes("stages", "--markdown")[1], remedy
+
+
+def test_flags_stand_anywhere_on_the_line(index, fontes, monkeypatch):
+    assert fontes("info", "--version")[1] == fontes("--version")[1] == f"fontes {version('fontes')}\n"
+    assert fontes("search", index, "vitamin", "--quiet")[0] == 0
+    assert fontes("search", index, "--", "--quiet")[1] == "No document holds any of these words.\n"
+    monkeypatch.setattr(sys, "argv", ["fontes", "info", "nowhere", "--debug"])
+    with pytest.raises(Exception, match="nowhere does not exist"):
+        main()
+
+
+def test_the_help_has_its_commands_in_panels(fontes):
+    out = fontes("--help")[1]
+    places = [out.index(f" {panel} ") for panel in PANELS]
+    assert places == sorted(places)
+    assert "--install-completion" in out
 
 
 def test_explain_adds_up_to_the_score(index, fontes):
@@ -226,7 +283,7 @@ def test_a_standard_stream_that_is_closed_is_one_sentence(closed, arguments, mes
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{message}\n")
 
 
-@pytest.mark.parametrize("arguments", [["rewrite", "", "--with", "raw"], ["eval", "", "run.txt"], ["index", "", "-o", "x"]])
+@pytest.mark.parametrize("arguments", [["rewrite", "", "--with", "raw()"], ["eval", "", "run.txt"], ["index", "", "-o", "x"]])
 def test_a_name_that_is_empty_is_one_sentence(arguments, place, fontes, monkeypatch):
     monkeypatch.chdir(place)
     (place / "run.txt").write_text("q1 Q0 sun 1 1.0 a\n")
@@ -241,7 +298,7 @@ def test_messages_go_nowhere_where_standard_error_is_closed(place):
 
 def test_what_standard_output_cannot_encode_is_escaped(index):
     def said(*options: str) -> bytes:
-        run = command("chat", index, "--with", "raw", *options)
+        run = command("chat", index, "--with", "raw()", *options)
         ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
         return subprocess.run(
             run, env=ascii_only, input="povode\u0148 \U0001f30a".encode(), capture_output=True, check=True

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from support.word_encoder import Words
 
 import fontes as ft
 from fontes.causal import evidence_sentences
-from fontes.causal.evidence_head import CUE_SCALE, PROBE, SHIPPED, cue_features, cue_strength, shipped_head
+from fontes.causal.head import CUE_SCALE, PROBE, SHIPPED, cue_features, cue_strength, shipped_head
 
 DOCS = {
     "fire": ft.Doc("fire", "The fire was caused by a spark. Nobody was hurt.", "Warehouse fire"),
@@ -22,33 +21,6 @@ DOCS = {
     "rain": ft.Doc("rain", "The roads were wet after the rain. It was not because of the fair."),
     "none": ft.Doc("none", ""),
 }
-
-
-@dataclass(frozen=True)
-class Words:
-    """Vectors of three dimensions: how often a text has each of three words; counts the texts that it was given."""
-
-    words: tuple[str, ...] = ("spark", "fair", "rain")
-    precision: str = "float32"
-    asked: list[str] = field(default_factory=list, repr=False, compare=False)
-
-    @property
-    def dim(self) -> int:
-        return len(self.words)
-
-    @property
-    def fingerprint(self) -> str:
-        return "words " + " ".join(self.words)
-
-    similarity = "dot"
-
-    def encode_documents(self, docs: Sequence[ft.Doc], progress: Any = None) -> NDArray[np.float32]:
-        self.asked.extend(doc.text for doc in docs)
-        return self.encode_queries([doc.text for doc in docs])
-
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        counts = [[text.lower().count(word) for word in self.words] for text in texts]
-        return np.array(counts, dtype=np.float32).reshape(len(texts), self.dim)
 
 
 class Texts:
@@ -74,7 +46,7 @@ def run(**topics: dict[str, float]) -> ft.Run:
 
 def test_without_an_encoder_the_clearest_cue_of_a_document_is_its_likelihood() -> None:
     evidence = ft.causal.CausalEvidence()
-    pairs = [("why", evidence.text(doc)) for doc in DOCS.values()]
+    pairs = [("why", evidence.document_text(doc)) for doc in DOCS.values()]
     assert evidence.scores(pairs).tolist() == [1.0, 0.0, 0.5, 0.0]
     assert evidence.scores([]).shape == (0,)
 
@@ -130,7 +102,7 @@ def test_what_is_remembered_stays_within_its_limit(monkeypatch: pytest.MonkeyPat
     found = evidence_sentences.evidence_of(texts, None, None, "rules")
     assert [one.texts[0] for one in found] == [f"Story {n} is here." for n in range(50)]
     assert 0 < evidence_sentences._memory._bytes <= 1000
-    assert evidence_sentences._memory._bytes == sum(one.bytes for one in evidence_sentences._memory._kept.values())
+    assert evidence_sentences._memory._bytes == sum(one.bytes for one in evidence_sentences._memory._recent.values())
 
 
 def test_the_pools_are_the_greatest_the_mean_of_three_and_one_minus_the_product() -> None:
@@ -254,16 +226,12 @@ def test_weights_are_tuned_in_one_line_on_topics_that_are_not_reported() -> None
         def docs(self, ids: Any) -> list[ft.Doc]:
             return [texts[i] for i in ids]
 
-    @dataclass(frozen=True)
-    class First(ft.Stage[ft.Topics, ft.Run]):
-        takes = ft.Topics
-        gives = ft.Run
+    @ft.stage
+    def first(topics: ft.Topics) -> ft.Run:
+        scores = {t: {doc_id: 1.0 / (n + 1) for n, doc_id in enumerate(sorted(qrels[t]))} for t in topics}
+        return ft.Run.of(scores, topics).with_(documents=Stories())
 
-        def apply(self, given: ft.Topics) -> ft.Run:
-            scores = {t: {doc_id: 1.0 / (n + 1) for n, doc_id in enumerate(sorted(qrels[t]))} for t in given}
-            return ft.Run.of(scores, given).with_(documents=Stories())
-
-    tuned = ft.tune(First() >> ft.causal.CausalEvidence(), {"weight": [0.0, 0.5, 1.0]}, topics, qrels, "AP", folds=12)
+    tuned = ft.tune(first >> ft.causal.CausalEvidence(), {"weight": [0.0, 0.5, 1.0]}, topics, qrels, "AP", folds=12)
     assert [len(fold.topics) for fold in tuned.folds] == [1] * 12
     assert {fold.params["weight"] for fold in tuned.folds} <= {0.0, 0.5, 1.0}
 

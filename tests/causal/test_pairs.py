@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fontes.causal import CUES, CausalPair, causal_pairs
-from fontes.causal.pairs_cues import Cue
+from fontes.causal.cues import Cue
 from fontes.core import MissingExtraError, ParameterError
 
 

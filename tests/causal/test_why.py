@@ -6,11 +6,10 @@ from itertools import pairwise
 import pytest
 from typer.testing import CliRunner
 
-from fontes import Doc, Index, Run, Topics
+from fontes import Doc, Index, Run, stage
 from fontes.app.cli import app
-from fontes.causal import causes
+from fontes.causal import Cause, Chain, Source, causes
 from fontes.core import InputError, ParameterError, PipelineError
-from fontes.core.stage import Stage
 from fontes.datasets.samples import harbour
 
 DOCS = [
@@ -133,18 +132,15 @@ def test_a_retriever_may_stand_for_the_index(index):
     assert texts(causes(index.tfidf(), EVENT)) == ["the pump house failed"]
 
 
-class Fixed(Stage[Topics, Run]):
+def fixed(documents):
     """Gives the same documents for every topic, from a shelf that is no index."""
 
-    takes = Topics
-    gives = Run
+    @stage
+    def fixed(topics):
+        run = Run.of({topic_id: {doc.id: 1.0 for doc in DOCS} for topic_id in topics}, topics=topics)
+        return run.with_(documents=documents)
 
-    def __init__(self, documents):
-        self.documents = documents
-
-    def apply(self, given):
-        run = Run.of({topic_id: {doc.id: 1.0 for doc in DOCS} for topic_id in given}, topics=given)
-        return run.with_(documents=self.documents)
+    return fixed
 
 
 class Shelf:
@@ -154,12 +150,12 @@ class Shelf:
 
 
 def test_documents_outside_of_an_index_are_read_with_words_of_equal_weight():
-    assert [cause.text for cause in causes(Fixed(Shelf()), EVENT).all()][:2] == ["the pump house failed", "rusty bolts"]
+    assert [cause.text for cause in causes(fixed(Shelf()), EVENT).all()][:2] == ["the pump house failed", "rusty bolts"]
 
 
 def test_a_stage_without_documents_is_refused():
     with pytest.raises(InputError, match="does not know its documents"):
-        causes(Fixed(None), EVENT)
+        causes(fixed(None), EVENT)
 
 
 def test_a_stage_that_is_no_retriever_is_refused(index):
@@ -267,3 +263,32 @@ def test_a_chain_as_deep_as_it_may_be_is_printed(tmp_path):
     assert json.loads(given.stdout) == chain.to_dict()
     with pytest.raises(ParameterError, match="depth must be a whole number from 1 to 100, not 101"):
         causes(index, "arun broke", depth=101)
+
+
+def test_a_chain_in_a_notebook_is_a_tree_that_folds_with_all_text_escaped():
+    below = Cause("nobody <oiled> it", 0.25, (Source("d2", "", "", "Nobody <oiled> it.", "", 0.25),), lead=True)
+    source = Source("d&1", "The <pump>", "1912-03-01", "It failed because the pump stood.", "because", 0.5)
+    html = Chain("a flood & a fire", (Cause("the pump stood", 0.5, (source,), (below,)),))._repr_html_()
+    assert html.startswith("<details open><summary><b>a flood &amp; a fire</b></summary>")
+    assert "<summary><b>0.500</b> the pump stood</summary>" in html
+    assert "<code>d&amp;1</code> The &lt;pump&gt; (1912-03-01): <i>It failed because the pump stood.</i> [because]" in html
+    assert "<b>0.250</b> nobody &lt;oiled&gt; it (a lead: nobody says so)" in html
+    assert html.count("<details") == html.count("</details>") == 3
+    assert html.index("the pump stood</summary>") < html.index("nobody &lt;oiled&gt;")
+    assert Chain("a <b>", ())._repr_html_() == "<div><b>a &lt;b&gt;</b>: no causes</div>"
+
+
+def test_progress_reaches_the_retriever(index):
+    seen = []
+
+    @stage
+    def first(topics):
+        return index.bm25()(topics)
+
+    class Telling(type(first)):
+        def apply(self, topics, progress, /):
+            progress("asked")
+            return self.function(topics)
+
+    causes(Telling(first.function), EVENT, progress=seen.append)
+    assert set(seen) == {"asked"}

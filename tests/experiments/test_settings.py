@@ -32,7 +32,7 @@ def written(folder, text):
         (BM25 + "[colection]\n", "there is no table or key 'colection'; did you mean 'collection'?"),
         (COLLECTION + BM25 + "[report]\nmesures = []\n", "[report]: there is no key 'mesures'; did you mean 'measures'?"),
         (COLLECTION, 'there is no system; NAME = "bm25()" in the table [systems] is one'),
-        (COLLECTION + "[systems]\nbm25 = 3\n", "[systems]: bm25: a system is an expression, \"bm25()\", or a run, { run = "),
+        (COLLECTION + "[systems]\nbm25 = 3\n", '[systems]: bm25: a system is an expression, "bm25()", or a run, { run = '),
         (COLLECTION + "[systems]\nx = { run = 1 }\n", "[systems]: x: a system is an expression, "),
         (COLLECTION + '[systems.x]\nmodel = "bm25"\n', "[systems]: x: a system is an expression, "),
         ("systems = 3\n" + COLLECTION, "'systems' must be a table, [systems], not 3"),
@@ -45,7 +45,10 @@ def written(folder, text):
         (COLLECTION + "[systems]\nx = \"bm25(k1='high')\"\n", "[systems]: x: pipeline, column 9: bm25: k1 must be "),
         (COLLECTION + '[systems]\nx = "bm25(k1=-1)"\n', "[systems]: x: pipeline, column 1: "),
         (COLLECTION + '[systems]\nx = "bm25() % 0"\n', "[systems]: x: pipeline, column 10: "),
-        (COLLECTION + '[systems]\nx = "bm52()"\n', "[systems]: x: pipeline, column 1: there is no stage 'bm52'; did you mean 'bm25'?"),
+        (
+            COLLECTION + '[systems]\nx = "bm52()"\n',
+            "[systems]: x: pipeline, column 1: there is no stage 'bm52'; did you mean 'bm25'?",
+        ),
         (COLLECTION + '[systems]\nx = "bm25("\n', "[systems]: x: pipeline, column 5: not an expression"),
         (COLLECTION + '[systems]\nx = ""\n', "[systems]: x: the pipeline is empty"),
         (
@@ -55,7 +58,10 @@ def written(folder, text):
         (COLLECTION + BM25 + 'x = "bm25 >> rm3 >> bm25"\n', "'rm3' is a stage; write rm3()"),
         (COLLECTION + BM25 + 'x = "bm25 >> cut()"\n', "cut needs the parameter 'k'"),
         (COLLECTION + BM25 + "x = \"sentence_encoder('m')\"\n", "[systems]: x: 'sentence_encoder('m')' is no stage and no run"),
-        (COLLECTION + '[systems]\nx = "rm3() >> bm25()"\n', "[systems]: x: it goes from Run to Run; a system goes from topics to a run"),
+        (
+            COLLECTION + '[systems]\nx = "rm3() >> bm25()"\n',
+            "[systems]: x: it goes from Run to Run; a system goes from topics to a run",
+        ),
         (COLLECTION + '[systems]\nx = "bm25() >> ql()"\n', "does not fit"),
         (COLLECTION + '[systems]\na = "b"\nb = "a"\n', "[systems]: a: the system is part of itself: a > b > a"),
         (

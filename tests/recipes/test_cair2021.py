@@ -133,7 +133,7 @@ def test_the_filter_that_the_authors_dropped_is_an_option(result: ft.recipes.Rec
     topics = [ft.Topic("1", "dock strike", narrative="Relevant documents tell of rotten grain and cut wages.")]
     found = {}
     for roles in ("none", "published", "swapped", "either"):
-        recipe = ft.recipes.Cair2021(encoder=MODEL).set([f"filter={roles}"])
+        recipe = ft.recipes.Cair2021(encoder=MODEL).set([f"filter={'None' if roles == 'none' else roles}"])
         systems = recipe.build(docs, tmp_path)
         found[roles] = set(systems["pipeline"](topics)["1"].ids)
         assert set(systems.get("merged", systems["pipeline"])(topics)["1"].ids) == {"effect", "cause", "neither"}

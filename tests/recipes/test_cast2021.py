@@ -106,6 +106,7 @@ def test_the_official_measures_of_each_topic_are_those_of_trec_eval(shared: Path
             assert value == pytest.approx(expected[topic][key], abs=1e-9)
 
 
+NUPUNKT = 'cast_passages(sentences="nupunkt")'
 SENTENCES = "One two three four. " * 200
 DOCS = [
     ft.Doc("MARCO_D1", "The karst spring rises within hours after a storm. " * 40, "Springs"),
@@ -140,7 +141,7 @@ AUTOMATIC, MANUAL = "org_automatic_results_1000.v1.0", "org_manual_results_1000.
 
 
 def run_recipe(tmp_path: Path, **parameters: Any) -> ft.recipes.RecipeResult:
-    recipe = ft.recipe("cast2021", **{"reranker": None, "passages": "nupunkt", **parameters})
+    recipe = ft.recipe("cast2021", **{"reranker": None, "passages": NUPUNKT, **parameters})
     return recipe.run(DOCS, TOPICS, QRELS, tmp_path / "out")
 
 
@@ -194,7 +195,7 @@ def test_the_first_passages_of_the_best_documents_are_kept(tmp_path: Path) -> No
     assert kept[8] == kept[6] | {"d2-3", "d1-0"}
     assert len(kept[99]) == 13
     assert FirstPassages(4)(split).documents is split.documents
-    with pytest.raises(ft.core.ParameterError, match="depth must be a whole number from 1 up, not 0"):
+    with pytest.raises(ft.core.ParameterError, match="first_passages: k must be a whole number from 1 up, not 0"):
         FirstPassages(0)(split)
 
 
@@ -247,32 +248,32 @@ def test_duplicates_leave_one_of_their_group(tmp_path: Path) -> None:
 
 def test_every_part_can_be_replaced(tmp_path: Path) -> None:
     windows = ft.Passages(words=4, separator="#")
-    found = run_recipe(tmp_path, automatic=ft.rewrite.LastTurns(2), manual="raw", passages=windows, keep=5)
+    found = run_recipe(tmp_path, automatic=ft.rewrite.LastTurns(2), manual="raw()", passages=windows, keep=5)
     run = found.runs[AUTOMATIC]
     assert run.topics["1_3"].text == "What is a geyser? Why do they erupt? And after a storm?"
     assert found.runs[MANUAL].topics["1_3"].text == "And after a storm?"
     assert len(run["1_3"]) == 5
     assert all("#" in passage for passage in run["1_3"].ids)
-    assert run_recipe(tmp_path, passages="words").runs[MANUAL]["1_1"].ids[0].endswith("-0")
+    assert run_recipe(tmp_path, passages='passages(separator="-")').runs[MANUAL]["1_1"].ids[0].endswith("-0")
 
 
-def test_rewriters_are_found_by_their_names(tmp_path: Path) -> None:
-    found = run_recipe(tmp_path, automatic="last-turns", manual="weighted-turns").runs
+def test_rewriters_are_expressions(tmp_path: Path) -> None:
+    found = run_recipe(tmp_path, automatic="last_turns()", manual="weighted_turns()").runs
     assert found[AUTOMATIC].topics["1_3"].text == "What is a geyser? Why do they erupt? And after a storm?"
     assert found[MANUAL].topics["1_3"].weights is not None
     with pytest.raises(ft.core.InputError, match="nowhere"):
-        run_recipe(tmp_path, automatic="quretec:nowhere")
+        run_recipe(tmp_path, automatic="quretec('nowhere')")
 
 
 def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Path) -> None:
     lacking = ft.Topics([ft.Topic("1_1", "Why?", turns=(ft.Turn("Why?", manual="Why?"),)), ft.Topic("2", "no turns")])
-    message = "topic '1_1' and 1 others carry no automatic rewrite; automatic=raw searches what was typed"
+    message = r"topic '1_1' and 1 others carry no automatic rewrite; automatic='raw\(\)' searches what was typed"
     with pytest.raises(ft.core.InputError, match=message):
         ft.recipe("cast2021").run(DOCS, lacking, None, tmp_path / "out")
-    with pytest.raises(ft.core.InputError, match="topic '2' carries no manual rewrite; manual=raw"):
-        ft.recipe("cast2021", automatic="raw").run(DOCS, lacking, None, tmp_path / "out")
+    with pytest.raises(ft.core.InputError, match=r"topic '2' carries no manual rewrite; manual='raw\(\)'"):
+        ft.recipe("cast2021", automatic="raw()").run(DOCS, lacking, None, tmp_path / "out")
     assert not (tmp_path / "out" / "indexes").exists()
-    with pytest.raises(ft.core.ParameterError, match="automatic and manual are both none"):
+    with pytest.raises(ft.core.ParameterError, match="automatic and manual are both None"):
         ft.recipe("cast2021", automatic=None, manual=None).run(DOCS, lacking, None, tmp_path / "out")
 
 
@@ -283,7 +284,10 @@ def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Pa
         ({"keep": 0}, "keep must be a whole number from 1 up, not 0"),
         ({"documents": True}, "documents must be a whole number from 1 up, not True"),
         ({"k1": -1.0}, "k1 must be 0 or more"),
-        ({"passages": "sentences"}, "no way to find sentences is called 'sentences'; there are nupunkt and spacy:MODEL"),
+        (
+            {"passages": "cast_passages(sentences='sentences')"},
+            "no way to find sentences is called 'sentences'; there are nupunkt and spacy:MODEL",
+        ),
     ],
 )
 def test_parameters_are_looked_at_before_anything_is_built(tmp_path: Path, parameters: dict[str, Any], message: str) -> None:
@@ -293,17 +297,19 @@ def test_parameters_are_looked_at_before_anything_is_built(tmp_path: Path, param
 
 
 def test_settings_are_given_as_text() -> None:
-    recipe = ft.recipe("cast2021").set(["reranker=none", "automatic=raw", "depth=50", "k1=0.9", "documents=100", "manual=none"])
+    recipe = ft.recipe("cast2021").set(
+        ["reranker=None", "automatic=raw()", "depth=50", "k1=0.9", "documents=100", "manual=None"]
+    )
     assert recipe.params() == {
         **ft.recipe("cast2021").params(),
         "reranker": None,
-        "automatic": "raw",
+        "automatic": "raw()",
         "depth": 50,
         "k1": 0.9,
         "documents": 100,
         "manual": None,
     }
-    assert recipe.set(["depth=none"]).params()["depth"] is None
+    assert recipe.set(["depth=None"]).params()["depth"] is None
 
 
 @pytest.fixture(scope="module")
@@ -316,8 +322,12 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_t5(tmp_path_factory.mktemp("t5"))
 
 
+def monot5(folder: Path) -> str:
+    return f"mono_t5({str(folder)!r})"
+
+
 def test_passages_are_read_again_by_a_t5(tmp_path: Path, t5: Path) -> None:
-    before, after = run_recipe(tmp_path).runs[MANUAL], run_recipe(tmp_path, reranker=str(t5)).runs[MANUAL]
+    before, after = run_recipe(tmp_path).runs[MANUAL], run_recipe(tmp_path, reranker=monot5(t5)).runs[MANUAL]
     texts = {p.id: p.text for doc in DOCS for p in ft.recipes.CastPassages(sentences="nupunkt").of(doc)}
     for topic in after:
         assert sorted(after[topic].ids) == sorted(before[topic].ids)
@@ -327,32 +337,32 @@ def test_passages_are_read_again_by_a_t5(tmp_path: Path, t5: Path) -> None:
 
 def test_what_is_read_by_the_t5_can_be_bounded_and_is_told(tmp_path: Path, t5: Path) -> None:
     lines: list[str] = []
-    recipe = ft.recipe("cast2021", passages="nupunkt", reranker=str(t5), depth=2, automatic=None)
-    found = recipe.run(DOCS, TOPICS, None, tmp_path / "out", moving=lines.append)
+    recipe = ft.recipe("cast2021", passages=NUPUNKT, reranker=monot5(t5), depth=2, automatic=None)
+    found = recipe.run(DOCS, TOPICS, None, tmp_path / "out", progress=lambda progress: lines.append(str(progress)))
     sizes = [len(ranking) for ranking in run_recipe(tmp_path).runs[MANUAL].values()]
     assert max(sizes) > 2
     assert [len(ranking) for ranking in found.runs[MANUAL].values()] == [min(size, 2) for size in sizes]
-    assert any(line.startswith(f"reranking: {sum(min(size, 2) for size in sizes)} pairs") for line in lines)
+    assert any(line.startswith("reranking: ") and f" {sum(min(size, 2) for size in sizes)} pair" in line for line in lines)
     assert found.report is None
 
 
 def test_a_run_that_is_repeated_reads_nothing_again(tmp_path: Path, t5: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = run_recipe(tmp_path, reranker=str(t5)).runs
+    first = run_recipe(tmp_path, reranker=monot5(t5)).runs
     monkeypatch.setattr(ft.MonoT5, "scores", lambda *_: pytest.fail("the T5 was run again"))
-    assert run_recipe(tmp_path, reranker=str(t5)).runs == first
+    assert run_recipe(tmp_path, reranker=monot5(t5)).runs == first
 
 
 def test_the_published_models_are_named_where_they_are_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    recipe = ft.recipe("cast2021", passages="nupunkt")
-    assert recipe.params()["reranker"] == "castorini/monot5-base-msmarco"
+    recipe = ft.recipe("cast2021", passages=NUPUNKT)
+    assert recipe.params()["reranker"] == 'mono_t5("castorini/monot5-base-msmarco")'
     with pytest.raises(ft.core.InputError, match="castorini/monot5-base-msmarco is not on this machine"):
         recipe.run(DOCS, TOPICS, None, tmp_path / "out")
     with pytest.raises(ft.core.InputError, match="castorini/t5-base-canard is not on this machine"):
-        recipe.with_(automatic="castorini/t5-base-canard", reranker=None).run(DOCS, TOPICS, None, tmp_path / "out")
+        recipe.with_(automatic="canard_t5()", reranker=None).run(DOCS, TOPICS, None, tmp_path / "out")
     with pytest.raises(ft.core.InputError, match="no-such-model"):
-        recipe.with_(reranker="cross-encoder:no-such-model").run(DOCS, TOPICS, None, tmp_path / "out")
+        recipe.with_(reranker="cross_encoder('no-such-model')").run(DOCS, TOPICS, None, tmp_path / "out")
     with pytest.raises(ft.core.InputError, match=r"none\.txt"):
         recipe.with_(duplicates="none.txt", reranker=None).run(DOCS, TOPICS, None, tmp_path / "out")
     assert not (tmp_path / "out" / "indexes").exists()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +11,15 @@ from support.tiny_recipe import DOCS, QRELS, TOPICS, Tiny
 from typer.testing import CliRunner
 
 import fontes as ft
-from fontes import recipes
-from fontes.app import cli, output
+from fontes.app import cli
+from fontes.recipes import base
 
 
 @pytest.fixture
 def fontes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Runs `fontes recipe` in a folder with a corpus, topics and qrels; gives output and errors."""
-    monkeypatch.setattr(recipes, "RECIPES", {"tiny": Tiny})
+    monkeypatch.setattr(base.registry, "_things", {"tiny": Tiny})
+    monkeypatch.setattr(base.registry, "_modules", {})
     monkeypatch.chdir(tmp_path)
     ft.write_corpus(DOCS, "corpus.jsonl")
     ft.write_topics(TOPICS, "topics.tsv")
@@ -41,9 +39,8 @@ def test_the_recipes_are_listed_and_shown(fontes: Any) -> None:
     assert err == ""
     for part in (
         "Nobody, On Small Things, 1999",
-        "k1     of BM25",
-        "  k1=0.9\n",
-        "  loud=false\n",
+        "  k1=0.9\n      Of BM25.\n",
+        "  loud=False\n",
         "Published, on other things\n",
         "another team: RR 0.2500, AP 0.1250",
     ):
@@ -61,45 +58,21 @@ RUN = ["run", "tiny", "--collection", "corpus.jsonl", "--topics", "topics.tsv", 
 def test_steps_go_to_standard_error_and_the_report_to_standard_output(fontes: Any) -> None:
     out, err = fontes(*RUN, "--qrels", "qrels.txt", "-s", "k1=1.2", "-s", "k=2", "-m", "nDCG@10, P(rel=1)@1")
     assert "nDCG@10" in out
-    assert err.splitlines()[0] == "index: 3 documents"
-    assert err.splitlines()[-1].startswith(
-        "out: report.md, report.json, report.html, recipe.md, recipe.json, runs of 3 systems;"
-    )
-    summary = json.loads(Path("out/recipe.json").read_text())
-    assert (summary["parameters"]["k1"], summary["parameters"]["k"]) == (1.2, 2)
-
-
-def test_a_terminal_shows_in_one_line_how_far_a_long_step_is(fontes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
-
-    class Terminal:
-        is_terminal = True
-
-        def __init__(self, **options: object) -> None: ...
-
-        def print(self, line: str, markup: bool) -> None:
-            shown.append(line)
-
-        @contextlib.contextmanager
-        def status(self, text: str) -> Iterator[Any]:
-            yield self
-            shown.append("(gone)")
-
-        def update(self, text: object) -> None:
-            shown.append(f"({text})")
-
-    monkeypatch.setattr(output, "Console", Terminal)
-    assert fontes(*RUN)[1] == ""
-    assert re.fullmatch(r"\(indexing: 3 documents, [\d,]+ a second.*\)", shown[0])
-    assert shown[1:3] == ["( )", "index: 3 documents"]  # the line is emptied before another one is printed
-    assert shown[-1] == "(gone)"
+    assert err.splitlines()[0].startswith("indexing: 3 documents, ")
+    last = "out: report.md, report.json, report.html, recipe.md, experiment.lock, runs of 3 systems"
+    assert err.splitlines()[-1] == last
+    parameters = json.loads(Path("out/experiment.lock").read_text())["settings"]["parameters"]
+    assert (parameters["k1"], parameters["k"]) == (1.2, 2)
 
 
 def test_json_is_the_summary_and_nothing_else(fontes: Any) -> None:
     out, err = fontes(*RUN, "--json")
     assert err == ""
-    summary = json.loads(Path("out/recipe.json").read_text())
-    assert json.loads(out) == {key: value for key, value in summary.items() if key != "files"}
+    summary, lock = json.loads(out), json.loads(Path("out/experiment.lock").read_text())
+    assert summary["recipe"] == "tiny"
+    assert {key: summary[key] for key in lock if key not in ("files", "systems")} == {
+        key: value for key, value in lock.items() if key not in ("files", "systems")
+    }
 
 
 def test_topics_come_from_standard_input(fontes: Any) -> None:
@@ -112,7 +85,7 @@ def test_topics_come_from_standard_input(fontes: Any) -> None:
     ("arguments", "message"),
     [
         (["-s", "k1"], "'k1' does not set a parameter"),
-        (["-s", "k1=x"], "k1 must be a number"),
+        (["-s", "k1=x"], "k1 must be float, not 'x'"),
         (["--qrels", "corpus.jsonl"], "corpus.jsonl"),
         (["-m", "ndgc", "--qrels", "qrels.txt"], "ndgc"),
         (["--collection", "-"], "not from standard input"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import resource
 import signal
 from collections.abc import Callable
@@ -16,7 +17,8 @@ from support.processes import in_a_child
 from support.tiny_recipe import DOCS, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
-from fontes.recipes import base
+from fontes.core.progress import lines
+from fontes.experiments import runner
 
 
 def test_results_of_another_run_go_with_all_their_files(tmp_path: Path) -> None:
@@ -25,13 +27,13 @@ def test_results_of_another_run_go_with_all_their_files(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     Tiny().run(DOCS[:2], TOPICS, None, tmp_path)
     runs = ["runs/first.run", "runs/second.run", "runs/sum.run"]
-    assert files(tmp_path) == ["notes.txt", "recipe.json", "recipe.md", *runs]
+    assert files(tmp_path) == ["experiment.lock", "notes.txt", "recipe.md", *runs]
     assert not (tmp_path / "runs" / "deep").exists()
 
 
 def test_a_folder_with_results_of_something_else_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("mine")
-    with pytest.raises(ft.core.InputError, match=r"holds results that are not a recipe's \(report.md\); give another folder"):
+    with pytest.raises(ft.core.InputError, match=r"holds results that are not of Fontes \(report.md\); give another folder"):
         Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
     assert files(tmp_path) == ["report.md"]
 
@@ -46,7 +48,7 @@ def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
 def test_one_process_at_a_time_uses_a_folder(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    with pytest.raises(ft.core.InputError, match="another process runs a recipe into this folder"):
+    with pytest.raises(ft.core.InputError, match="another process writes results into this folder"):
         Tiny().run(DOCS, TOPICS, None, tmp_path)
     os.close(handle)
     Tiny().run(DOCS, TOPICS, None, tmp_path)
@@ -61,7 +63,7 @@ def test_a_full_disk_is_an_error_and_the_next_run_goes_on(tmp_path: Path) -> Non
         Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
 
     assert in_a_child(fill) == 3
-    assert "recipe.json" not in files(tmp_path)
+    assert "experiment.lock" not in files(tmp_path)
     result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
     assert result.runs["first"] == ft.read_run(tmp_path / "runs/first.run")
 
@@ -69,10 +71,10 @@ def test_a_full_disk_is_an_error_and_the_next_run_goes_on(tmp_path: Path) -> Non
 def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert in_a_child(lambda: Tiny(note=Noted(kills=True)).run(DOCS, TOPICS, QRELS, tmp_path)) == -signal.SIGKILL
     assert files(tmp_path) == []
-    lines: list[str] = []
-    result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path, tell=lines.append)
-    assert lines[0] == "index: as it was built before"
-    assert "first: 4 documents for 3 topics, found before" in lines
+    said: list[str] = []
+    result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path, progress=lines(said.append))
+    assert said[0] == "indexing: 3 documents, as the index was built before"
+    assert any(re.fullmatch("first: 4 documents, .* s, 3 topics, as it was found before", line) for line in said)
     assert result.runs == Tiny().run(DOCS, TOPICS, QRELS, tmp_path / "other").runs
 
 
@@ -83,30 +85,31 @@ def test_a_kill_while_results_are_written_leaves_no_summary_and_no_stale_file_af
     Tiny(prefix="old-").run(DOCS, TOPICS, QRELS, tmp_path)
 
     def killed() -> None:
-        kept: Callable[..., None] = getattr(base, written)
+        kept: Callable[..., None] = getattr(runner, written)
 
         def write_and_die(*given: Any, **named: Any) -> None:
             kept(*given, **named)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        monkeypatch.setattr(base, written, write_and_die)
+        monkeypatch.setattr(runner, written, write_and_die)
         Tiny(prefix="a-").run(DOCS, TOPICS, QRELS, tmp_path)
 
     assert in_a_child(killed) == -signal.SIGKILL
-    assert "recipe.json" not in files(tmp_path)
+    assert "experiment.lock" not in files(tmp_path)
     Tiny(prefix="b-").run(DOCS, TOPICS, None, tmp_path)
-    assert files(tmp_path) == ["recipe.json", "recipe.md", "runs/b-second.run", "runs/first.run", "runs/sum.run"]
+    assert files(tmp_path) == ["experiment.lock", "recipe.md", "runs/b-second.run", "runs/first.run", "runs/sum.run"]
 
 
 def test_what_was_damaged_is_made_again(tmp_path: Path) -> None:
     Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
-    for path in (*tmp_path.glob("indexes/*/*/*.npy"), *tmp_path.glob("cache/*/*"), tmp_path / "recipe.json"):
+    for path in (*tmp_path.glob("indexes/*/*/*.npy"), *tmp_path.glob("cache/*/*"), tmp_path / "experiment.lock"):
         path.write_bytes(b"{")
-    lines: list[str] = []
-    again = Tiny().run(DOCS, TOPICS, None, tmp_path, tell=lines.append).runs
+    said: list[str] = []
+    again = Tiny().run(DOCS, TOPICS, None, tmp_path, progress=lines(said.append)).runs
     assert again == Tiny().run(DOCS, TOPICS, None, tmp_path / "other").runs
-    assert lines[:2] == ["index: damaged, so it is built again", "index: 3 documents"]
-    assert not any("found before" in line for line in lines)
+    assert said[0] == "indexing: 0 documents, the index is damaged, so it is built again"
+    assert said[1].startswith("indexing: 3 documents, ")
+    assert not any("found before" in line for line in said)
     assert not (tmp_path / "report.md").exists()
 
 
@@ -114,6 +117,7 @@ def test_a_list_of_files_that_leads_out_of_the_folder_deletes_nothing_there(tmp_
     (tmp_path / "mine.txt").write_text("mine")
     folder = tmp_path / "out"
     Tiny().run(DOCS, TOPICS, None, folder)
-    (folder / "recipe.json").write_text(json.dumps({"files": ["../mine.txt", str(tmp_path / "mine.txt"), 3]}))
+    names = ["../mine.txt", "runs/../../mine.txt", str(tmp_path / "mine.txt"), 3]
+    (folder / "experiment.lock").write_text(json.dumps({"files": names}))
     Tiny().run(DOCS, TOPICS, None, folder)
     assert (tmp_path / "mine.txt").read_text() == "mine"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,14 @@ import pytest
 from support.tiny_recipe import CALLS, DOCS, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
-from fontes.core.progress import Progress
-from fontes.recipes.telling import Teller
+from fontes.core.progress import Progress, Report, lines
 
 
 def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path) -> None:
     result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
     reports = ["report.html", "report.json", "report.md"]
     runs = ["runs/first.run", "runs/second.run", "runs/sum.run"]
-    assert files(tmp_path) == sorted(["recipe.json", "recipe.md", *reports, *runs])
+    assert files(tmp_path) == sorted(["experiment.lock", "recipe.md", *reports, *runs])
     assert ft.read_run(tmp_path / "runs/first.run") == result.runs["first"]
     assert result.report is not None
     assert result.report.baseline == "first"
@@ -35,29 +34,37 @@ def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path
     assert "Published on other things:\n\nsystem        RR here  published" in str(result)
 
 
-def test_the_summary_says_parameters_data_and_versions_and_is_what_the_object_gives(tmp_path: Path) -> None:
+def test_the_lock_says_parameters_data_and_versions_and_is_part_of_what_the_object_gives(tmp_path: Path) -> None:
     result = Tiny(k1=1.5).run(DOCS, TOPICS, QRELS, tmp_path)
-    summary = json.loads((tmp_path / "recipe.json").read_text())
-    assert summary.pop("files") == [
+    lock = json.loads((tmp_path / "experiment.lock").read_text())
+    assert lock.pop("files") == [
         *(f"runs/{n}.run" for n in result.runs),
         *(f"report.{f}" for f in ("md", "json", "html")),
         "recipe.md",
     ]
-    assert summary == json.loads(json.dumps(result.to_dict()))
-    assert summary["parameters"] == {
-        "k1": 1.5,
-        "k": 10,
-        "loud": False,
-        "analyzer": "english",
-        "prefix": "",
-        "note": "Noted(kills=False)",
+    assert lock == json.loads(json.dumps(result.lock))
+    assert lock["settings"] == {
+        "recipe": "tiny",
+        "parameters": {
+            "k1": 1.5,
+            "k": 10,
+            "loud": False,
+            "analyzer": "english",
+            "prefix": "",
+            "note": "Noted()",
+            "after": None,
+        },
     }
-    assert summary["systems"]["first"]["measures"] == {"RR": 1.0, "P@1": 1.0}
-    assert "numpy" in summary["versions"]
+    assert lock["systems"]["first"]["measures"] == {"RR": 1.0, "P@1": 1.0}
+    assert set(lock["data"]) == {"documents", "topics", "qrels"}
+    assert "numpy" in lock["versions"]
+    summary = result.to_dict()
+    assert {**summary, "systems": None} == {**summary, **lock, "systems": None}
+    assert summary["systems"]["first"]["stages"] == "bm25(k1=1.5, b=0.4) % 10"
     assert "| k1 | **1.5** | 0.9 |\n| k | 10 | 10 |\n" in (tmp_path / "recipe.md").read_text()
     again = Tiny().run(DOCS[:2], TOPICS, None, tmp_path / "other")
-    assert again.data["documents"] != result.data["documents"]
-    assert again.data["topics"] == result.data["topics"]
+    assert again.lock["data"]["documents"] != result.lock["data"]["documents"]
+    assert again.lock["data"]["topics"] == result.lock["data"]["topics"]
 
 
 def test_a_step_that_systems_share_is_run_once_and_counts_for_each(tmp_path: Path) -> None:
@@ -71,12 +78,13 @@ def test_a_step_that_systems_share_is_run_once_and_counts_for_each(tmp_path: Pat
 
 
 def test_systems_can_be_built_and_searched_without_a_run(tmp_path: Path) -> None:
-    lines: list[str] = []
-    systems = Tiny().build(DOCS, tmp_path, lines.append)
+    said: list[str] = []
+    systems = Tiny().build(DOCS, tmp_path, lines(said.append))
     assert systems["sum"].search("rickets", k=1).ids == ["sun"]
-    assert lines == ["index: 3 documents"]
-    Tiny().build(DOCS, tmp_path, lines.append)
-    assert lines[1:] == ["index: as it was built before"]
+    assert said[-1].startswith("indexing: 3 documents, ")
+    said.clear()
+    Tiny().build(DOCS, tmp_path, lines(said.append))
+    assert said == ["indexing: 3 documents, as the index was built before"]
 
 
 @pytest.mark.parametrize("kind", ["path", "index", "dataset", "generator"])
@@ -101,51 +109,62 @@ def test_documents_come_from_a_file_an_index_a_dataset_or_any_iterable(tmp_path:
         ("k1 = 2", 2.0),
         ("k=5", 5),
         ("loud=True", True),
-        ("analyzer=none", None),
+        ("analyzer=None", None),
         ("analyzer=standard", "standard"),
+        ('analyzer="english+words:1-2"', "english+words:1-2"),
         ("prefix=none", "none"),
         ("prefix=a=b", "a=b"),
         ("prefix=", ""),
+        ("after=cut(1)", "cut(1)"),
+        ("after=None", None),
     ],
 )
 def test_settings_are_read_as_the_type_of_their_parameter(setting: str, expected: object) -> None:
-    found = Tiny().set(["k=3", setting]).params()[setting.partition("=")[0].strip()]
-    assert found == expected
-    assert type(found) is type(expected)
+    value = Tiny().set(["k=3", setting]).params()[setting.partition("=")[0].strip()]
+    assert value == expected
+    assert type(value) is type(expected)
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
         ("k", "'k' does not set a parameter; write NAME=VALUE, such as depth=100"),
-        ("K=3", "recipe tiny has no parameter 'K'; it has k1, k, loud, analyzer, prefix, note"),
-        ("k=3.5", "recipe tiny: k must be a whole number, not '3.5'"),
-        ("k=none", "recipe tiny: k must be a whole number, not 'none'"),
-        ("k1=", "recipe tiny: k1 must be a number, not ''"),
-        ("loud=1", "recipe tiny: loud must be true or false, not '1'"),
-        ("note=x", r"recipe tiny: note is a stage \(Noted\); it can be given in Python alone"),
+        ("K=3", "recipe tiny has no parameter 'K'; there are k1, k, loud"),
+        ("k=3.5", "recipe tiny: k must be int, not 3.5"),
+        ("k=None", "recipe tiny: k must be int, not None"),
+        ("k1=", "recipe tiny: k1 must be float, not ''"),
+        ("loud=1", "recipe tiny: loud must be bool, not 1"),
+        ("note=x", "recipe tiny: note: pipeline, column 1: there is no stage 'x'"),
     ],
 )
 def test_a_setting_that_cannot_be_says_what_could(setting: str, message: str) -> None:
-    with pytest.raises(ft.core.ParameterError, match=f"^{message}$"):
+    with pytest.raises(ft.core.ParameterError, match=f"^{re.escape(message)}"):
         Tiny().set([setting])
 
 
+def test_a_stage_is_set_by_its_expression(tmp_path: Path) -> None:
+    result = Tiny().set(["after=cut(1)"]).run(DOCS, TOPICS, None, tmp_path)
+    assert {len(ranking) for ranking in result.runs["second"].values()} == {1}
+    with pytest.raises(ft.core.ParameterError, match="recipe tiny: after: pipeline, column 1: there is no stage 'cat'"):
+        Tiny(after="cat(1)").run(DOCS, TOPICS, None, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_recipe_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(ft.core.ParameterError, match="there is no recipe 'x'; there are cair2021, cast2021"):
+    with pytest.raises(ft.core.ParameterError, match="there is no recipe 'x'; there are cair2021, cast2021, tiny"):
         ft.recipe("x")
     assert ft.recipe("cair2021", depth=7) == ft.recipes.Cair2021(depth=7)
 
 
 ERRORS: list[tuple[dict[str, Any], str]] = [
-    ({"topics": {}}, "there are no topics to run the recipe on"),
+    ({"topics": {}}, "there are no topics to run recipe tiny on"),
     ({"topics": {"x": "rickets"}}, "no topic has judgments: the first topic is 'x', the first of the qrels 'q1'"),
     ({"qrels": {}}, "the qrels hold no judgments"),
     ({"measures": ["nDGC@10"]}, "there is no measure 'nDGC'"),
     ({"documents": "missing.jsonl"}, "missing.jsonl"),
     ({"documents": "-"}, "not from standard input; write them to a file"),
     ({"documents": 3}, "documents cannot be read from int"),
-    ({"documents": []}, "there are no documents to run the recipe on"),
+    ({"documents": []}, "there are no documents to run recipe tiny on"),
     ({"topics": "missing.tsv"}, "missing.tsv"),
     ({"qrels": "missing.tsv"}, "missing.tsv"),
     ({"k": 0}, "k is too small"),
@@ -175,47 +194,43 @@ def test_what_cannot_be_used_is_said_and_leaves_earlier_results_as_they_were(
 
 def test_a_system_must_go_from_topics_to_a_run(tmp_path: Path) -> None:
     class Wrong(Tiny):
-        def systems(self, collection: ft.recipes.Collection) -> Any:
+        def systems(self, collection: ft.experiments.Collection) -> Any:
             return {"odd": Noted()}
 
     with pytest.raises(ft.core.PipelineError, match="system 'odd' of recipe tiny needs a stage from Topics to Run"):
         Wrong().run(DOCS, TOPICS, None, tmp_path)
 
 
-def test_long_steps_are_told_every_ten_seconds_or_each_time_to_whoever_shows_them_moving() -> None:
-    lines: list[str] = []
-    progress = Teller(lines.append).progress("encoding")
-    for seconds in (1.0, 9.0, 10.5, 15.0, 21.0, 1.0):
-        progress(Progress("encoding", int(100 * seconds), None, seconds, part=seconds / 200))
-    assert lines == [
-        "encoding: 1,050 documents, 100 a second, 3 min left",
-        "encoding: 2,100 documents, 100 a second, 3 min left",
-        "encoding: 100 documents, 100 a second, 3 min left",
-    ]
-    moving: list[str] = []
-    Teller(lines.append, moving.append).progress("reranking", "pairs")(Progress("reranking", 5, None, 1.0))
-    assert moving == ["reranking: 5 pairs, 5 a second"]
-    assert len(lines) == 3
-    Teller()("nobody listens")
+def test_models_run_in_float32_unless_the_recipe_says_otherwise(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Model(ft.Stage[ft.Run, ft.Run]):
+        precision: str = "auto"
+
+        def apply(self, run: ft.Run, progress: Report, /) -> ft.Run:
+            return run
+
+    @dataclass(frozen=True)
+    class Two(Tiny):
+        def systems(self, collection: ft.experiments.Collection) -> dict[str, ft.Stage[ft.Topics, ft.Run]]:
+            bm25 = collection.index().bm25()
+            return {"open": bm25 >> Model(), "half": bm25 >> Model("bfloat16")}
+
+    assert [stage.parts()[-1] for stage in Two().build(DOCS, tmp_path).values()] == [Model("float32"), Model("bfloat16")]
 
 
 def test_a_reranker_in_a_recipe_says_how_far_it_is(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Reranker(ft.Stage[ft.Run, ft.Run]):
-        takes = ft.Run
-        gives = ft.Run
-
-        def apply(self, given: ft.Run) -> ft.Run:
-            raise AssertionError("it can tell how far it is")
-
-        def rerank(self, run: ft.Run, progress: Callable[[Progress], None]) -> ft.Run:
-            progress(Progress("reranking", run.rows, run.rows, 1.0))
+        def apply(self, run: ft.Run, progress: Report, /) -> ft.Run:
+            progress(Progress("reranking", 3, run.rows, 1.0, "pairs"))
             return run
 
+    @dataclass(frozen=True)
     class Reranked(Tiny):
-        def systems(self, collection: ft.recipes.Collection) -> dict[str, ft.Stage[ft.Topics, ft.Run]]:
+        def systems(self, collection: ft.experiments.Collection) -> dict[str, ft.Stage[ft.Topics, ft.Run]]:
             return {"first": collection.index().bm25() >> Reranker()}
 
-    moving: list[str] = []
-    Reranked().run(DOCS, TOPICS, None, tmp_path, moving=moving.append)
-    assert moving == ["indexing: 3 documents, 3 a second"] or moving[-1] == "reranking: 4 pairs, 4 a second, 0 s left"
+    said: list[str] = []
+    Reranked().run(DOCS, TOPICS, None, tmp_path, progress=lambda progress: said.append(str(progress)))
+    assert "running Reranker: 0 of 3 topics" in said
+    assert "reranking: 3 of 4 pairs, 3 a second, 0 s left" in said

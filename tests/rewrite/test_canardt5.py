@@ -18,6 +18,8 @@ transformers = pytest.importorskip("transformers")
 
 from support.tiny_t5 import WORDS, save_t5  # noqa: E402  (needs torch)
 
+from fontes.neural.models.base import token_ids  # noqa: E402
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -177,7 +179,7 @@ def test_a_context_that_is_too_long_loses_its_oldest_parts(t5: ft.CanardT5) -> N
 
 def test_the_part_before_the_turn_loses_its_end_and_so_does_a_turn_that_is_too_long(t5: ft.CanardT5) -> None:
     topic = conversation("1", "water", "geyser rock hot cold river", "lake rain")
-    separator = len(t5._model._ids(["|||"])[0])
+    separator = len(token_ids(t5._model.tokenizer, ["|||"], special=False)[0])
     space = 2 + separator + 3 + 1  # the turn, the separator, three words of the part before, the end
     assert inputs(t5, topic, space) == "geyser rock hot | lake rain"
     long = conversation("1", "water", "geyser rock hot cold river lake rain storm well cave")
@@ -200,8 +202,9 @@ def test_text_that_is_no_unicode_is_read(t5: ft.CanardT5) -> None:
 
 def test_progress_counts_contexts(t5: ft.CanardT5) -> None:
     seen = []
-    t5.rewrite(conversations(), seen.append)
-    assert seen[-1].documents == len(set(map(t5._parts, conversations().values())))
+    t5(conversations(), progress=seen.append)
+    contexts = len(set(map(t5._parts, conversations().values())))
+    assert (seen[-1].task, seen[-1].done, seen[-1].total, seen[-1].unit) == ("rewriting", contexts, contexts, "turns")
     assert seen[-1].fraction == pytest.approx(1.0)
 
 

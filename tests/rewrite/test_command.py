@@ -11,8 +11,6 @@ from typer.testing import CliRunner, Result
 
 import fontes as ft
 from fontes.app.cli import app
-from fontes.experiments.stages import STAGES
-from fontes.rewrite.names import REWRITERS
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +36,10 @@ corpus = "corpus.jsonl"
 topics = "topics.jsonl"
 qrels = "qrels.txt"
 
-[systems.by-hand]
-stages = ["manual", "bm25"]
-
-[systems.history]
-stages = [{ last-turns = { k = 1 } }, "bm25"]
-
-[systems.keywords]
-stages = [{ hqe = { eta = 5.0, tagger = "none" } }, "bm25"]
+[systems]
+by-hand = "manual() >> bm25()"
+history = "last_turns(k=1) >> bm25()"
+keywords = "hqe(eta=5.0, tagger='none') >> bm25()"
 
 [report]
 measures = ["nDCG@10"]
@@ -54,7 +48,7 @@ forms = ["json"]
 
 
 def test_rewritten_turns_are_json_lines_with_their_turns() -> None:
-    found = rows(run(HARBOUR, "--with", "manual"))
+    found = rows(run(HARBOUR, "--with", "manual()"))
     topics = ft.datasets.samples.harbour.conversations.topics()
     assert [row["_id"] for row in found] == list(topics)
     assert [row["text"] for row in found] == [topic.turns[-1].manual for topic in topics.values()]
@@ -62,13 +56,13 @@ def test_rewritten_turns_are_json_lines_with_their_turns() -> None:
 
 
 def test_rewritten_turns_pipe_into_search_and_into_another_rewriter(tmp_path: Path, index: Path) -> None:
-    rewritten = run(HARBOUR, "--with", "last-turns", "-k", 1, "--first").stdout
+    rewritten = run(HARBOUR, "--with", "last_turns(k=1, first=True)").stdout
     result = CliRunner().invoke(app, ["search", str(index), "--topics", "-", "-o", str(tmp_path / "run")], input=rewritten)
     assert result.exit_code == 0, result.output
     topics = ft.datasets.samples.harbour.conversations.topics()
     expected = (ft.rewrite.LastTurns(1, first=True) >> ft.Index.open(index).bm25())(topics)
     assert ft.read_run(tmp_path / "run") == ft.Run.of({topic_id: dict(_pairs(expected[topic_id])) for topic_id in expected})
-    back = rows(run("-", "--with", "raw", input=rewritten))
+    back = rows(run("-", "--with", "raw()", input=rewritten))
     assert [row["text"] for row in back] == [topic.text for topic in topics.values()]
 
 
@@ -79,15 +73,16 @@ def _pairs(ranking: ft.Ranking) -> list[tuple[str, float]]:
 def test_each_rewriter_is_the_stage_with_its_options(index: Path, tmp_path: Path) -> None:
     topics = ft.datasets.samples.harbour.conversations.topics()
     opened = ft.Index.open(index)
-    for stage, *arguments in (
-        (ft.rewrite.Raw(), "raw"),
-        (ft.rewrite.Automatic("raw"), "automatic", "--missing", "raw"),
-        (ft.rewrite.LastTurns(), "last-turns"),
-        (ft.rewrite.WeightedTurns(opened, k=2), "weighted-turns", "--index", index, "-k", 2),
-        (ft.HQE(opened, tagger="none"), "hqe", "--index", index, "--tagger", "none"),
+    for stage, text in (
+        (ft.rewrite.Raw(), "raw()"),
+        (ft.rewrite.Automatic("raw"), "automatic(missing='raw')"),
+        (ft.rewrite.LastTurns(), "last_turns()"),
+        (ft.rewrite.WeightedTurns(opened, k=2), "weighted_turns(k=2)"),
+        (ft.HQE(opened, tagger="none"), "hqe(tagger='none')"),
+        (ft.rewrite.Manual() >> ft.rewrite.LastTurns(1), "manual() >> last_turns(k=1)"),
     ):
         output = tmp_path / "topics.jsonl"
-        result = run(HARBOUR, "--with", *arguments, "-o", output)
+        result = run(HARBOUR, "--with", text, "--index", index, "-o", output)
         assert result.exit_code == 0, result.output
         found = {topic.id: topic.text for topic in ft.read_topics(output).values()}
         assert found == {topic.id: topic.text for topic in stage(topics).values()}
@@ -100,33 +95,27 @@ def test_canard_is_run_with_the_model_of_a_folder(tmp_path: Path) -> None:
 
     folder = save_t5(tmp_path / "t5")
     lines = '{"_id": "1_1", "text": "water?", "turns": [{"text": "water?"}]}\n'
-    (row,) = rows(run("-", "--with", "canard", "--model", folder, input=lines))
+    (row,) = rows(run("-", "--with", f'canard_t5("{folder}")', input=lines))
     assert row["text"] == ft.CanardT5(str(folder))(ft.Topic("1_1", "water?", turns=(ft.Turn("water?"),)))["1_1"].text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("text", "message"),
     [
-        (
-            ["--with", "magic"],
-            "there is no rewriter 'magic'; there are raw, manual, automatic, last-turns, weighted-turns, ",
-        ),
-        (["--with", "hqe"], "hqe needs --index"),
-        (["--with", "quretec"], "quretec needs --model"),
-        (["--with", "raw", "-k", "3"], "-k is of last-turns and weighted-turns, not of raw"),
-        (["--with", "hqe", "--model", "m"], "--model is of canard and quretec, not of hqe"),
-        (["--with", "automatic"], "topic '1_1': its last turn has no automatic rewrite"),
+        ("magic()", "there is no stage 'magic'"),
+        ("hqe", "'hqe' is a stage; write hqe()"),
+        ("hqe()", "hqe needs an index; none is given"),
+        ("quretec()", "quretec needs the parameter 'name_or_path'"),
+        ("raw(k=3)", "raw has no parameter 'k'"),
+        ("last_turns(k=-1)", "k, the number of earlier turns, must be a whole number from 0 up, not -1"),
+        ("automatic()", "topic '1_1': its last turn has no automatic rewrite"),
+        ("cut(10)", "cut takes Run and gives Run; rewriting needs a stage from Topics to Topics"),
     ],
 )
-def test_what_does_not_go_together_is_an_error(arguments: list[str], message: str) -> None:
-    result = run(HARBOUR, *arguments)
+def test_what_is_no_rewriter_is_an_error_that_says_why(text: str, message: str) -> None:
+    result = run(HARBOUR, "--with", text)
     assert isinstance(result.exception, ft.FontesError)
     assert message in str(result.exception)
-
-
-def test_every_rewriter_of_the_command_is_a_stage_of_experiments() -> None:
-    for name, (kind, _) in REWRITERS.items():
-        assert STAGES[name] == f"rewrite:{kind}"
 
 
 def test_rewriters_are_steps_of_an_experiment(tmp_path: Path, index: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import fontes as ft
 from fontes import Conversation, Run, Stage, Topic, Topics, Turn
+from fontes.core.progress import Report
 
 DOCS = [
     {"_id": "bridge", "title": "Bridge", "text": "The Chain Bridge closed in May. A boy noticed the crack."},
@@ -33,18 +34,16 @@ def conversation(index: ft.Index) -> Conversation:
 class Seen(Stage[Topics, Run]):
     """Finds a document for every turn and keeps the topics that it was given."""
 
-    takes = Topics
-    gives = Run
     topics: list[Topic] = field(default_factory=list)
 
-    def apply(self, given: Topics) -> Run:
-        self.topics.extend(given.values())
-        return Run.of({t: {"d": 2.0, "e": 1.0} for t in given}, given)
+    def apply(self, topics: Topics, progress: Report, /) -> Run:
+        self.topics.extend(topics.values())
+        return Run.of({t: {"d": 2.0, "e": 1.0} for t in topics}, topics)
 
 
 @dataclass(frozen=True)
 class Broken(Seen):
-    def apply(self, given: Topics) -> Run:
+    def apply(self, topics: Topics, progress: Report, /) -> Run:
         raise ft.core.InputError("the model fails")
 
 
@@ -206,7 +205,7 @@ def test_a_reset_conversation_starts_anew(conversation: Conversation) -> None:
 
 
 def test_stages_and_parameters_that_do_not_fit_are_refused_at_once(index: ft.Index) -> None:
-    with pytest.raises(ft.core.PipelineError, match="LastTurns takes Topics and gives Topics; a conversation needs a stage"):
+    with pytest.raises(ft.core.PipelineError, match="last_turns takes Topics and gives Topics; a conversation needs a stage"):
         Conversation(ft.rewrite.LastTurns(1))  # type: ignore[arg-type]
     with pytest.raises(ft.core.ParameterError, match="k must be a whole number from 1 up, not 0"):
         Conversation(index.bm25(), k=0)
@@ -215,7 +214,7 @@ def test_stages_and_parameters_that_do_not_fit_are_refused_at_once(index: ft.Ind
 
 
 def test_it_says_what_it_is(conversation: Conversation) -> None:
-    assert repr(conversation).startswith("Conversation('1', 0 turns, LastTurns(k=1, first=False) >> BM25(")
+    assert repr(conversation).startswith("Conversation('1', 0 turns, last_turns(k=1) >> bm25(")
     conversation.ask("Who?")
     assert "1 turn," in repr(conversation)
 

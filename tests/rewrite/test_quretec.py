@@ -14,7 +14,7 @@ from support.term_classifier import NOUNS, TOPICS, asked, base, model, one_threa
 from fontes.core import InputError, ParameterError, Topic, Topics, Turn
 from fontes.formats import read_topics
 from fontes.rewrite import QuReTeC, TermScores, relevant_terms, term_scores
-from fontes.rewrite.quretec_terms import Labels, history_of, words_of
+from fontes.rewrite.terms import Labels, history_of, words_of
 from fontes.train import TermTraining
 
 torch = pytest.importorskip("torch")
@@ -76,9 +76,9 @@ def test_terms_of_a_released_conversation(shared: Path) -> None:
 def test_scores_count_distinct_terms_or_each_occurrence() -> None:
     topic = asked("The mill, the old mill.", "And?", manual="And the mill?")
     found = {"1_1": [("The", 0.1), ("mill", 0.9), (",", 0.0), ("the", 0.1), ("old", 0.8), ("mill", 0.2), (".", 0.0)]}
-    assert term_scores(found, [topic]) == TermScores(1, relevant=1, found=2, correct=1)
-    assert term_scores(found, [topic], each="occurrence") == TermScores(1, relevant=2, found=2, correct=1)
-    assert term_scores(found, [topic], threshold=0.85) == TermScores(1, relevant=1, found=1, correct=1)
+    assert term_scores(found, [topic]) == TermScores(1, relevant=1, predicted=2, correct=1)
+    assert term_scores(found, [topic], each="occurrence") == TermScores(1, relevant=2, predicted=2, correct=1)
+    assert term_scores(found, [topic], threshold=0.85) == TermScores(1, relevant=1, predicted=1, correct=1)
     scores = term_scores(found, [topic], each="occurrence")
     assert (scores.precision, scores.recall, scores.f1) == (0.5, 0.5, 0.5)
     with pytest.raises(ParameterError, match="each is 'term' or 'occurrence'"):
@@ -88,7 +88,7 @@ def test_scores_count_distinct_terms_or_each_occurrence() -> None:
 def test_words_that_the_model_did_not_read_count_as_not_found() -> None:
     topic = asked("The mill.", "The pier.", "And?", manual="And the mill and the pier?")
     read = [("The", 0.0), ("pier", 0.9), (".", 0.0)]
-    assert term_scores({"1_1": read}, [topic]) == TermScores(1, relevant=2, found=1, correct=1)
+    assert term_scores({"1_1": read}, [topic]) == TermScores(1, relevant=2, predicted=1, correct=1)
     assert term_scores({}, [topic]).recall == 0
 
 

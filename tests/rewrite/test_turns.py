@@ -10,6 +10,7 @@ from support.odd_conversations import ODD, SIXTY, conversation
 
 import fontes as ft
 from fontes import Topic, Topics, Turn
+from fontes.core.expression import pipeline
 
 TURNS = (
     Turn("What is throat cancer?", "What is throat cancer?", "What is throat cancer?"),
@@ -140,3 +141,47 @@ def test_every_turn_of_cast_has_a_manual_rewrite(shared: Path, year: str, automa
     fallback = ft.rewrite.Automatic("raw")(topics)
     carried = sum(topic.turns[-1].automatic == topic.text for topic in fallback.values())
     assert carried == automatic
+
+
+TEXTS = {
+    "raw()": ft.rewrite.Raw(),
+    "manual()": ft.rewrite.Manual(),
+    'automatic(missing="raw")': ft.rewrite.Automatic("raw"),
+    "last_turns(k=2, first=True)": ft.rewrite.LastTurns(2, first=True),
+    "canard_t5()": ft.CanardT5(),
+    'canard_t5(name_or_path="models/t5", num_beams=4)': ft.CanardT5("models/t5", num_beams=4, device="cpu", batch_size=2),
+    'quretec("models/terms")': ft.QuReTeC("models/terms", device="cpu"),
+    'quretec("models/terms", threshold=0.3, precision="float32")': ft.QuReTeC("models/terms", 0, 0.3, precision="float32"),
+    'raw() >> quretec("uva-irlab/quretec")': ft.rewrite.Raw() >> ft.QuReTeC("uva-irlab/quretec"),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_rewriter_is_written_as_the_text_that_makes_it_again(text: str) -> None:
+    assert repr(TEXTS[text]) == TEXTS[text].text == text
+    assert pipeline(text).text == text
+
+
+def test_rewriters_over_an_index_are_written_without_it_and_hqe_with_its_tagger(tmp_path: Path) -> None:
+    index = ft.Index.build([{"_id": "1", "text": "harbour"}], tmp_path / "index")
+    weighted, hqe = ft.rewrite.WeightedTurns(index, weight=0.5), ft.HQE(index, eta=5.0)
+    assert weighted.text == "weighted_turns(weight=0.5)"
+    assert hqe.text == 'hqe(eta=5.0, tagger="en_core_web_sm")'
+    assert (ft.HQE(index, tagger="none") >> index.bm25()).text.startswith('hqe(tagger="none") >> bm25(')
+    for stage in (weighted, hqe, hqe >> index.bm25(k=10)):
+        assert pipeline(stage.text, index) == stage
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("manual(missing='none')", "missing is 'error' or 'raw', not 'none'"),
+        ("last_turns(-1)", "must be a whole number from 0 up, not -1"),
+        ("canard_t5(num_beams=0)", "num_beams must be a whole number from 1 up, not 0"),
+        ("quretec('m', threshold=2.0)", "threshold must be a probability from 0 to 1, not 2.0"),
+        ("quretec('m', precision='int8')", "precision is one of auto, float32"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_when_the_text_is_read(text: str, message: str) -> None:
+    with pytest.raises(ft.core.ParameterError, match=message):
+        pipeline(text)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import fontes as ft
+from fontes.core.progress import Report
 
 DOCS = [
     ft.Doc("sun", "Sunlight on skin makes vitamin D, which prevents rickets."),
@@ -24,25 +25,23 @@ CALLS: list[str] = []
 class Noted(ft.Stage[ft.Topics, ft.Topics]):
     """Leaves topics as they are and notes that it was run; or kills the process."""
 
-    takes = ft.Topics
-    gives = ft.Topics
     kills: bool = False
 
-    def apply(self, given: ft.Topics) -> ft.Topics:
+    def apply(self, topics: ft.Topics, progress: Report, /) -> ft.Topics:
         CALLS.append("noted")
         if self.kills:
             os.kill(os.getpid(), signal.SIGKILL)
-        return given
+        return topics
 
 
 @dataclass(frozen=True)
-class Tiny(ft.recipes.Recipe):
+class Tiny(ft.recipes.Recipe, name="tiny"):
     """BM25 twice, and their sum.
 
-    k1     of BM25
+    Args:
+        k1: Of BM25.
     """
 
-    name = "tiny"
     source = "Nobody, On Small Things, 1999"
     measures = ("RR", "P@1")
     baseline = "first"
@@ -55,12 +54,15 @@ class Tiny(ft.recipes.Recipe):
     analyzer: str | None = "english"
     prefix: str = ""
     note: Noted = Noted()
+    after: str | ft.Stage[ft.Run, ft.Run] | None = None
 
-    def systems(self, collection: ft.recipes.Collection) -> dict[str, ft.Stage[ft.Topics, ft.Run]]:
+    def systems(self, collection: ft.experiments.Collection) -> dict[str, ft.Stage[ft.Topics, ft.Run]]:
         if self.k < 1:
             raise ft.core.ParameterError("k is too small")
         bm25 = collection.index(self.analyzer or "standard").bm25(k1=self.k1, k=self.k)
         second = self.note >> bm25.with_(b=0.1)
+        if (after := self.stage("after", bm25.index)) is not None:
+            second = second >> after
         return {"first": bm25, f"{self.prefix}second": second, "sum": bm25 + second}
 
 

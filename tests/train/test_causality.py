@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Fontes
-from test_evidence import Words
+from support.word_encoder import Words
 
 import fontes as ft
-from fontes.causal.evidence_head import cue_features
+from fontes.causal.head import cue_features
 from fontes.train.causality import fitted, labelled
 
 CAUSAL = ["a spark did it", "one spark", "sparks, and rain", "spark after spark"]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app.cli import app
-from fontes.train.split_duplicates import SHINGLE, duplicates_of, near_pairs, normalised
+from fontes.train.duplicates import SHINGLE, duplicates_of, near_pairs, normalised
 
 LONG = "the minister said on monday that the bridge over the river will open again in the spring of next year"
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from conftest import Fontes
 from support.term_classifier import NOUNS, SETTINGS, TOPICS, asked, base, model, one_thread, trained
 
 from fontes.core import InputError, ParameterError, Topic, Turn
+from fontes.core.progress import Progress
 from fontes.rewrite import QuReTeC, term_scores
-from fontes.train import TermProgress, TermTraining, train_terms
+from fontes.train import TermSettings, TermTraining, train_terms
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -35,7 +36,7 @@ def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, Ter
     folder, made = trained
     card = json.loads((folder / "term_classifier.json").read_text())
     assert card == json.loads(json.dumps(made.to_dict()))
-    assert (card["topics"], card["trained"] + card["held"]) == (99, 66)
+    assert (card["topics"], card["trained"] + card["held_out"]) == (99, 66)
     assert card["base"] == str(base)
     assert card["epochs"] == 15
     assert {"precision", "recall", "f1"} <= card["scores"].keys()
@@ -43,15 +44,14 @@ def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, Ter
 
 
 def test_all_topics_of_a_conversation_are_on_one_side(base: Path, tmp_path: Path) -> None:
-    made = train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=1, held_out=0.5))
-    assert (made.held, made.trained) == (32, 34)
+    made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, held_out=0.5))
+    assert (made.held_out, made.trained) == (32, 34)
 
 
 def test_the_same_seed_gives_the_same_model(base: Path, tmp_path: Path) -> None:
-    settings = replace(SETTINGS, epochs=2, dropout=0.2)
+    settings = SETTINGS.with_(epochs=2, dropout=0.2)
     one, two, three = (
-        train_terms(TOPICS, tmp_path / name, base, replace(settings, seed=seed))
-        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+        train_terms(TOPICS, tmp_path / name, base, settings.with_(seed=seed)) for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
     assert one.losses == two.losses
     assert one.fingerprint == two.fingerprint
@@ -59,34 +59,39 @@ def test_the_same_seed_gives_the_same_model(base: Path, tmp_path: Path) -> None:
 
 
 def test_minutes_stop_the_training_and_what_was_learned_is_kept(base: Path, tmp_path: Path) -> None:
-    made = train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=10**6, minutes=0.01))
+    made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=10**6, minutes=0.01))
     assert 0 < made.steps < 10**4
     assert QuReTeC(tmp_path / "m").probabilities(TOPICS)["c0_2"]
 
 
 def test_a_limit_takes_fewer_topics_and_progress_is_told(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[TermProgress] = []
+    told: list[Progress] = []
     clock = iter(range(10**6))
-    monkeypatch.setattr("fontes.train.terms.time.perf_counter", lambda: 1.0 * next(clock))
-    made = train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=1, limit=20), progress=told.append)
-    assert made.trained + made.held == 20
+    monkeypatch.setattr("fontes.train.term_trainer.time.perf_counter", lambda: 1.0 * next(clock))
+    made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, limit=20), progress=told.append)
+    assert made.trained + made.held_out == 20
     assert told
-    assert all(0 < one.step <= one.steps == made.steps and 0 <= one.part < 1 and one.loss > 0 for one in told)
+    for one in told:
+        assert (one.task, one.unit, one.total) == ("training", "steps", made.steps)
+        assert 0 < one.done <= made.steps
+        assert one.fraction == one.part
+        assert 0 <= (one.part or 0.0) < 1
+        assert float(one.note.removeprefix("loss ")) > 0
 
 
 def test_a_training_that_is_interrupted_leaves_what_was_there(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "m"
-    settings = replace(SETTINGS, epochs=1)
+    settings = SETTINGS.with_(epochs=1)
     first = train_terms(TOPICS, target, base, settings)
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("_Trainer._step", "_held_out"):
+    for name in ("term_trainer.Trainer._step", "terms._held_out"):
         with monkeypatch.context() as patched:
-            patched.setattr(f"fontes.train.terms.{name}", interrupt)
+            patched.setattr(f"fontes.train.{name}", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 train_terms(TOPICS, target, base, settings, overwrite=True)
         assert [path.name for path in tmp_path.iterdir()] == ["m"]
@@ -94,11 +99,11 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
 
 
 def test_a_model_that_is_there_is_replaced_only_when_asked(base: Path, tmp_path: Path) -> None:
-    settings = replace(SETTINGS, epochs=1)
+    settings = SETTINGS.with_(epochs=1)
     first = train_terms(TOPICS, tmp_path / "m", base, settings)
     with pytest.raises(InputError, match="is there already"):
         train_terms(TOPICS, tmp_path / "m", base, settings)
-    second = train_terms(TOPICS, tmp_path / "m", base, replace(settings, seed=5), overwrite=True)
+    second = train_terms(TOPICS, tmp_path / "m", base, settings.with_(seed=5), overwrite=True)
     assert second.fingerprint != first.fingerprint
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
@@ -115,8 +120,8 @@ def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) 
 
 def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> None:
     lacking = [asked("Is it old?", "Who built it?", id=f"x{number}_2") for number in range(5)]
-    made = train_terms([*TOPICS.values(), *lacking], tmp_path / "m", base, replace(SETTINGS, epochs=1))
-    assert (made.topics, made.trained + made.held) == (104, 66)
+    made = train_terms([*TOPICS.values(), *lacking], tmp_path / "m", base, SETTINGS.with_(epochs=1))
+    assert (made.topics, made.trained + made.held_out) == (104, 66)
 
 
 @pytest.mark.parametrize(
@@ -136,26 +141,41 @@ def test_topics_that_teach_nothing_are_errors(base: Path, tmp_path: Path, topics
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epochs": 0}, "epochs is above 0"),
-        ({"minutes": -1}, "minutes is above 0"),
-        ({"dropout": 1.0}, "dropout is from 0 up"),
-        ({"held_out": 0}, "held_out above 0"),
-        ({"max_length": 3}, "max_length is 8 or more"),
-        ({"lr": float("inf")}, "lr is finite"),
-        ({"seed": -1}, "seed is a whole number from 0 to 4294967295"),
-        ({"precision": "float8"}, "precision is auto or float32 or bfloat16"),
-        ({"analyzer": "klingon"}, "klingon"),
+        ({"epochs": 0}, "epochs must be above 0, not 0"),
+        ({"epochs": 1.5}, "epochs must be a whole number, not 1.5"),
+        ({"minutes": -1}, "minutes must be above 0, not -1"),
+        ({"dropout": 1.0}, "dropout must be below 1, not 1.0"),
+        ({"dropout": -0.5}, "dropout must be 0 or more, not -0.5"),
+        ({"held_out": 0}, "held_out must be above 0, not 0"),
+        ({"max_length": 3}, "max_length must be 8 or more, not 3"),
+        ({"lr": float("inf")}, "lr must be finite, not inf"),
+        ({"lr": "fast"}, "lr must be a number, not 'fast'"),
+        ({"seed": -1}, "seed must be 0 or more, not -1"),
+        ({"seed": 2**32}, "seed must be below 4294967296, not 4294967296"),
+        ({"limit": True}, "limit must be a whole number, not True"),
+        ({"analyzer": None}, "analyzer must be a string, not None"),
+        ({"precision": "float8"}, "precision must be 'auto', 'float32' or 'bfloat16', not 'float8'"),
+        ({"rate": 1}, "there is no setting 'rate'; there are epochs, minutes"),
+        ({"epochs": 0, "batch": 0}, "epochs must be above 0, not 0; batch must be above 0, not 0"),
     ],
 )
-def test_settings_that_make_no_sense_are_errors(base: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, **changes))
+def test_settings_that_make_no_sense_are_errors(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{re.escape(message)}"):
+        TermSettings(**changes)
+    with pytest.raises(ParameterError, match=f"^{re.escape(message)}"):
+        SETTINGS.with_(**changes)
+
+
+def test_an_analyzer_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="klingon"):
+        train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(analyzer="klingon"))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("changes", [{"lr": 1e30}, {"weight": 1e39}, {"lr": 1e30, "epochs": 1, "batch": 1000}])
 def test_a_training_that_learns_nothing_writes_no_model(base: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=r"with lr=.* and weight=.* the numbers overflow: take less"):
-        train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, **changes))
+        train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(**changes))
     assert not list(tmp_path.iterdir())
 
 
@@ -165,7 +185,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(limit: int, base: Path, 
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
         with pytest.raises(InputError, match=r"m cannot be written: .*File too large"):
-            train_terms(TOPICS, tmp_path / "m", base, replace(SETTINGS, epochs=1))
+            train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.iterdir())

@@ -418,18 +418,22 @@ def test_the_command_tunes_prints_and_draws(collection, tmp_path):
     ft.write_topics(topics, tmp_path / "t.jsonl")
     ft.write_qrels(qrels, tmp_path / "q.txt")
     files = ["--topics", str(tmp_path / "t.jsonl"), "--qrels", str(tmp_path / "q.txt"), "-m", "nDCG@5"]
-    space = ["--k1", "0.5:1.5:0.5", "--k3", "none,2", "--group", "conversation"]
+    space = ["--pipeline", "bm25(k1=tune(0.5, 1.5, 0.5), k3=tune([None, 2]))", "--group", "conversation"]
     done = CliRunner().invoke(app, ["tune", str(index.path), *files, *space, "--plot", str(tmp_path / "s.png"), "--json"])
     assert done.exit_code == 0, done.output
     plain = json.loads(done.output)
-    given = {"k1": (0.5, 1.5, 0.5), "k3": [None, 2.0]}
-    expected = ft.tune(index.bm25(), given, topics, qrels, "nDCG@5", groups="conversation")
-    assert {**plain, "seconds": 0} == {**json.loads(json.dumps(expected.to_dict())), "seconds": 0}
+    own = ft.tune(index.bm25(), {"k1": (0.5, 1.5, 0.5), "k3": [None, 2]}, topics, qrels, "nDCG@5", groups="conversation")
+    expected = json.loads(json.dumps(own.to_dict()))
+    assert plain["score"] == expected["score"]
+    assert list(plain["params"].values()) == list(expected["params"].values())
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
-    done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--model", "ql", "--mu", "10,1000"])
-    assert "final: mu=" in done.output
-    for wrong, message in (("1:2:3:4", "is none of LOW:HIGH:STEP"), ("x", "'x' is not a number")):
-        done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--b", wrong])
+    done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--pipeline", "ql(mu=tune([10, 1000]))"])
+    assert "mu=" in done.output
+    for wrong, message in (
+        ("bm25(k1=tune(1, 2, 3, 4))", "write tune(), tune(low, high)"),
+        ("bm25()", "no parameter to be tuned"),
+    ):
+        done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--pipeline", wrong])
         assert message in str(done.exception)
 
 

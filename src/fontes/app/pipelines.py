@@ -39,7 +39,7 @@ def retriever(
         if others:
             raise ParameterError(f"--pipeline says all; leave {' and '.join(others)} out, or --pipeline")
         stage = expression.pipeline(pipeline, index)
-        stage.require(Topics, Run, "the search")
+        stage.require(Topics, Run, "--pipeline")
         return stage
     model = model or "bm25"
     if model not in (*LEXICAL, *DENSE):
@@ -53,12 +53,12 @@ def retriever(
     return _dense(index, model, encoder)
 
 
-def rewriter(text: str, index: Index | None) -> Stage[Topics, Topics]:
-    """The stage from topics to topics that an expression describes; raises as `retriever` does."""
+def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics]:
+    """The stage from topics to topics that an expression describes, for what messages call `doing`; raises as `retriever`."""
     from ..core import Topics, expression
 
     stage = expression.pipeline(text, index)
-    stage.require(Topics, Topics, "rewriting")
+    stage.require(Topics, Topics, doing)
     return stage
 
 
@@ -67,7 +67,7 @@ def reranker(text: str, index: Index) -> Stage[Run, Run]:
     from ..core import Run, expression
 
     stage = expression.pipeline(text, index)
-    stage.require(Run, Run, "reranking")
+    stage.require(Run, Run, "fontes rerank")
     return stage
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress as Bar, TextColumn
+from rich.progress import BarColumn, Progress as RichProgress, TextColumn
 
 from ..core.progress import Progress, Report, lines, silent
 from .flags import flags
@@ -35,8 +35,8 @@ def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = Fal
     if not errors.is_terminal:
         yield lines(lambda line: print(line, file=sys.stderr, flush=True), steps=steps)
         return
-    with Bar(BarColumn(), TextColumn("{task.description}", markup=False), console=errors, transient=True) as bar:
-        yield _Bar(bar, steps)
+    with RichProgress(BarColumn(), TextColumn("{task.description}", markup=False), console=errors, transient=True) as bar:
+        yield Bar(bar, steps)
 
 
 def note(line: str) -> None:
@@ -45,23 +45,23 @@ def note(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-class _Bar:
+class Bar:
     """A report that moves a bar, above which a finished piece of work leaves a line."""
 
-    def __init__(self, bar: Bar, steps: bool) -> None:
-        self._bar = bar
+    def __init__(self, progress: RichProgress, steps: bool) -> None:
+        self.progress = progress
         self._steps = steps
-        self._task = bar.add_task("", total=None, visible=False)
+        self._task = progress.add_task("", total=None, visible=False)
 
     def __call__(self, progress: Progress) -> None:
         if progress.finished:
-            self._bar.update(self._task, visible=False)
+            self.progress.update(self._task, visible=False)
             if self._steps:
-                self._bar.console.print(str(progress), markup=False)
+                self.progress.console.print(str(progress), markup=False)
             return
         fraction = progress.fraction
         total = None if fraction is None else 1.0
-        self._bar.update(self._task, visible=True, total=total, completed=fraction or 0.0, description=str(progress))
+        self.progress.update(self._task, visible=True, total=total, completed=fraction or 0.0, description=str(progress))
 
 
 def _compiled_before() -> bool:

@@ -1,14 +1,15 @@
 """Narratives, their keyphrases, and the queries made of them."""
 
-from .chains import Cause, Chain, Source, causes
+from .chains import causes
+from .cues import CUES
 from .evidence import CausalEvidence
-from .evidence_head import CausalHead
 from .filter import CausalFilter
+from .head import CausalHead
 from .narratives import IRRELEVANT, relevant_part
 from .pairs import CausalPair, causal_pairs
-from .pairs_cues import CUES
 from .strategies import META, CausalKeywords, Narrative, TitleAndNarrative
 from .topicrank import TopicRank
+from .tree import Cause, Chain, Source
 
 __all__ = [
     "CUES",

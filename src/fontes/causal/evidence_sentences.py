@@ -1,4 +1,4 @@
-"""The sentences of documents with their likelihood of reporting a cause, found once a process."""
+"""The sentences of documents with their likelihood of reporting a cause, worked out once a process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .evidence_head import CausalHead, cue_features, cue_strength, sentence_vectors
+from .head import CausalHead, cue_features, cue_strength, sentence_vectors
 from .pairs import CausalPair, causal_pairs
 from .sentences import sentence_spans
 
@@ -26,9 +26,10 @@ LIMIT = 128 * 2**20  # bytes of remembered documents: some 16,000 of ten sentenc
 class Sentences:
     """The sentences of a document.
 
-    texts           of the sentences
-    probabilities   that each reports a cause, float32 (n,)
-    vectors         float16 (n, dim); None without an encoder
+    Args:
+        texts: The text of each sentence.
+        probabilities: That each reports a cause, float32 (n,).
+        vectors: Of the sentences, float16 (n, dim); None without an encoder.
     """
 
     texts: tuple[str, ...]
@@ -49,26 +50,26 @@ class Sentences:
 
 
 class _Memory:
-    """What was found for the documents that were asked for last."""
+    """The sentences of the documents that were asked for last."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, Sentences] = OrderedDict()
+        self._recent: OrderedDict[bytes, Sentences] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, key: bytes) -> Sentences | None:
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+            if key in self._recent:
+                self._recent.move_to_end(key)
+            return self._recent.get(key)
 
-    def put(self, key: bytes, found: Sentences) -> None:
+    def put(self, key: bytes, sentences: Sentences) -> None:
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = found
-                self._bytes += found.bytes
+            if key not in self._recent:
+                self._recent[key] = sentences
+                self._bytes += sentences.bytes
             while self._bytes > LIMIT:
-                self._bytes -= self._kept.popitem(last=False)[1].bytes
+                self._bytes -= self._recent.popitem(last=False)[1].bytes
 
 
 _memory = _Memory()
@@ -77,12 +78,16 @@ _memory = _Memory()
 def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead | None, how: str) -> list[Sentences]:
     """The sentences of documents, in the order of the documents; those that are new are encoded together.
 
-    Without an encoder and its head, the probabilities are `cue_strength`. `how` is how sentences are found.
+    Args:
+        texts: The documents.
+        encoder: Gives the sentences' vectors; without it and its head the probabilities are `cue_strength`.
+        head: The classifier over the vectors.
+        how: How sentences are found: see `sentence_spans`.
     """
     model = f"{encoder.fingerprint} {getattr(encoder, 'precision', '')} {head.fingerprint}" if encoder and head else "cues"
     keys = [_key(f"{model}\0{how}\0{text}") for text in texts]
-    found = {key: _memory.get(key) for key in keys}
-    new = {key: text for key, text in zip(keys, texts, strict=True) if found[key] is None}
+    known = {key: _memory.get(key) for key in keys}
+    new = {key: text for key, text in zip(keys, texts, strict=True) if known[key] is None}
     split = {key: tuple(text[a:b] for a, b in sentence_spans(text, how)) for key, text in new.items()}
     everything = [sentence for sentences in split.values() for sentence in sentences]
     if encoder is None or head is None:
@@ -94,12 +99,11 @@ def evidence_of(texts: Sequence[str], encoder: Encoder | None, head: CausalHead 
     start = 0
     for key, sentences in split.items():
         rows = slice(start, start + len(sentences))
-        kept = None if vectors is None else vectors[rows].astype(np.float16)
-        read = Sentences(sentences, probabilities[rows].copy(), kept)
-        found[key] = read
+        halved = None if vectors is None else vectors[rows].astype(np.float16)
+        known[key] = read = Sentences(sentences, probabilities[rows].copy(), halved)
         _memory.put(key, read)
         start = rows.stop
-    return [one for key in keys if (one := found[key]) is not None]
+    return [one for key in keys if (one := known[key]) is not None]
 
 
 def _key(text: str) -> bytes:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Report
+from ..core.progress import Progress, Report
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topics
@@ -17,12 +19,14 @@ from ..rewrite.turns import original
 from ..text import Analyzer
 from ..text.external import version_of
 from .pairs import causal_pairs
+from .sentences import check_way
 from .strategies import CausalKeywords
 from .topicrank import TopicRank
 
 Terms = frozenset[str]
 
 ROLES = ("published", "swapped", "either")
+FAILING = ("drop", "below")
 
 
 @dataclass(frozen=True)
@@ -33,21 +37,22 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     A document passes when one of its `causal_pairs`, which is not negated, has at least `overlap` terms in common with the
     title on one side, and with the keyphrases of the narrative on the other. Title and text of the document are read.
 
-    roles       "published": its cause with the title and its effect with the keyphrases. "swapped": its effect with the title,
-                as one would expect where the title is the event whose causes are sought, and its cause with the keyphrases.
-                "either": one or the other
-    overlap     how many different terms of either side
-    failing     "drop" the documents that fail, or put them "below" those that pass, in the order that they had: the first gets
-                the lowest score of those less 1, the next less 2, and so on; where none passes, nothing changes
-    weak        pairs by weak cues as well; see `causal_pairs`
-    sentences   how sentences are found in documents and narratives: "rules", "nupunkt" or "spacy:MODEL"
-    topicrank   how keyphrases are found in the narrative
-    analyzer    makes terms of title, keyphrases, causes and effects; English words without stop words, by their stems
-
     The title and the narrative are those of the topic from which a rewritten topic came (`origin`). Without a narrative, or
-    where it leaves no keyphrase, the title stands for the keyphrases, as in `CausalKeywords`.
+    where it leaves no keyphrase, the title stands for the keyphrases, as in `CausalKeywords`. A run that does not know its
+    documents is an InputError.
 
-    Raises InputError for a run that does not know its documents.
+    Args:
+        roles: "published": its cause with the title and its effect with the keyphrases. "swapped": its effect with the title,
+            as one would expect where the title is the event whose causes are sought, and its cause with the keyphrases.
+            "either": one or the other.
+        overlap: How many different terms of either side.
+        failing: What becomes of the documents that fail. "drop" leaves them out; "below" puts them below those that pass, in
+            the order that they had: the first gets the lowest score of those less 1, the next less 2, and so on; where none
+            passes, nothing changes.
+        weak: Whether pairs by weak cues count as well; see `causal_pairs`.
+        sentences: How sentences are found in documents and narratives: "rules", "nupunkt" or "spacy:MODEL".
+        topicrank: How keyphrases are extracted from the narrative; a string is the tagger of a `TopicRank`.
+        analyzer: Makes the terms of title, keyphrases, causes and effects; English words without stop words, by their stems.
     """
 
     roles: str = "published"
@@ -55,31 +60,42 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     failing: str = "drop"
     weak: bool = False
     sentences: str = "rules"
-    topicrank: TopicRank = field(default=TopicRank())
+    topicrank: TopicRank | str = field(default=TopicRank(), metadata={"string": "topicrank"})
     analyzer: str = "english"
 
-    def apply(self, given: Run, progress: Report, /) -> Run:
-        self._check()
-        if given.documents is None:
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        self.check()
+        if run.documents is None:
             raise InputError("CausalFilter reads documents, which this run does not know; run.with_(documents=index) tells it")
         analyze = Analyzer.of(self.analyzer)
-        originals = Topics(map(original, given.topics.values()))
+        originals = Topics(map(original, run.topics.values()))
         keywords = CausalKeywords(self.topicrank, sentences=self.sentences)(originals)
-        known: dict[str, list[tuple[Terms, Terms]]] = {}
-        passed = []
-        for topic_id, ranking in given.items():
-            new = [doc_id for doc_id in ranking.ids if doc_id not in known]
-            for doc_id, doc in zip(new, given.documents.docs(new), strict=True):
-                known[doc_id] = self._terms(doc, analyze)
+        start = time.perf_counter()
+        terms: dict[str, list[tuple[Terms, Terms]]] = {}
+        passing: list[bool] = []
+        for topic_id, ranking in run.items():
+            new = [doc_id for doc_id in ranking.ids if doc_id not in terms]
+            for doc_id, doc in zip(new, run.documents.docs(new), strict=True):
+                terms[doc_id] = self._terms(doc, analyze)
             title = frozenset(analyze(originals[topic_id].text))
             words = frozenset(analyze(keywords[topic_id].text))
-            passed += [any(self._passes(pair, title, words) for pair in known[doc_id]) for doc_id in ranking.ids]
-        return _dropped(given, passed) if self.failing == "drop" else _below(given, passed)
+            passing += [any(self._passes(pair, title, words) for pair in terms[doc_id]) for doc_id in ranking.ids]
+            progress(Progress("filtering", len(passing), run.rows, time.perf_counter() - start))
+        mask = np.array(passing, dtype=bool)
+        return run.keep(mask) if self.failing == "drop" else run.with_scores(_below(run, mask))
+
+    def check(self) -> None:
+        if self.roles not in ROLES:
+            raise ParameterError(f"roles is one of {', '.join(ROLES)}, not {self.roles!r}")
+        if self.failing not in FAILING:
+            raise ParameterError(f"failing is {' or '.join(FAILING)}, not {self.failing!r}")
+        check_whole("overlap", self.overlap)
+        check_way(self.sentences)
 
     def key(self) -> str | None:
-        """The class, its parameters and the version of the sentences' model: see `Stage.key`."""
-        known = super().key()
-        return None if known is None else f"{known} {version_of(self.sentences)}"
+        """The class, its parameters and the version of the sentences' model: see `Part.key`."""
+        key = super().key()
+        return None if key is None else f"{key} {version_of(self.sentences)}"
 
     def _terms(self, doc: Doc, analyze: Analyzer) -> list[tuple[Terms, Terms]]:
         """The terms of the cause and of the effect of each pair."""
@@ -93,36 +109,13 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         swapped = len(effect & title) >= self.overlap and len(cause & words) >= self.overlap
         return published if self.roles == "published" else swapped if self.roles == "swapped" else published or swapped
 
-    def _check(self) -> None:
-        if self.roles not in ROLES:
-            raise ParameterError(f"roles is one of {', '.join(ROLES)}, not {self.roles!r}")
-        if self.failing not in ("drop", "below"):
-            raise ParameterError(f"failing is drop or below, not {self.failing!r}")
-        check_whole("overlap", self.overlap)
 
-
-def _dropped(run: Run, passed: Sequence[bool]) -> Run:
-    keep = np.array(passed, dtype=bool)
-    kept = np.concatenate([[0], np.cumsum(keep)])
-    return Run(
-        run.topics,
-        run.ids,
-        kept[run.bounds],
-        run.codes[keep],
-        run.scores[keep],
-        documents=run.documents,
-        provenance=run.provenance,
-    )
-
-
-def _below(run: Run, passed: Sequence[bool]) -> Run:
-    passing = np.array(passed, dtype=bool)
+def _below(run: Run, passing: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """The scores of a run, float32, those of the rows that fail below the others of their topic."""
     scores = run.scores.astype(np.float64)
-    for a, b in zip(run.bounds.tolist(), run.bounds[1:].tolist(), strict=False):
-        kept, failing = scores[a:b][passing[a:b]], ~passing[a:b]
-        if len(kept) and failing.any():
-            step = max(1.0, abs(float(kept.min())) * 2**-22)  # more than what float32 tells apart
-            scores[a:b][failing] = kept.min() - step * np.arange(1, failing.sum() + 1)
-    numbers = np.repeat(np.arange(len(run)), np.diff(run.bounds))
-    columns = (run.topics, run.ids, numbers, run.codes, scores.astype(np.float32))
-    return Run.from_columns(*columns, documents=run.documents, provenance=run.provenance)
+    for a, b in pairwise(run.bounds.tolist()):
+        best, failing = scores[a:b][passing[a:b]], ~passing[a:b]
+        if len(best) and failing.any():
+            step = max(1.0, abs(float(best.min())) * 2**-22)  # more than what float32 tells apart
+            scores[a:b][failing] = best.min() - step * np.arange(1, failing.sum() + 1)
+    return scores.astype(np.float32)

@@ -9,7 +9,12 @@ from .sentences import ABBREVIATION, GAP, sentence_spans
 
 
 class Irrelevance(NamedTuple):
-    """A way to say that something is irrelevant: the pattern, for any case, and a clause with it."""
+    """A way to say that something is irrelevant.
+
+    Attributes:
+        pattern: The pattern, for any case.
+        example: A clause with it.
+    """
 
     pattern: str
     example: str
@@ -150,9 +155,13 @@ def relevant_part(narrative: str, sentences: str = "rules") -> str:
     exception turns round: "not relevant unless X" leaves X, and "X is relevant unless Y", or "X other than Y is relevant",
     leaves X. The patterns are English.
 
-    sentences   how sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL"
+    Args:
+        narrative: The narrative of a topic.
+        sentences: How sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
 
-    Raises ParameterError for another way, MissingExtraError where its library is missing.
+    Raises:
+        ParameterError: `sentences` is none of these.
+        MissingExtraError: Its library is missing.
     """
     parts = [_relevant(sentence) for sentence in _sentences(narrative, sentences)]
     return " ".join(part for part in parts if part)
@@ -167,31 +176,31 @@ def _sentences(text: str, how: str) -> list[str]:
     if how != "rules":
         return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, how)]
     # Unlike other texts, narratives have lines that are broken anywhere, and words with which their sentences begin.
-    found: list[str] = []
+    whole: list[str] = []
     for piece in GAP.split(text):
         piece = " ".join(piece.split())
-        if found and ABBREVIATION.search(found[-1]) and not (found[-1][-2].isupper() and OPENS.match(piece)):
-            found[-1] = f"{found[-1]} {piece}"
+        if whole and ABBREVIATION.search(whole[-1]) and not (whole[-1][-2].isupper() and OPENS.match(piece)):
+            whole[-1] = f"{whole[-1]} {piece}"
         elif piece:
-            found.append(piece)
-    return found
+            whole.append(piece)
+    return whole
 
 
 def _relevant(sentence: str) -> str:
     """What a sentence says is relevant."""
     if not says_irrelevant(sentence):
         return sentence if EXCEPTION.search(sentence) is None else _stated(_without_exception(sentence))
-    kept = []
+    parts = []
     for clause in _clauses(sentence):
         if not says_irrelevant(clause):
-            kept.append(_without_exception(clause))
+            parts.append(_without_exception(clause))
             continue
         exception = EXCEPTION.search(clause)
         if exception is not None:  # what is left when the clause is turned round
-            kept.append(
+            parts.append(
                 RESUMES.split(clause[exception.end() :], maxsplit=1)[0] if _before(clause, exception) else _tail(clause)
             )
-    return _stated("; ".join(part.strip(" .,;") for part in kept if part.strip(" .,;")))
+    return _stated("; ".join(part.strip(" .,;") for part in parts if part.strip(" .,;")))
 
 
 def _before(clause: str, exception: re.Match[str]) -> bool:

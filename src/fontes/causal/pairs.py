@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from .pairs_cues import CUES, Cue
+from .cues import CUES, Cue
 from .sentences import Span, sentence_spans
 
 Side = list[Span]  # a cause or an effect, in one piece or two
@@ -17,10 +17,13 @@ Maybe = list[Span | None]
 class CausalPair(NamedTuple):
     """That one thing caused another, as a sentence says it.
 
-    cause, effect   what the text says, word for word; what is part of neither, such as the cue, is left out
-    cue             the name of the cue in `CUES`
-    start, end      the sentence with the cue, as characters of the text
-    negated         the sentence denies it: "not because of", "did not cause", "no link between"
+    Attributes:
+        cause: The cause, as the text has it, word for word; what is part of neither, such as the cue, is left out.
+        effect: The effect, likewise.
+        cue: The name of the cue in `CUES`.
+        start: Where the sentence with the cue begins, in characters of the text.
+        end: Where it ends.
+        negated: Whether the sentence denies it: "not because of", "did not cause", "no link between".
     """
 
     cause: str
@@ -34,28 +37,32 @@ class CausalPair(NamedTuple):
 def causal_pairs(text: str, sentences: str = "rules", weak: bool = False) -> list[CausalPair]:
     """The causes and effects that a text states by one of `CUES`, in the order of the cues in the text.
 
-    sentences   how sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL"
-    weak        use also the cues that tell of time as often as of causes: after, following, amid
-
     Cause and effect reach from the cue to the next cue or to the end of the clause. One that stands in the sentence before, as
     in "The pump failed. This led to a flood", is that whole sentence. There is no parser behind it and no model: where
     a clause begins is told from punctuation and conjunctions. The cues are English, and so a text in another language has no
     pairs. The time is linear in the length of the text.
 
-    Raises ParameterError for another way to find sentences, MissingExtraError where its library is missing.
+    Args:
+        text: The text.
+        sentences: How sentences are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
+        weak: Whether the cues that tell of time as often as of causes are used as well: after, following, amid.
+
+    Raises:
+        ParameterError: `sentences` is none of these.
+        MissingExtraError: Its library is missing.
     """
     plain = text.translate(PLAIN)
     pattern, cues = _cues(weak)
     pairs: list[CausalPair] = []
     earlier: Span | None = None
     for sentence in sentence_spans(text, sentences):
-        found = [cue for cue in pattern.finditer(plain, *sentence) if _is_cue(plain, cue, cues)]
+        matches = [cue for cue in pattern.finditer(plain, *sentence) if _is_cue(plain, cue, cues)]
         shared: Side = []
-        for n, cue in enumerate(found):
-            left = found[n - 1].end() if n else sentence[0]
-            right = found[n + 1].start() if n + 1 < len(found) else sentence[1]
+        for n, cue in enumerate(matches):
+            left = matches[n - 1].end() if n else sentence[0]
+            right = matches[n + 1].start() if n + 1 < len(matches) else sentence[1]
             bounds = (left, cue.start(), cue.end(), right)
-            place = _Place(plain, cues[(cue.lastindex or 1) - 1], bounds, None if n else earlier, shared, n + 1 == len(found))
+            place = _Place(plain, cues[(cue.lastindex or 1) - 1], bounds, None if n else earlier, shared, n + 1 == len(matches))
             sides = place.sides()
             if sides:
                 cause, effect = (" ".join(text[a:b] for a, b in side) for side in sides)
@@ -126,10 +133,13 @@ REACH = 80  # characters before a cue in which a negation is looked for
 class _Place:
     """A cue in a sentence, between the cues before and after it or the ends of the sentence.
 
-    bounds      where the cue before it ends, where it begins and ends, and where the next begins
-    earlier     the sentence before, where the cue is the first of its own
-    shared      the effect that the cue before it has, where its cause is after it too
-    last        whether no other cue follows
+    Args:
+        plain: The text in lower case.
+        cue: The cue.
+        bounds: Where the cue before it ends, where it begins and ends, and where the next begins.
+        earlier: The sentence before, where the cue is the first of its own.
+        shared: The effect that the cue before it has, where its cause is after it too.
+        last: Whether no other cue follows.
     """
 
     plain: str
@@ -217,8 +227,8 @@ class _Place:
 
     def _clause_after(self, end: int, right: int, boundary: re.Pattern[str]) -> Span | None:
         begin = _without_head(self.plain, end, right)
-        found = boundary.search(self.plain, begin, right)
-        return _trimmed(self.plain, begin, found.start() if found else right)
+        ending = boundary.search(self.plain, begin, right)
+        return _trimmed(self.plain, begin, ending.start() if ending else right)
 
 
 def _trimmed(text: str, start: int, end: int) -> Span | None:
@@ -267,10 +277,10 @@ def _cues(weak: bool) -> tuple[re.Pattern[str], tuple[Cue, ...]]:
     return re.compile(rf"\b(?:{'|'.join(groups)})\b"), cues
 
 
-def _is_cue(plain: str, found: re.Match[str], cues: tuple[Cue, ...]) -> bool:
+def _is_cue(plain: str, match: re.Match[str], cues: tuple[Cue, ...]) -> bool:
     """Whether what has the pattern of a cue may be one after what is before it."""
-    start = found.start()
-    return not (cues[(found.lastindex or 1) - 1].active and NO_SUBJECT.search(plain, max(0, start - 12), start))
+    start = match.start()
+    return not (cues[(match.lastindex or 1) - 1].active and NO_SUBJECT.search(plain, max(0, start - 12), start))
 
 
 NO_SUBJECT = re.compile(r"(?:-|\b(?:what|was|were|been|be|is|are|being|the|an?|of|get|gets|got)(?: \w+ly)? )$")

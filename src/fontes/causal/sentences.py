@@ -14,18 +14,29 @@ ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|S
 
 
 def sentence_spans(text: str, how: str = "rules") -> list[Span]:
-    """Where the sentences of a text are, as (first character, end), in order; see `causal_pairs`.
+    """Where the sentences of a text are, as (first character, end), in order.
 
-    Raises ParameterError for an unknown way, MissingExtraError where its library is missing.
+    Args:
+        text: The text.
+        how: How they are found: "rules" (a full stop, and a capital after it), "nupunkt" or "spacy:MODEL".
+
+    Raises:
+        ParameterError: `how` is none of these.
+        MissingExtraError: Its library is missing.
     """
     if how == "rules":
         return list(_by_rules(text))
     from ..text.sentences import sentences
 
-    if how != "nupunkt" and not how.startswith("spacy:"):
-        raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
+    check_way(how)
     [spans] = sentences(how)([text])
     return spans
+
+
+def check_way(how: str) -> None:
+    """Raises ParameterError for an unknown way to find sentences."""
+    if how not in ("rules", "nupunkt") and not how.startswith("spacy:"):
+        raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
 
 
 def _by_rules(text: str) -> Iterator[Span]:

@@ -41,7 +41,9 @@ FUNCTION_WORDS = frozenset(
 def tagged(tagger: str | Tagger, texts: Iterable[str]) -> Iterator[list[Token]]:
     """The tokens of each text: by a function, by the spaCy model of that name, or, for "stopwords", all tagged "X".
 
-    Raises ParameterError for a model that is not there, MissingExtraError without spaCy.
+    Raises:
+        ParameterError: There is no such model.
+        MissingExtraError: The model is one of spaCy's, which is not installed.
     """
     if callable(tagger):
         return (list(tagger(text)) for text in texts)

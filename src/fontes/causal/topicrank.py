@@ -5,7 +5,6 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,8 @@ from .tagging import FUNCTION_WORDS, Tagger, Token, spacy_tagger, tagged
 Phrases = list[tuple[str, float]]
 
 LINKAGES = ("average", "complete", "single")
+GAPS = ("pke", "paper")
+REPRESENTATIVES = ("first", "frequent")
 LARGEST = 10_000  # candidates of one text: their distances take 8 bytes a pair
 BLOCK = 512  # occurrences whose distances to all others are in memory at once
 PUNCTUATION = frozenset(string.punctuation)
@@ -26,7 +27,13 @@ PUNCTUATION = frozenset(string.punctuation)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A phrase that may be a keyphrase: its stems, the words of its first occurrence, and where it occurs, in tokens."""
+    """A phrase that may be a keyphrase.
+
+    Args:
+        stems: The stems of its words.
+        words: The words of its first occurrence.
+        offsets: Where it occurs, in tokens.
+    """
 
     stems: tuple[str, ...]
     words: tuple[str, ...]
@@ -40,21 +47,25 @@ class TopicRank(Part, name="topicrank"):
 
     1. Candidates are the longest runs of nouns and adjectives in a sentence. Those with a stop word, a sign other than a
        hyphen, a word of one letter, fewer than three letters or more than `max_words` words are left out, as pke does.
-       tagger      a spaCy model by name, a function from a text to (word, universal part of speech, number of the sentence), or
-                   "stopwords": longest runs without stop words, for where there is no model, which is not the published method
-       pos         the parts of speech of which candidates consist; without a meaning for "stopwords"
-       stopwords   None: the model's own; for a function and for "stopwords" an English list
     2. Topics are clusters of candidates, by the share of stems that two have in common (Jaccard).
-       stemmer     one of Snowball's (PyStemmer): "porter", "german", …; None: words in lower case
-       similarity  clusters are joined as long as they are at least as similar as this; pke's threshold of 0.74 is 0.26
-       linkage     how the similarity of clusters is taken: average, complete or single
     3. Topics form a complete graph. An edge weighs the sum, over each pair of occurrences of their candidates, of 1 / gap.
-       gap         "pke": between the end of the first and the start of the second; "paper": between their starts
     4. A random walk scores the topics, by power iteration from equal scores; they sum up to 1.
-       damping     the probability of following an edge
-       tolerance   when to stop: the scores change by less than this a topic, all together
     5. One candidate stands for its topic.
-       represent   "first": the one that occurs first; "frequent": the one that occurs most, of equals the first
+
+    Args:
+        tagger: Step 1. A spaCy model by name; a function from a text to (word, universal part of speech, number of the
+            sentence); or "stopwords": longest runs without stop words, for where there is no model, which is not the published
+            method.
+        pos: Step 1. The parts of speech of which candidates consist; without a meaning for "stopwords".
+        stopwords: Step 1. None: the model's own; for a function and for "stopwords" an English list.
+        max_words: Step 1. The most words of a candidate.
+        stemmer: Step 2. One of Snowball's (PyStemmer): "porter", "german", …; None: words in lower case.
+        similarity: Step 2. Clusters are joined as long as they are at least this similar; pke's threshold of 0.74 is 0.26.
+        linkage: Step 2. How the similarity of clusters is taken: "average", "complete" or "single".
+        gap: Step 3. "pke": between the end of the first occurrence and the start of the second; "paper": between their starts.
+        damping: Step 4. The probability of following an edge.
+        tolerance: Step 4. When to stop: the scores change by less than this a topic, all together.
+        represent: Step 5. "first": the candidate that occurs first; "frequent": the one that occurs most, of equals the first.
     """
 
     tagger: str | Tagger = "en_core_web_sm"
@@ -70,10 +81,19 @@ class TopicRank(Part, name="topicrank"):
     represent: str = "first"
 
     def keyphrases(self, text: str, n: int | None = None) -> Phrases:
-        """The best `n` keyphrases, or all, as (phrase in lower case, score), best first; of equals the first in the text.
+        """The keyphrases of a text.
 
-        Raises ParameterError for a parameter that cannot be, MissingExtraError without spaCy, and InputError for a text of more
-        than 10,000 candidates.
+        Args:
+            text: The text.
+            n: How many, the best; None: all.
+
+        Returns:
+            (phrase in lower case, score), best first; of equals the first in the text.
+
+        Raises:
+            ParameterError: A parameter is out of its range.
+            MissingExtraError: The tagger is a model of spaCy's, which is not installed.
+            InputError: The text has more than 10,000 candidates.
         """
         return next(self.batch([text], n))
 
@@ -97,17 +117,17 @@ class TopicRank(Part, name="topicrank"):
     def candidates(self, tokens: Sequence[Token]) -> list[Candidate]:
         """Step 1: the candidates, in the order of their stems."""
         stop = self._stopwords()
-        found: dict[tuple[str, ...], list[tuple[int, tuple[str, ...]]]] = {}
+        occurrences: dict[tuple[str, ...], list[tuple[int, tuple[str, ...]]]] = {}
         for start, words in self._runs(tokens, stop):
-            found.setdefault(self._stems(words), []).append((start, words))
-        kept = [
-            Candidate(stems, places[0][1], tuple(start for start, _ in places))
-            for stems, places in sorted(found.items())
-            if self._is_phrase(places[0][1], stop)
+            occurrences.setdefault(self._stems(words), []).append((start, words))
+        candidates = [
+            Candidate(stems, first[1], (first[0], *(start for start, _ in others)))
+            for stems, (first, *others) in sorted(occurrences.items())
+            if self._is_phrase(first[1], stop)
         ]
-        if len(kept) > LARGEST:
-            raise InputError(f"a text with {len(kept):,} candidates for keyphrases is too long; split it (at most {LARGEST:,})")
-        return kept
+        if (count := len(candidates)) > LARGEST:
+            raise InputError(f"a text with {count:,} candidates for keyphrases is too long; split it (at most {LARGEST:,})")
+        return candidates
 
     def topics(self, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
         """Step 2: the candidates in clusters."""
@@ -162,12 +182,10 @@ class TopicRank(Part, name="topicrank"):
                 break
         return scores
 
-    @property
-    def fingerprint(self) -> str | None:
-        """The parameters, with the version of the model, in a string; None with a tagger that is a function."""
-        if callable(self.tagger):
-            return None
-        return f"{self!r} {version_of(self.tagger)}"
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the tagger's model; None with a tagger that is a function."""
+        key = super().key()
+        return None if key is None else f"{key} {version_of(str(self.tagger))}"
 
     def _representative(self, topic: Sequence[Candidate]) -> Candidate:
         """Step 5."""
@@ -214,20 +232,20 @@ class TopicRank(Part, name="topicrank"):
             return FUNCTION_WORDS
         return frozenset(spacy_tagger(self.tagger).Defaults.stop_words)
 
-    def _check(self, n: Any) -> None:
-        """Raises ParameterError for a parameter that cannot be."""
-        import Stemmer
-
-        shares = [("similarity", self.similarity, 0 < self.similarity <= 1), ("damping", self.damping, 0 <= self.damping < 1)]
-        named = [("linkage", LINKAGES), ("gap", ("pke", "paper")), ("represent", ("first", "frequent"))]
-        check_whole("max_words", self.max_words)
+    def _check(self, n: int | None) -> None:
+        self.check()
         if n is not None:
             check_whole("n", n)
-        for name, share, fits in shares:
-            if not fits:
-                bounds = "above 0, at most 1" if name == "similarity" else "from 0 to below 1"
-                raise ParameterError(f"{name} must be {bounds}, not {share}")
-        for name, choices in named:
+
+    def check(self) -> None:
+        import Stemmer
+
+        check_whole("max_words", self.max_words)
+        if not 0 < self.similarity <= 1:
+            raise ParameterError(f"similarity must be above 0, at most 1, not {self.similarity}")
+        if not 0 <= self.damping < 1:
+            raise ParameterError(f"damping must be from 0 to below 1, not {self.damping}")
+        for name, choices in (("linkage", LINKAGES), ("gap", GAPS), ("represent", REPRESENTATIVES)):
             if getattr(self, name) not in choices:
                 raise ParameterError(f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}")
         if not self.tolerance > 0:

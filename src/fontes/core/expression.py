@@ -22,12 +22,12 @@ from .stage import Stage, check_depth
 LONGEST = 20_000  # characters of a text
 DEEPEST = 100  # calls and operators inside one another
 TUNE = "tune"
-Made = Stage[Any, Any]
+AnyStage = Stage[Any, Any]
 
 
 def pipeline(
     text: str, index: Any = None, *, indexes: Mapping[str, Any] | None = None, systems: Mapping[str, Any] | None = None
-) -> Made:
+) -> AnyStage:
     """The stage that a text describes.
 
     Args:
@@ -45,10 +45,10 @@ def pipeline(
             place, and the nearest known name.
         PipelineError: Stages do not fit together.
     """
-    made = _Builder(text, index, indexes, systems).built()
-    if not isinstance(made, Stage):
-        raise ParameterError(f"'{text.strip()}' is {_kind(made)}, not a stage")
-    return made
+    stage = _Builder(text, index, indexes, systems).built()
+    if not isinstance(stage, Stage):
+        raise ParameterError(f"'{text.strip()}' is {_kind(stage)}, not a stage")
+    return stage
 
 
 def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = None) -> Any:
@@ -58,7 +58,7 @@ def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = No
 
 def tunable(
     text: str, index: Any = None, *, indexes: Mapping[str, Any] | None = None
-) -> tuple[Callable[..., Made], dict[str, Any]]:
+) -> tuple[Callable[..., AnyStage], dict[str, Any]]:
     """A text in which some parameters are `tune()`, `tune(0.3, 0.9)`, `tune(0.3, 0.9, 0.1)` or `tune([…])`.
 
     Returns:
@@ -70,17 +70,17 @@ def tunable(
         ParameterError: As `pipeline`; and where nothing is to be tuned, or no range is known of a parameter.
     """
     first = _Builder(text, index, indexes, None, values={})
-    if not isinstance(made := first.built(), Stage):
-        raise ParameterError(f"'{text.strip()}' is {_kind(made)}, not a stage")
+    if not isinstance(stage := first.built(), Stage):
+        raise ParameterError(f"'{text.strip()}' is {_kind(stage)}, not a stage")
     if not first.space:
         raise ParameterError(f"'{text.strip()}' has no parameter to be tuned; write it as bm25(k1=tune(), b=tune(0.3, 0.9))")
 
-    def make(**values: Any) -> Made:
+    def make(**values: Any) -> AnyStage:
         for path in values:
             if path not in first.space:
                 raise ParameterError(f"'{path}' is not tuned in the text; {nearest(path, first.space)}")
-        stage: Made = _Builder(text, index, indexes, None, values=values).built()
-        return stage
+        built: AnyStage = _Builder(text, index, indexes, None, values=values).built()
+        return built
 
     return make, dict(first.space)
 
@@ -119,9 +119,9 @@ class _Builder:
             raise self._error((error.offset or 1) - 1, f"not an expression ({error.msg})") from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise ParameterError(f"the pipeline cannot be read ({error or 'nested too deeply'})") from None
-        return self._made(tree.body)
+        return self._value(tree.body)
 
-    def _made(self, node: ast.expr) -> Any:
+    def _value(self, node: ast.expr) -> Any:
         self._depth += 1
         if self._depth > DEEPEST:
             raise self._error(node, f"nested more than {DEEPEST} deep")
@@ -139,13 +139,13 @@ class _Builder:
                     if not isinstance(number, bool):
                         return -number if isinstance(node.op, ast.USub) else number
                 case ast.Tuple() | ast.List():
-                    return tuple(self._made(item) for item in node.elts)
+                    return tuple(self._value(item) for item in node.elts)
             raise self._error(node, "only names, calls, literals, signed numbers and the operators >> % * + are known here")
         finally:
             self._depth -= 1
 
     def _joined(self, node: ast.BinOp) -> Any:
-        left, right = self._made(node.left), self._made(node.right)
+        left, right = self._value(node.left), self._value(node.right)
         try:
             match node.op:
                 case ast.RShift():
@@ -199,7 +199,7 @@ class _Builder:
             if isinstance(argument, ast.Starred):
                 raise self._error(argument, "* before an argument is not known here")
             if cls.variadic:
-                several.append(self._made(argument))
+                several.append(self._value(argument))
             elif number < len(positions):
                 values[positions[number]] = self._argument(label, known[positions[number]], argument)
             else:
@@ -228,7 +228,7 @@ class _Builder:
         """The value of a parameter, checked; `label` is what the part is called in paths."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE:
             return self._tuned(f"{label}__{parameter.name}", parameter, node)
-        value = self._made(node)
+        value = self._value(node)
         try:
             return parameter.checked(value)
         except ParameterError as error:
@@ -237,7 +237,7 @@ class _Builder:
     def _tuned(self, path: str, parameter: Any, node: ast.Call) -> Any:
         if self._values is None:
             raise self._error(node, "tune() belongs to what `tune` is given; give a value here")
-        bounds = tuple(self._made(argument) for argument in node.args)
+        bounds = tuple(self._value(argument) for argument in node.args)
         if node.keywords or len(bounds) > 3:
             raise self._error(node, "write tune(), tune(low, high), tune(low, high, step) or tune([value, …])")
         if not bounds and parameter.range is None:
@@ -256,7 +256,7 @@ class _Builder:
         return parameter.default
 
     def _index_called(self, node: ast.expr) -> Any:
-        name = self._made(node)
+        name = self._value(node)
         if not isinstance(name, str) or name not in self._indexes:
             known = nearest(str(name), self._indexes) if self._indexes else "only one index is given, which needs no name"
             raise self._error(node, f"there is no index {name!r}; {known}")
@@ -273,12 +273,12 @@ class _Builder:
         if cls.variadic and any(isinstance(value, Run) for value in values[cls.variadic]):
             return self._of_runs(node, cls, values)
         try:
-            made = cls(**values)
-            made.check()
+            part = cls(**values)
+            part.check()
         except (FontesError, TypeError) as error:
             kind = type(error) if isinstance(error, FontesError) else ParameterError
             raise self._error(node, str(error), kind) from None
-        return made
+        return part
 
     def _of_runs(self, node: ast.Call, cls: type[Any], values: dict[str, Any]) -> Any:
         """What a part makes of runs that are there already, where it can: `fuse(a, b)` over runs."""

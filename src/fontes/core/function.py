@@ -20,24 +20,24 @@ class FunctionStage(Stage[Any, Any]):
 
     Args:
         function: From topics or a run to topics or a run, or to anything that `Topics.of` or `Run.of` accepts.
-        taken: What it takes: Topics or Run.
-        given: What it gives.
+        input: What it takes: Topics or Run.
+        output: What it gives.
     """
 
     function: Callable[[Any], Any]
-    taken: type[Any] = Topics
-    given: type[Any] = Run
+    input: type[Any] = Topics
+    output: type[Any] = Run
 
     @property
     def takes(self) -> type[Any]:
-        return self.taken
+        return self.input
 
     @property
     def gives(self) -> type[Any]:
-        return self.given
+        return self.output
 
     def apply(self, value: Any, progress: Report, /) -> Any:
-        return self.given.of(self.function(value))
+        return self.output.of(self.function(value))
 
     def key(self) -> str | None:
         return None

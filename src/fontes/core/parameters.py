@@ -95,8 +95,8 @@ def signature(cls: type[Part]) -> tuple[str, str]:
     """What a stage takes and gives, by name; two empty strings for a part that is no stage, "any" for what it is joined to."""
     if not issubclass(cls, Stage):
         return "", ""
-    taken, given = (getattr(kind, "__name__", "any").replace("Any", "any") for kind in cls._types)
-    return taken, given
+    takes, gives = (getattr(kind, "__name__", "any").replace("Any", "any") for kind in cls._types)
+    return takes, gives
 
 
 def descriptions(cls: type[Any]) -> dict[str, str]:

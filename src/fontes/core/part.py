@@ -206,24 +206,24 @@ def walk(part: Part) -> Iterator[Part]:
 
 def indexes_of(part: Part) -> dict[str, Any]:
     """The indexes that a part works on, by name: the name of their folder, with a number where two have the same."""
-    found: dict[str, Any] = {}
+    indexes: dict[str, Any] = {}
     for inner in walk(part):
         index = getattr(inner, "index", None)
-        if index is None or not hasattr(index, "fingerprint") or any(index is known for known in found.values()):
+        if index is None or not hasattr(index, "fingerprint") or any(index is known for known in indexes.values()):
             continue
         name = base = str(getattr(index, "name", "")) or "index"
         number = 1
-        while name in found:
+        while name in indexes:
             number += 1
             name = f"{base}_{number}"
-        found[name] = index
-    return found
+        indexes[name] = index
+    return indexes
 
 
 def index_names(part: Part) -> Names:
     """The names of the indexes in a text; none where there is one index alone, which need not be named."""
-    found = indexes_of(part)
-    return {id(index): name for name, index in found.items()} if len(found) > 1 else {}
+    indexes = indexes_of(part)
+    return {id(index): name for name, index in indexes.items()} if len(indexes) > 1 else {}
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:

@@ -43,14 +43,14 @@ class Stage(Part, ABC, Generic[A, B]):
     @property
     def takes(self) -> type[Any]:
         """What the stage takes: Topics or Run."""
-        taken: type[Any] = self._types[0]
-        return taken
+        kind: type[Any] = self._types[0]
+        return kind
 
     @property
     def gives(self) -> type[Any]:
         """What the stage gives: Topics or Run."""
-        given: type[Any] = self._types[1]
-        return given
+        kind: type[Any] = self._types[1]
+        return kind
 
     @abstractmethod
     def apply(self, value: A, progress: Report, /) -> B:
@@ -112,12 +112,12 @@ class Stage(Part, ABC, Generic[A, B]):
             return None
         return self if k >= getattr(self, self.depth_field) else self.with_(**{self.depth_field: k})
 
-    def require(self, taken: type[Any], given: type[Any], doing: str) -> None:
-        """Raises PipelineError, which says that `doing` needs it, unless the stage goes from `taken` to `given`."""
-        if self.takes is not taken or self.gives is not given:
+    def require(self, takes: type[Any], gives: type[Any], doing: str) -> None:
+        """Raises PipelineError, which says that `doing` needs it, unless the stage goes from `takes` to `gives`."""
+        if self.takes is not takes or self.gives is not gives:
             raise PipelineError(
                 f"{self._label} takes {self.takes.__name__} and gives {self.gives.__name__}; "
-                f"{doing} needs a stage from {taken.__name__} to {given.__name__}"
+                f"{doing} needs a stage from {takes.__name__} to {gives.__name__}"
             )
 
     def shown(self) -> dict[str, Any]:
@@ -227,8 +227,8 @@ class Pipeline(Stage[Any, Any]):
         topic = query if isinstance(query, Topic) else Topic("1", query)
         *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if before:
-            made = Pipeline(tuple(before))(topic)
-            topic = (made if isinstance(made, Topics) else made.topics)[topic.id]
+            output = Pipeline(tuple(before))(topic)
+            topic = (output if isinstance(output, Topics) else output.topics)[topic.id]
         return last.explain(topic, doc_id)
 
     def written(self, names: Names, *, strict: bool) -> str:

@@ -67,16 +67,16 @@ class Strings(Sequence[str]):
 
     def find(self, string: str) -> int:
         """The position of `string`, or -1."""
-        wanted = utf8(string)
+        target = utf8(string)
         order = self.order
         low, high = 0, len(order)
         while low < high:
             middle = (low + high) // 2
-            if self._bytes(int(order[middle])) < wanted:
+            if self._bytes(int(order[middle])) < target:
                 low = middle + 1
             else:
                 high = middle
-        if low < len(order) and self._bytes(int(order[low])) == wanted:
+        if low < len(order) and self._bytes(int(order[low])) == target:
             return int(order[low])
         return -1
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import Report
 from ..core import InputError, Qrels, Topics
 from ..core.progress import Report as Listener, silent
-from ..datasets import Dataset, dataset
+from ..datasets import Dataset, named
 from .collection import Collection
 from .folder import LOCK
 from .hashes import hash_of, hash_of_dataset
@@ -114,7 +114,7 @@ class Experiment:
         return self._systems.made(index)
 
     def _data(self) -> dict[str, dict[str, str]]:
-        """The SHA-256 of each file, by what it is used for; of a collection of ir-datasets that of its contents."""
+        """The SHA-256 of each file, by what it is used for; of a collection by name that of its contents."""
         sources = self._file.sources
         used: dict[str, Path | str | None] = {
             "corpus": None if self._file.index.path else sources.corpus,
@@ -126,30 +126,30 @@ class Experiment:
 
     def _facts(self, source: Path | str, use: str) -> dict[str, str]:
         if isinstance(source, str):
-            return {"file": source, "sha256": hash_of_dataset(_dataset(source), use)}
+            return {"file": source, "sha256": hash_of_dataset(_collection(source), use)}
         # A path as seen from the experiment's file, so that a lock says nothing of the machine.
         return {"file": os.path.relpath(source, self._file.path.parent), "sha256": hash_of(source, use)}
 
 
-def _dataset(name: str) -> Dataset:
-    from .settings import IRDS
-
-    return dataset(name.removeprefix(IRDS))
+def _collection(name: str) -> Dataset:
+    collection = named(name)
+    assert collection is not None
+    return collection
 
 
 def _documents(sources: Sources, folder: Path) -> Collection:
-    documents = _dataset(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
+    documents = _collection(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
     return Collection(documents, folder, format=sources.format)
 
 
 def _qrels(sources: Sources) -> Qrels:
-    return _dataset(sources.qrels).qrels() if isinstance(sources.qrels, str) else Qrels.of(sources.qrels)
+    return _collection(sources.qrels).qrels() if isinstance(sources.qrels, str) else Qrels.of(sources.qrels)
 
 
 def _judged(sources: Sources, qrels: Qrels) -> Topics:
     """The topics that have judgments: a system need not run on others."""
     source = sources.topics
-    topics = _dataset(source).topics() if isinstance(source, str) else Topics.read(source)
+    topics = _collection(source).topics() if isinstance(source, str) else Topics.read(source)
     judged = Topics(topic for topic in topics.values() if topic.id in qrels)
     if not judged:
         first, other = next(iter(topics), ""), next(iter(qrels), "")

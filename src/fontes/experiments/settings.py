@@ -16,11 +16,11 @@ from ..comparison.testing import CORRECTIONS, TESTS, Testing
 from ..core import InputError
 from ..core.errors import FontesError
 from ..core.registry import nearest
+from ..datasets.names import PREFIXES
 from ..measures import Measure, parse
 from .runner import FORMS
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
-IRDS = "irds:"
 KINDS = {
     "string_type": "a string",
     "string_too_short": "a string",
@@ -44,7 +44,7 @@ Text = Field(default=None, min_length=1)
 
 
 class CollectionTable(Table):
-    """Where documents, topics and judgments are: paths, or names of ir-datasets that start with irds:."""
+    """Where documents, topics and judgments are: paths, or collections by name: irds:NAME, sample:NAME."""
 
     dataset: str | None = Text
     split: str | None = Text
@@ -94,7 +94,7 @@ class FileTable(Table):
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the data are: paths, or names of ir-datasets that start with irds:.
+    """Where the data are: paths, or collections by name: irds:NAME, sample:NAME.
 
     Args:
         corpus: The documents.
@@ -194,7 +194,7 @@ class _Reader:
         return None if name is None else self.path.parent / Path(name).expanduser()
 
     def _source(self, name: str | None) -> Path | str | None:
-        return name if name is not None and name.startswith(IRDS) else self._place(name)
+        return name if name is not None and name.startswith(tuple(PREFIXES)) else self._place(name)
 
     def _systems(self) -> dict[str, str | RunTable]:
         if not self.table.systems:
@@ -218,7 +218,7 @@ class _Reader:
             if getattr(table, key) is not None:
                 problem = f"'{key}' is part of the dataset; leave it out, or name all files instead of a dataset"
                 raise self._error("collection", problem)
-        if table.dataset.startswith(IRDS):
+        if table.dataset.startswith(tuple(PREFIXES)):
             name = table.dataset if table.split is None else f"{table.dataset}/{table.split}"
             return Sources(table.dataset, name, name)
         return self._beir(self.path.parent / Path(table.dataset).expanduser(), table.split)

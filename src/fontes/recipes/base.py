@@ -44,7 +44,7 @@ class Recipe(Part, ABC):
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls.name = name
+        cls.name = name or next((base.name for base in cls.__mro__[1:] if issubclass(base, Recipe) and base.name), "")
         if name:
             registry.add(name, cls)
 
@@ -197,7 +197,7 @@ def recipe(name: str, **parameters: Any) -> Recipe:
 def _parsed(parameter: Parameter, text: str) -> Any:
     """The value of a parameter from its text."""
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
-    if "str" in kinds and any(kind.startswith("Stage") for kind in kinds):
+    if "str" in kinds and any("Stage[" in kind for kind in kinds):
         return None if text == "None" else text  # an expression, which is read when there is an index
     try:
         value = part(text)

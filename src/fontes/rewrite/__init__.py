@@ -4,8 +4,8 @@ from .canardt5 import CanardT5
 from .conversation import Conversation
 from .hqe import HQE
 from .quretec import QuReTeC
-from .quretec_terms import TermScores, relevant_terms, term_scores
 from .scores import RewritingScores, rewriting_scores
+from .terms import TermScores, relevant_terms, term_scores
 from .turns import Automatic, LastTurns, Manual, Raw
 from .weighted import WeightedTurns
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core.errors import InputError, ParameterError
+from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Documents, Explanation, Topic, Topics, Turn
@@ -15,18 +16,7 @@ from ..storage.files import plain_name
 
 
 class Conversation:
-    """Takes a turn, gives hits, and remembers both: `Conversation(ft.rewrite.LastTurns(3) >> index.bm25()).ask("why?")`.
-
-    stage    any stage from Topics to Run. It gets each turn as a topic that carries the conversation so far, so a rewriter in
-             it sees the earlier turns and their answers
-    k        how many hits a turn gets
-    id       of the conversation; the topics are "<id>_1", "<id>_2", …
-    turns    what was said before, such as the `turns` of a topic that `read_topics` gave
-    answer   what is remembered as the answer to a turn, from its hits; it may call a language model. Default: the text of the
-             best document, so a stage that ends in passages remembers a passage. It is not called where nothing was found
-
-    Raises PipelineError for a stage that goes elsewhere, ParameterError for a `k` below 1 or an empty `id`.
-    """
+    """Takes a turn, gives hits, and remembers both: `Conversation(ft.rewrite.LastTurns(3) >> index.bm25()).ask("why?")`."""
 
     def __init__(
         self,
@@ -37,6 +27,22 @@ class Conversation:
         turns: Iterable[Turn] = (),
         answer: Callable[[Ranking], str] | None = None,
     ) -> None:
+        """A conversation without turns, or with those of before.
+
+        Args:
+            stage: Any stage from topics to a run. It gets each turn as a topic that carries the conversation so far, so a
+                rewriter in it sees the earlier turns and their answers.
+            k: How many hits a turn gets.
+            id: The conversation's id; the topics are "<id>_1", "<id>_2", …
+            turns: What was said before, such as the `turns` of a topic that `read_topics` gave.
+            answer: What is remembered as the answer to a turn, from its hits; it may call a language model. It is not called
+                for a turn without hits. By default the text of the best document, so a stage that ends in passages remembers a
+                passage.
+
+        Raises:
+            PipelineError: The stage goes elsewhere.
+            ParameterError: `k` is below 1, or `id` is empty.
+        """
         stage.require(Topics, Run, "a conversation")
         if not id:
             raise ParameterError("a conversation needs an id: its topics are named after it, such as 1_1, 1_2, …")
@@ -53,51 +59,68 @@ class Conversation:
 
     @property
     def hits(self) -> Ranking | None:
-        """What the last turn found; None before the first one."""
+        """The hits of the last turn; None before the first one."""
         return None if self._last is None else self._last[1]
 
-    def ask(self, turn: str | Turn) -> Ranking:
-        """What the stage finds for the turn. `topic.text` of the ranking is what was searched.
+    def ask(self, turn: str | Turn, *, progress: Report = silent) -> Ranking:
+        """Searches a turn and remembers it. A turn that raises an error is not remembered.
 
-        A `Turn` may bring a manual rewrite, for a stage that begins with `Manual`, and an answer, which is then remembered in
-        place of the one that is found; it is not seen by the stage. A turn that raises an error is not remembered. Raises
-        InputError for an empty turn.
+        Args:
+            turn: What is asked. A `Turn` may bring a manual rewrite, for a stage that begins with `Manual`, and an answer,
+                which is then remembered in place of that from the hits; the stage does not see it.
+            progress: Is called with how far the stage is.
+
+        Returns:
+            The stage's ranking; its `topic.text` is what was searched.
+
+        Raises:
+            InputError: The turn is empty.
         """
-        asked = turn if isinstance(turn, Turn) else Turn(turn)
-        if not isinstance(asked.text, str) or not asked.text.strip():
+        current = turn if isinstance(turn, Turn) else Turn(turn)
+        if not isinstance(current.text, str) or not current.text.strip():
             raise InputError("the turn is empty; ask something")
-        turns = (*self._turns, replace(asked, answer="", answer_id=""))
-        topic = Topic(f"{self.id}_{len(turns)}", asked.text, turns=turns)
-        run = self.stage(topic)
+        turns = (*self._turns, replace(current, answer="", answer_id=""))
+        topic = Topic(f"{self.id}_{len(turns)}", current.text, turns=turns)
+        run = self.stage(topic, progress=progress)
         hits = run[topic.id]
-        asked = replace(asked, automatic=hits.topic.text)
-        if len(hits) and not asked.answer:
-            asked = replace(asked, answer=self._answer_of(hits, run.documents), answer_id=hits[0].id)
-        self._turns = (*self._turns, asked)
+        current = replace(current, automatic=hits.topic.text)
+        if len(hits) and not current.answer:
+            current = replace(current, answer=self._answer_of(hits, run.documents), answer_id=hits[0].id)
+        self._turns = (*self._turns, current)
         self._last = (topic, hits)
         return hits
 
     def answered(self, answer: str, answer_id: str = "") -> None:
         """Remembers another answer to the last turn, such as one that was generated from the hits.
 
-        Raises InputError where there is no turn.
+        Args:
+            answer: The text.
+            answer_id: The id of the document that it is from, where it is from one.
+
+        Raises:
+            InputError: There is no turn.
         """
         if not self._turns:
             raise InputError("nothing was asked yet, so there is nothing to answer")
         self._turns = (*self._turns[:-1], replace(self._turns[-1], answer=answer, answer_id=answer_id))
 
     def explain(self, hit: int | str = 1) -> Explanation:
-        """How the score of a hit of the last turn comes about: its rank from 1, or any document's id.
+        """How the score of a hit of the last turn comes about.
 
-        Raises InputError where nothing was asked or there is no such hit, PipelineError where the stage cannot tell.
+        Args:
+            hit: Its rank, from 1; or the id of any document.
+
+        Raises:
+            InputError: Nothing was asked yet, or there is no such hit.
+            PipelineError: The stage cannot tell.
         """
         if self._last is None:
             raise InputError("nothing was asked yet, so there is nothing to explain")
         topic, hits = self._last
         if isinstance(hit, int):
             if not 1 <= hit <= len(hits):
-                found = f"hits 1 to {len(hits)}" if len(hits) else "no hits"
-                raise InputError(f"there is no hit {hit}; the last turn has {found}")
+                ranks = f"hits 1 to {len(hits)}" if len(hits) else "no hits"
+                raise InputError(f"there is no hit {hit}; the last turn has {ranks}")
             hit = hits[hit - 1].id
         return self.stage.explain(topic, hit)
 
@@ -109,8 +132,11 @@ class Conversation:
     def save(self, path: str | Path) -> None:
         """Writes all turns to a file of topics that `read_topics` reads, in the JSON of TREC CAsT.
 
-        A name that ends in .jsonl or .jsonl.gz gets a topic a line. Raises InputError where nothing was asked yet or the file
-        cannot be written.
+        Args:
+            path: The file; one whose name ends in .jsonl or .jsonl.gz gets a topic a line.
+
+        Raises:
+            InputError: Nothing was asked yet, or the file cannot be written.
         """
         if not self._turns:
             raise InputError("nothing was asked yet, so there is nothing to save")

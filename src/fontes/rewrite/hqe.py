@@ -1,4 +1,4 @@
-"""Historical query expansion: a turn with the keywords of the turns before it, told by how rare they are in a collection."""
+"""Historical query expansion: a turn with the keywords of the turns before it, which a collection's statistics tell apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Report
+from ..core.progress import Report, silent
 from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
@@ -38,19 +38,22 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     keywords of all turns, then, for an ambiguous turn, the subtopic's of the last `m` turns, then the utterance. Words are
     repeated as often as they were said. A first turn stays as it is.
 
-    index     the collection that the words are looked up in; best the one that is searched
-    r_topic   the least importance of a topic's keyword
-    r_sub     the least importance of a subtopic's keyword
-    eta       the greatest score of an ambiguous turn
-    m         how many turns, the present one among them, give subtopic keywords
-    k1, b     of BM25
-    tagger    a spaCy model: keywords are its nouns and adjectives, in English (tags with NN or JJ); "none": any word that the
-              index's analyzer keeps, in any language and without a model
-    scaled    the thresholds are multiplied by the greatest idf of this collection over that of CAsT 2019, 38,622,444 passages;
-              in a small one no word is as rare as the published thresholds want it. Our addition; False: as published
+    The defaults are those of chatty-goose, "tuned on CAsT". Applying the stage raises ParameterError for parameters out of
+    their range and for a spaCy model that is not there, MissingExtraError without spaCy.
 
-    The defaults are those of chatty-goose, "tuned on CAsT". Raises ParameterError for parameters out of their range and for a
-    spaCy model that is not there, MissingExtraError without spaCy.
+    Args:
+        index: The collection that the words are looked up in; best the one that is searched.
+        r_topic: The least importance of a topic's keyword.
+        r_sub: The least importance of a subtopic's keyword.
+        eta: The greatest score of an ambiguous turn.
+        m: How many turns, the present one among them, give subtopic keywords.
+        k1: BM25's saturation of tf.
+        b: BM25's influence of length, 0 to 1.
+        tagger: A spaCy model, with which keywords are its nouns and adjectives, in English (tags with NN or JJ); or "none",
+            with which any word counts that the index's analyzer keeps, in any language and without a model.
+        scaled: Whether the thresholds are multiplied by the greatest idf of this collection over that of CAsT 2019, 38,622,444
+            passages: in a small one no word is as rare as the published thresholds want it. This is our addition; False is as
+            published.
     """
 
     index: Index
@@ -63,18 +66,18 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     tagger: str = "en_core_web_sm"
     scaled: bool = True
 
-    def apply(self, given: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: Report, /) -> Topics:
         from ..lexical.bm25 import idf_lucene
 
-        self._check()
-        conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in given.values()}
+        self.check()
+        conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in topics.values()}
         utterances = list(dict.fromkeys(text for said in conversations.values() for text in said))
         words = _words(utterances, self.tagger)
-        best = self._best({*utterances, *(word for found in words.values() for word in found)})
+        best = self._best({*utterances, *(word for said in words.values() for word in said)}, progress)
         scale = idf_lucene(max(len(self.index), 1), 1) / idf_lucene(CAST, 1) if self.scaled else 1.0
         r_topic, r_sub, eta = (value * scale for value in (self.r_topic, self.r_sub, self.eta))
 
-        def text(topic: Topic) -> str:
+        def expanded(topic: Topic) -> str:
             *before, own = conversations[topic.id]
             if not before:
                 return own
@@ -84,20 +87,9 @@ class HQE(Stage[Topics, Topics], name="hqe"):
                 return joined(*subject, own)
             return joined(*subject, *(w for turn in said[-self.m :] for w in turn if r_sub <= best[w] < r_topic), own)
 
-        return rewritten(given, text)
+        return rewritten(topics, expanded)
 
-    def key(self) -> str | None:
-        """The class, its parameters and the version of the tagger's model: see `Stage.key`."""
-        known = super().key()
-        return None if known is None else f"{known} {version_of(self.tagger)}"
-
-    def _best(self, queries: Iterable[str]) -> dict[str, float]:
-        """For each query the best BM25 score of a document; -1 where none matches."""
-        numbered = {str(number): query for number, query in enumerate(sorted(queries))}
-        run = self.index.bm25(k1=self.k1, b=self.b, k=1)(numbered)
-        return {query: next((hit.score for hit in run[number]), -1.0) for number, query in numbered.items()}
-
-    def _check(self) -> None:
+    def check(self) -> None:
         for name in ("r_topic", "r_sub", "eta"):
             value = getattr(self, name)
             if not isinstance(value, Real) or isinstance(value, bool):
@@ -105,6 +97,22 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         if self.r_sub > self.r_topic:
             raise ParameterError(f"r_sub must be r_topic or less, not {self.r_sub} with r_topic={self.r_topic}")
         check_whole("m", self.m)
+
+    def shown(self) -> dict[str, Any]:
+        """The tagger is always shown: which words are keywords depends on its model."""
+        shown = super().shown()
+        return {name: value for name, value in self.params().items() if name in shown or name == "tagger"}
+
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the tagger's model: see `Part.key`."""
+        key = super().key()
+        return None if key is None else f"{key} {version_of(self.tagger)}"
+
+    def _best(self, queries: Iterable[str], progress: Report = silent) -> dict[str, float]:
+        """For each query the best BM25 score of a document; -1 where none matches."""
+        numbered = {str(number): query for number, query in enumerate(sorted(queries))}
+        run = self.index.bm25(k1=self.k1, b=self.b, k=1)(numbered, progress=progress)
+        return {query: next((hit.score for hit in run[number]), -1.0) for number, query in numbered.items()}
 
 
 def _words(texts: list[str], tagger: str) -> dict[str, list[str]]:

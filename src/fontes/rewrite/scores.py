@@ -21,19 +21,21 @@ WORD = re.compile(r"[^\W_]+")
 
 
 class RewritingScores(Mapping[str, float]):
-    """What `rewriting_scores` gives: a mapping from the name of a measure to its mean over the topics.
+    """A mapping from the name of a measure of rewrites to its mean over the topics: what `rewriting_scores` gives.
 
-    term recall, term precision, term F1, ROUGE-1 recall   from 0 to 1
-    BLEU                                                  the mean of the topics' own BLEU, from 0 to 100
+    "term recall", "term precision", "term F1" and "ROUGE-1 recall" are from 0 to 1; "BLEU" is the mean of the topics' own BLEU,
+    from 0 to 100.
 
-    `corpus_bleu` is the BLEU of all topics together, from 0 to 100, the form in which it is published, and `bleu_signature`
-    says how sacrebleu worked it out; NaN and "" without BLEU.
+    Attributes:
+        topic_ids: The ids of the topics.
+        corpus_bleu: The BLEU of all topics together, from 0 to 100, the form in which it is published; NaN without BLEU.
+        bleu_signature: How sacrebleu worked it out; empty without BLEU.
     """
 
     def __init__(
         self, topic_ids: Sequence[str], values: Mapping[str, NDArray[np.float64]], corpus_bleu: float, bleu_signature: str
     ) -> None:
-        """For each measure the values of the topics, in the order of `topic_ids`."""
+        """The scores, with for each measure the values of the topics, in the order of `topic_ids`."""
         self.topic_ids = tuple(topic_ids)
         self.corpus_bleu = corpus_bleu
         self.bleu_signature = bleu_signature
@@ -42,13 +44,21 @@ class RewritingScores(Mapping[str, float]):
             array.setflags(write=False)
 
     def array(self, measure: str) -> NDArray[np.float64]:
-        """The values of a measure, float64, one a topic in the order of `topic_ids`; read-only."""
+        """The values of a measure, float64, one a topic in the order of `topic_ids`; read-only.
+
+        Raises:
+            ParameterError: There is no such measure.
+        """
         if measure not in self._values:
             raise ParameterError(f"there is no measure '{measure}' of rewrites; there are {', '.join(self._values)}")
         return self._values[measure]
 
     def per_topic(self, measure: str) -> dict[str, float]:
-        """Topic id to the value of a measure. Raises ParameterError for one that there is not."""
+        """The value of a measure for each topic, by the topic's id.
+
+        Raises:
+            ParameterError: There is no such measure.
+        """
         return dict(zip(self.topic_ids, self.array(measure).tolist(), strict=True))
 
     def __getitem__(self, measure: str) -> float:
@@ -78,65 +88,70 @@ def rewriting_scores(
 ) -> RewritingScores:
     """How close rewrites are to manual ones.
 
-    rewritten   the topics whose texts are measured, or what `Topics.of` accepts
-    manual      topic id to the text wanted, or Topics; None: the manual rewrite that each topic's last turn carries
-    analyzer    what content terms are: the distinct terms that it keeps, by default English stems without stop words
-    bleu        whether BLEU is worked out, which needs sacrebleu
-
-    term recall is the share of the manual rewrite's content terms that the rewrite has, term precision the share of the
+    Term recall is the share of the manual rewrite's content terms that the rewrite has, term precision the share of the
     rewrite's that the manual one has, term F1 their harmonic mean; where both have none, all three are 1, and where one has
     none, 0. ROUGE-1 recall (Lin 2004) is the share of the manual rewrite's words that the rewrite has, each counted as often as
     it occurs there; words are runs of letters and digits in lower case, without stems, which on ASCII text is what the package
     rouge_score does. BLEU (Papineni et al. 2002) is sacrebleu's (Post 2018) with its defaults: cased, tokenizer 13a,
     exponential smoothing; that of one topic counts the n-grams that it is long enough for (effective order).
 
-    Raises InputError, which names the topic, where there is no manual rewrite; MissingExtraError without sacrebleu.
+    Args:
+        rewritten: The topics whose texts are measured, or what `Topics.of` accepts.
+        manual: The manual rewrite of each topic, by the topic's id; or Topics, whose texts they are. None takes the manual
+            rewrite that each topic's last turn carries.
+        analyzer: Makes the content terms, which are the distinct terms that it keeps; by default English stems without stop
+            words.
+        bleu: Whether BLEU is worked out, which needs sacrebleu.
+
+    Raises:
+        InputError: A topic, which the message names, has no manual rewrite.
+        MissingExtraError: BLEU is wanted, and sacrebleu is not installed.
     """
     from ..text import Analyzer
 
     topics = Topics.of(rewritten)
     if not topics:
         raise InputError("there are no rewrites to measure: the topics are empty")
-    found = [topic.text for topic in topics.values()]
-    wanted = _wanted(topics, manual)
+    rewrites = [topic.text for topic in topics.values()]
+    references = _references(topics, manual)
     terms = Analyzer.of(analyzer).many
-    shares = [_shares(set(a), set(b)) for a, b in zip(terms(found), terms(wanted), strict=True)]
+    shares = [_shares(set(a), set(b)) for a, b in zip(terms(rewrites), terms(references), strict=True)]
     values = dict(zip((TERM_R, TERM_P, TERM_F1), np.array(shares, dtype=np.float64).T.copy(), strict=True))
-    values[ROUGE1_R] = np.array([_rouge1_recall(a, b) for a, b in zip(found, wanted, strict=True)])
+    values[ROUGE1_R] = np.array([_rouge1_recall(a, b) for a, b in zip(rewrites, references, strict=True)])
     if not bleu:
         return RewritingScores(list(topics), values, float("nan"), "")
     sacrebleu = _sacrebleu()
     each = sacrebleu.BLEU(effective_order=True)
-    values[BLEU] = np.array([each.sentence_score(a, [b]).score for a, b in zip(found, wanted, strict=True)])
+    values[BLEU] = np.array([each.sentence_score(a, [b]).score for a, b in zip(rewrites, references, strict=True)])
     together = sacrebleu.BLEU()
-    score = together.corpus_score(found, [wanted]).score
+    score = together.corpus_score(rewrites, [references]).score
     return RewritingScores(list(topics), values, float(score), str(together.get_signature()))
 
 
-def _wanted(topics: Topics, manual: Mapping[str, str] | Topics | None) -> list[str]:
+def _references(topics: Topics, manual: Mapping[str, str] | Topics | None) -> list[str]:
     """The manual rewrite of each topic."""
-    given = None if manual is None else {topic_id: topic.text for topic_id, topic in Topics.of(manual).items()}
+    by_id = None if manual is None else {topic_id: topic.text for topic_id, topic in Topics.of(manual).items()}
     texts = []
     for topic in topics.values():
-        text = given.get(topic.id, "") if given is not None else topic.turns[-1].manual if topic.turns else ""
+        text = by_id.get(topic.id, "") if by_id is not None else topic.turns[-1].manual if topic.turns else ""
         if not text.strip():
-            lack = "its last turn carries no manual rewrite" if given is None else "the manual rewrites do not have it"
+            lack = "its last turn carries no manual rewrite" if by_id is None else "the manual rewrites do not have it"
             raise InputError(f"topic '{topic.id}' cannot be measured: {lack}; leave it out, or give manual={{id: text}}")
         texts.append(text)
     return texts
 
 
-def _shares(found: set[str], wanted: set[str]) -> tuple[float, float, float]:
+def _shares(terms: set[str], reference: set[str]) -> tuple[float, float, float]:
     """Recall, precision and F1."""
-    if not found or not wanted:
-        same = float(found == wanted)
+    if not terms or not reference:
+        same = float(terms == reference)
         return same, same, same
-    both = len(found & wanted)
-    return both / len(wanted), both / len(found), 2 * both / (len(found) + len(wanted))
+    both = len(terms & reference)
+    return both / len(reference), both / len(terms), 2 * both / (len(terms) + len(reference))
 
 
-def _rouge1_recall(found: str, wanted: str) -> float:
-    has, needs = Counter(WORD.findall(found.lower())), Counter(WORD.findall(wanted.lower()))
+def _rouge1_recall(rewrite: str, reference: str) -> float:
+    has, needs = Counter(WORD.findall(rewrite.lower())), Counter(WORD.findall(reference.lower()))
     return (has & needs).total() / needs.total() if needs else 0.0
 
 

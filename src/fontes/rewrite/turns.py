@@ -18,31 +18,40 @@ MISSING = ("error", "raw")
 
 @dataclass(frozen=True)
 class Raw(Stage[Topics, Topics], name="raw"):
-    """Topics whose text is the raw utterance of their last turn: what the user typed.
+    """Takes the raw utterance of each topic's last turn: what the user typed.
 
     A topic that was rewritten before gets its utterance back. One without turns gets the text that it had before any rewriting.
     """
 
-    def apply(self, given: Topics, progress: Report, /) -> Topics:
-        return rewritten(given, utterance)
+    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+        return rewritten(topics, utterance)
 
 
 @dataclass(frozen=True)
 class Carried(Stage[Topics, Topics]):
-    """Topics whose text is a rewrite that their last turn carries; the base of `Manual` and `Automatic`."""
+    """Takes a rewrite that each topic's last turn carries; the base of `Manual` and `Automatic`.
+
+    Args:
+        missing: What becomes of a topic without such a rewrite: "error" raises InputError, which names the topic; "raw" takes
+            the raw utterance.
+    """
 
     kind: ClassVar[str]
+    """The attribute of a turn that has the rewrite."""
     missing: str = "error"
 
-    def apply(self, given: Topics, progress: Report, /) -> Topics:
+    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+        self.check()
+        return rewritten(topics, self._rewrite)
+
+    def check(self) -> None:
         if self.missing not in MISSING:
             raise ParameterError(f"missing is {' or '.join(map(repr, MISSING))}, not {self.missing!r}")
-        return rewritten(given, self._text)
 
-    def _text(self, topic: Topic) -> str:
-        found: str = getattr(topic.turns[-1], self.kind) if topic.turns else ""
-        if found.strip():
-            return found
+    def _rewrite(self, topic: Topic) -> str:
+        rewrite: str = getattr(topic.turns[-1], self.kind) if topic.turns else ""
+        if rewrite.strip():
+            return rewrite
         if self.missing == "error":
             lack = f"its last turn has no {self.kind} rewrite" if topic.turns else f"no turns, and so no {self.kind} rewrite"
             raise InputError(f"topic '{topic.id}': {lack}; missing='raw' takes the raw utterance instead")
@@ -51,46 +60,41 @@ class Carried(Stage[Topics, Topics]):
 
 @dataclass(frozen=True)
 class Manual(Carried, name="manual"):
-    """Topics whose text is the manual rewrite that their last turn carries.
-
-    missing   what a topic without one does: "error" raises InputError, which names the topic; "raw" takes the raw utterance
-    """
+    """Takes the manual rewrite that each topic's last turn carries."""
 
     kind = "manual"
 
 
 @dataclass(frozen=True)
 class Automatic(Carried, name="automatic"):
-    """Topics whose text is the automatic rewrite that their last turn carries, as those of TREC CAsT do since 2020.
-
-    missing   what a topic without one does: "error" raises InputError, which names the topic; "raw" takes the raw utterance
-    """
+    """Takes the automatic rewrite that each topic's last turn carries, as those of TREC CAsT do since 2020."""
 
     kind = "automatic"
 
 
 @dataclass(frozen=True)
 class LastTurns(Stage[Topics, Topics], name="last_turns"):
-    """Topics whose text is the raw utterances of the `k` turns before their last one, then its own, oldest first.
+    """Puts the raw utterances of the `k` turns before a topic's last one before its own, oldest first.
 
-    k       how many earlier turns, from 0 up
-    first   the utterance of the conversation's first turn goes before them all, once: it often names the subject
+    A topic without earlier turns keeps its utterance.
 
-    A topic without earlier turns keeps its utterance. Raises ParameterError for a `k` below 0.
+    Args:
+        k: How many earlier turns, from 0 up.
+        first: Whether the utterance of the conversation's first turn goes before them all, once: it often names the subject.
     """
 
     k: int = 3
     first: bool = False
 
-    def apply(self, given: Topics, progress: Report, /) -> Topics:
-        check_whole("k, the number of earlier turns,", self.k, 0)
-        return rewritten(given, self._text)
+    def apply(self, topics: Topics, progress: Report, /) -> Topics:
+        self.check()
+        return rewritten(topics, self._joined)
 
-    def _text(self, topic: Topic) -> str:
-        before = earlier(topic)
-        start = max(0, len(before) - self.k)
-        turns = [*before[: min(start, 1 if self.first else 0)], *before[start:]]
-        return joined(*(turn.text for turn in turns), utterance(topic))
+    def check(self) -> None:
+        check_whole("k, the number of earlier turns,", self.k, 0)
+
+    def _joined(self, topic: Topic) -> str:
+        return joined(*(turn.text for turn in last_turns(topic, self.k, self.first)), utterance(topic))
 
 
 def utterance(topic: Topic) -> str:
@@ -110,11 +114,18 @@ def earlier(topic: Topic) -> tuple[Turn, ...]:
     return topic.turns[:-1]
 
 
+def last_turns(topic: Topic, k: int, first: bool) -> tuple[Turn, ...]:
+    """The `k` turns before the topic's own, oldest first; before them, where `first` says so, the conversation's first turn."""
+    before = earlier(topic)
+    start = max(0, len(before) - k)
+    return (*before[: min(start, int(first))], *before[start:])
+
+
 def joined(*texts: str, by: str = " ") -> str:
     """Texts in one, without those that are empty or blank."""
     return by.join(text.strip() for text in texts if text.strip())
 
 
-def rewritten(given: Topics, text: Callable[[Topic], str]) -> Topics:
-    """Topics with the texts that `text` gives for them; each keeps the topic that was given as its `origin`."""
-    return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in given.values())
+def rewritten(topics: Topics, text: Callable[[Topic], str]) -> Topics:
+    """The topics with the texts that `text` gives for them; each new topic keeps the one before it as its `origin`."""
+    return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in topics.values())

@@ -1,17 +1,17 @@
-"""Training: splits without leakage, and term classifiers for conversations."""
+"""Training: splits without leakage, term classifiers for conversations, and heads that tell causes."""
 
 from .causality import CausalityMeasured, measure_causality, train_causality
-from .split_duplicates import Duplicate
-from .splits import Leakage, Part, Split, leakage, split
-from .terms import TermProgress, TermSettings, TermTraining, train_terms
+from .duplicates import Duplicate
+from .splits import Leakage, Side, Split, leakage, split
+from .term_settings import TermSettings
+from .terms import TermTraining, train_terms
 
 __all__ = [
     "CausalityMeasured",
     "Duplicate",
     "Leakage",
-    "Part",
+    "Side",
     "Split",
-    "TermProgress",
     "TermSettings",
     "TermTraining",
     "leakage",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..causal.evidence_head import PROBE, CausalHead, cue_features, sentence_vectors
-from ..core import InputError, ParameterError
+from ..causal.head import PROBE, CausalHead, cue_features, sentence_vectors
 from ..core.checks import check_whole
+from ..core.errors import InputError, ParameterError
+from ..core.progress import Progress, Report, silent
 from ..formats.records import json_rows
 from ..storage.files import reading
 
@@ -30,7 +32,13 @@ Labelled = str | os.PathLike[str] | Iterable[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Interval:
-    """A value, and where it lies with 95% confidence."""
+    """A value, and where it lies with 95% confidence.
+
+    Args:
+        value: The value.
+        low: The lower end of the interval.
+        high: Its upper end.
+    """
 
     value: float
     low: float
@@ -42,7 +50,17 @@ class Interval:
 
 @dataclass(frozen=True)
 class CausalityMeasured:
-    """How well sentences were told apart: of `sentences`, `causal` report a cause. `auc` does not depend on the threshold."""
+    """How well sentences that report a cause are told from others.
+
+    Args:
+        sentences: How many sentences there are.
+        causal: How many of them report a cause.
+        accuracy: The share of sentences that are classified as they are labelled.
+        precision: Of those classified as causal, the share that is; 0 where there are none.
+        recall: Of the causal ones, the share that is classified as such.
+        f1: The harmonic mean of precision and recall.
+        auc: The area under the ROC curve, which does not depend on the threshold.
+    """
 
     sentences: int
     causal: int
@@ -69,19 +87,28 @@ def train_causality(
     seed: int = 0,
     strengths: Sequence[float] = STRENGTHS,
     name: str | None = None,
+    progress: Report = silent,
 ) -> CausalHead:
     """A logistic regression over the vectors of sentences and their cues, for `CausalEvidence(encoder, head=…)`.
-
-    train       a file of JSON lines with `text` and `label` (1: reports a cause; 0: does not), or pairs of them
-    strengths   of the L2 regularization of the weights, of which the one with the least log loss in cross-validation is taken
-    name        what the head calls the encoder; None: the last part of its name or path
 
     The loss is the sum of log losses and strength / 2 times the squared length of the weights without the bias; L-BFGS finds
     the least (Liu and Nocedal 1989). The sentences are dealt into `folds` at random by `seed`, those of each label evenly. The
     head's `card` holds the counts, the strength, and log loss, accuracy and F1 of the cross-validation, each sentence judged by
     the model that did not see it. The threshold is 0.5.
 
-    Raises InputError for lines without text or with another label, and for sentences all of one label.
+    Args:
+        train: A file of JSON lines with `text` and `label` (1: reports a cause; 0: does not), or pairs of them.
+        encoder: Gives the sentences' vectors.
+        folds: Of the cross-validation, from 2 up.
+        seed: Of the deal.
+        strengths: Of the L2 regularization of the weights, of which the one with the least log loss in cross-validation is
+            taken.
+        name: What the head calls the encoder; None: the last part of its name or path.
+        progress: Is called after the cross-validation of each strength.
+
+    Raises:
+        InputError: A line has no text or another label, or all sentences have one label.
+        ParameterError: A parameter is out of its range.
     """
     texts, labels = labelled(train)
     if not 0 < labels.sum() < len(labels):
@@ -93,11 +120,15 @@ def train_causality(
         raise ParameterError(f"strengths must be numbers above 0, not {strengths!r}")
     inputs = np.hstack([sentence_vectors(encoder, texts).astype(np.float64), cue_features(texts)])
     fold_of = _dealt(labels, folds, seed)
-    tried = {strength: _held_out(inputs, labels, fold_of, strength) for strength in strengths}
-    losses = {strength: float(np.logaddexp(0, -_signs(labels) * logits).mean()) for strength, logits in tried.items()}
+    start = time.perf_counter()
+    held_out = {}
+    for n, strength in enumerate(strengths, 1):
+        held_out[strength] = _held_out(inputs, labels, fold_of, strength)
+        progress(Progress("cross-validating", n, len(strengths), time.perf_counter() - start, "strengths"))
+    losses = {strength: float(np.logaddexp(0, -_signs(labels) * logits).mean()) for strength, logits in held_out.items()}
     best = min(losses, key=lambda strength: losses[strength])
     weights = [_rounded(weight) for weight in fitted(inputs, labels, best)]
-    cross = measure_causality(1 / (1 + np.exp(-tried[best])), labels, resamples=1)
+    cross = measure_causality(1 / (1 + np.exp(-held_out[best])), labels, resamples=1)
     card = {
         "train": Path(os.fspath(train)).name if isinstance(train, (str, os.PathLike)) else "sentences",
         "sentences": len(labels),
@@ -121,33 +152,46 @@ def measure_causality(
     """Accuracy, precision, recall and F1 of the label 1, and the area under the ROC curve, with their intervals.
 
     The intervals are those of the percentile bootstrap over the sentences (Efron and Tibshirani 1993), with 95% confidence.
-    Where nothing is said to be causal the precision is 0. Raises InputError where the two do not fit.
+
+    Args:
+        probabilities: Of each sentence, (sentences,).
+        labels: 1 or 0 of each sentence.
+        threshold: The least probability of a sentence that is classified as causal.
+        resamples: Of the bootstrap.
+        seed: Of the bootstrap.
+
+    Raises:
+        InputError: The two are not of one length, or empty.
     """
-    given, truth = np.asarray(probabilities, dtype=np.float64), np.asarray(labels) == 1
-    if given.shape != truth.shape or not len(given):
-        raise InputError(f"{len(given)} probabilities do not fit {len(truth)} labels")
-    order = np.argsort(given, kind="stable")
-    given, truth = given[order], truth[order]
-    once = _values(truth, given, threshold, np.ones((1, len(given))))[0]
+    scores, truth = np.asarray(probabilities, dtype=np.float64), np.asarray(labels) == 1
+    if scores.shape != truth.shape or not len(scores):
+        raise InputError(f"{len(scores)} probabilities do not fit {len(truth)} labels")
+    order = np.argsort(scores, kind="stable")
+    scores, truth = scores[order], truth[order]
+    once = _values(truth, scores, threshold, np.ones((1, len(scores))))[0]
     generator = np.random.default_rng(seed)
-    found = []
+    samples = []
     for start in range(0, resamples, BLOCK):
-        shape = (min(BLOCK, resamples - start), len(given))
-        drawn = generator.integers(0, len(given), shape) + np.arange(shape[0])[:, None] * len(given)
+        shape = (min(BLOCK, resamples - start), len(scores))
+        drawn = generator.integers(0, len(scores), shape) + np.arange(shape[0])[:, None] * len(scores)
         times = np.bincount(drawn.ravel(), minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-        found.append(_values(truth, given, threshold, times))
-    low, high = np.quantile(np.vstack(found), (0.025, 0.975), axis=0)
+        samples.append(_values(truth, scores, threshold, times))
+    low, high = np.quantile(np.vstack(samples), (0.025, 0.975), axis=0)
     rows = [Interval(*map(float, row)) for row in zip(once, low, high, strict=True)]
     return CausalityMeasured(len(truth), int(truth.sum()), *rows)
 
 
-def labelled(given: Labelled) -> tuple[list[str], NDArray[np.int64]]:
-    """The texts and labels of a file of JSON lines or of pairs. Raises InputError for what has no text or another label."""
-    if isinstance(given, (str, os.PathLike)):
-        with reading(os.fspath(given)) as source:
+def labelled(sentences: Labelled) -> tuple[list[str], NDArray[np.int64]]:
+    """The texts and labels of a file of JSON lines or of pairs.
+
+    Raises:
+        InputError: A line has no text, or another label than 0 and 1.
+    """
+    if isinstance(sentences, (str, os.PathLike)):
+        with reading(os.fspath(sentences)) as source:
             rows = [(f"{source.name}, line {n}", row.get("text"), row.get("label")) for n, row in json_rows(source)]
     else:
-        rows = [(f"sentence {n}", text, label) for n, (text, label) in enumerate(given, 1)]
+        rows = [(f"sentence {n}", text, label) for n, (text, label) in enumerate(sentences, 1)]
     for where, text, label in rows:
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"{where} has no text")
@@ -170,8 +214,8 @@ def fitted(inputs: Floats, labels: NDArray[np.int64], strength: float) -> Floats
         value = np.logaddexp(0, -margins).sum() + strength / 2 * (weights[:-1] @ weights[:-1])
         return float(value), np.append(inputs.T @ slope + strength * weights[:-1], slope.sum())
 
-    found: Floats = minimize(loss, np.zeros(inputs.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
-    return found
+    least: Floats = minimize(loss, np.zeros(inputs.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
+    return least
 
 
 def _held_out(inputs: Floats, labels: NDArray[np.int64], fold_of: NDArray[np.int64], strength: float) -> Floats:
@@ -193,11 +237,11 @@ def _dealt(labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64
     return fold_of
 
 
-def _values(truth: NDArray[np.bool_], given: Floats, threshold: float, times: Floats) -> Floats:
+def _values(truth: NDArray[np.bool_], scores: Floats, threshold: float, times: Floats) -> Floats:
     """Accuracy, precision, recall, F1 and AUC, where the sentences, by ascending probability, were drawn so many times."""
-    said = given >= threshold
-    both, wrong, missed = (times @ (mask.astype(float)) for mask in (truth & said, ~truth & said, truth & ~said))
-    starts = np.flatnonzero(np.diff(given, prepend=-np.inf))  # equal probabilities are neither above nor below each other
+    positive = scores >= threshold
+    both, wrong, missed = (times @ (mask.astype(float)) for mask in (truth & positive, ~truth & positive, truth & ~positive))
+    starts = np.flatnonzero(np.diff(scores, prepend=-np.inf))  # equal probabilities are neither above nor below each other
     causal = np.add.reduceat(times * truth, starts, axis=1)
     others = np.add.reduceat(times * ~truth, starts, axis=1)
     above = (causal * (others.cumsum(axis=1) - others / 2)).sum(axis=1)

@@ -10,17 +10,24 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..core import InputError, ParameterError, Qrels, Topic, Topics
+from ..core.errors import InputError, ParameterError
+from ..core.qrels import Qrels
+from ..core.values import Topic, Topics
 from ..tuning.folds import Groups, units_of
-from .split_duplicates import Duplicate, check_near, duplicates_of
+from .duplicates import Duplicate, check_near, duplicates_of
 
 Several: TypeAlias = object  # what Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
 
 EXAMPLES = 3  # of each kind in a report
 
 
-class Part(NamedTuple):
-    """One side of a split: the topics and their judgments."""
+class Side(NamedTuple):
+    """One side of a split.
+
+    Attributes:
+        topics: The topics.
+        qrels: Their judgments.
+    """
 
     topics: Topics
     qrels: Qrels
@@ -30,10 +37,14 @@ class Part(NamedTuple):
 class Leakage:
     """What test topics have in common with training topics.
 
-    same       pairs with the same text, exact or normalised; `id` is the test topic, `of` the training topic
-    near       pairs whose similarity is at least `threshold` (None: not looked for)
-    documents  relevant documents of both sides: document id to (training topic ids, test topic ids)
-    judged     whether both sides have judgments, without which no documents are known
+    Args:
+        train: How many training topics there are.
+        test: How many test topics there are.
+        same: Pairs with the same text, exact or normalised; `id` is the test topic, `of` the training topic.
+        near: Pairs whose similarity is at least `threshold`.
+        threshold: The least similarity of near pairs; None: they were not looked for.
+        documents: The relevant documents of both sides, each with the ids of its training topics and of its test topics.
+        judged: Whether both sides have judgments, without which no documents are known.
     """
 
     train: int
@@ -85,15 +96,18 @@ class Leakage:
 class Split:
     """What `split` gives. `train` and `test` are pairs: `topics, qrels = split.train`.
 
-    duplicates  topics that were left out, each with the topic that was kept in its place (`of`)
-    leakage     what the two sides have in common all the same
-    unjudged    topics that were left out because they have no judgments
-    unknown     judged topics that were left out because they have no text
-    groups      how many groups the topics form; as many as topics where none were asked for
+    Args:
+        train: The training side.
+        test: The test side.
+        duplicates: The topics that were left out, each with the topic that stays in its place (`of`).
+        leakage: What the two sides have in common all the same.
+        unjudged: How many topics were left out because they have no judgments.
+        unknown: How many judged topics were left out because they have no text.
+        groups: How many groups the topics form; without `groups`, as many as topics.
     """
 
-    train: Part
-    test: Part
+    train: Side
+    test: Side
     duplicates: tuple[Duplicate, ...]
     leakage: Leakage
     unjudged: int = 0
@@ -103,7 +117,11 @@ class Split:
     def save(self, directory: str | Path) -> None:
         """Writes train.jsonl and test.jsonl, and train.qrels and test.qrels (TREC) where there are judgments.
 
-        The directory is made where it is missing. Raises InputError where writing fails.
+        Args:
+            directory: The folder, which is made where it is missing.
+
+        Raises:
+            InputError: A file cannot be written.
         """
         from ..formats import write_qrels, write_topics
 
@@ -112,10 +130,10 @@ class Split:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{folder}: cannot be made ({error.strerror or error})") from None
-        for name, part in (("train", self.train), ("test", self.test)):
-            write_topics(part.topics, folder / f"{name}.jsonl")
-            if part.qrels:
-                write_qrels(part.qrels, folder / f"{name}.qrels")
+        for name, side in (("train", self.train), ("test", self.test)):
+            write_topics(side.topics, folder / f"{name}.jsonl")
+            if side.qrels:
+                write_qrels(side.qrels, folder / f"{name}.qrels")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON: the topic ids of both sides, and the report."""
@@ -160,60 +178,67 @@ def split(
 ) -> Split:
     """Divides topics into training and test, without duplicates, the same way for every order of the input.
 
-    topics  what `Topics.of` accepts, or a path. A list of Topics or of paths (`pathlib.Path`) is merged: splits that exist.
-    qrels   what `Qrels.of` accepts, a path, or a list of Qrels or paths; with them only judged topics are divided
-    test    the share of the topics, below 1, or their number, an int
-    groups  what must stay on one side: "document": topics that share a relevant document, directly or through others;
+    Of duplicates the topic whose id comes first stays, and a later one is left out if it is a duplicate of one that stays. A
+    topic gets the judgments of those that were left out with the same text, the higher grade where they differ; not those of
+    near ones. Groups are shuffled by `seed` and go to the test side as long as they fit.
+
+    Args:
+        topics: What `Topics.of` accepts, or a path. A list of Topics or of paths (`pathlib.Path`) is merged: splits that exist.
+        qrels: What `Qrels.of` accepts, a path, or a list of Qrels or paths; with them only judged topics are divided.
+        test: The share of the topics, below 1, or their number, an int.
+        groups: What must stay on one side. "document": topics that share a relevant document, directly or through others;
             "conversation": topics with the same id before the last "_"; a mapping from topic id to the name of a group; or a
-            function from topic to that name
-    near    the Jaccard similarity of 5-character shingles from which on two texts are duplicates; None looks only for texts
-            that are the same but for case, white space and punctuation
+            function from topic to that name.
+        near: The Jaccard similarity of 5-character shingles from which on two texts are duplicates; None looks only for texts
+            that are the same but for case, white space and punctuation.
+        seed: Of the shuffle.
 
-    Of duplicates the topic whose id comes first is kept, and a later one is left out if it is a duplicate of one that is kept.
-    A kept topic gets the judgments of the topics left out with the same text, the higher grade where they differ; not those
-    of near ones. Groups are shuffled by `seed` and go to the test side as long as they fit.
-
-    Raises InputError for an id that two texts have and for too few topics, ParameterError for parameters that cannot be.
+    Raises:
+        InputError: Two texts have one id, or there are too few topics.
+        ParameterError: A parameter is out of its range.
     """
     check_near(near)
-    given, judged = _merged_topics(topics), _merged_qrels(qrels)
-    kept = {i: given[i] for i in sorted(given) if qrels is None or i in judged}
-    unjudged = len(given) - len(kept)
-    if not kept:
+    merged, judged = _merged_topics(topics), _merged_qrels(qrels)
+    remaining = {i: merged[i] for i in sorted(merged) if qrels is None or i in judged}
+    unjudged = len(merged) - len(remaining)
+    if not remaining:
         raise InputError("none of the topics has judgments; do topics and qrels belong together?")
-    unknown = sum(topic_id not in given for topic_id in judged)
-    duplicates = _left_out(list(kept.values()), near)
+    unknown = sum(topic_id not in merged for topic_id in judged)
+    duplicates = _left_out(list(remaining.values()), near)
     judged = _with_judgments_of(judged, duplicates)
     for pair in duplicates:
-        del kept[pair.id]
-    remaining = Topics(kept.values())
-    units = units_of(remaining, judged, groups)
+        del remaining[pair.id]
+    units = units_of(Topics(remaining.values()), judged, groups)
     chosen = _chosen(units, test, len(remaining), seed)
     sides = []
     for inside in (False, True):
         ids = [i for i in remaining if (i in chosen) == inside]
         rows = (row for row in judged.rows() if row[0] in remaining and (row[0] in chosen) == inside)
-        sides.append(Part(Topics(remaining[i] for i in ids), Qrels(sorted(rows))))
-    # No two topics that were kept are duplicates, so only documents can be shared.
-    found = _leakage(sides[0], sides[1], near, [])
-    return Split(sides[0], sides[1], tuple(duplicates), found, unjudged, unknown, len(units))
+        sides.append(Side(Topics(remaining[i] for i in ids), Qrels(sorted(rows))))
+    # No two topics that stay are duplicates, so only documents can be shared.
+    shared = _leakage(sides[0], sides[1], near, [])
+    return Split(sides[0], sides[1], tuple(duplicates), shared, unjudged, unknown, len(units))
 
 
 def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
     """What the test topics have in common with the training topics: texts, near texts, relevant documents.
 
-    train, test  pairs (topics, qrels), each of them what `split` accepts; topics without judgments are left out. Topics alone
-                 may be given instead of a pair, as Topics or a `pathlib.Path`.
-    near         as for `split`
+    Args:
+        train: A pair (topics, qrels), each of them what `split` accepts; topics without judgments are left out. Or topics
+            alone, as Topics or a `pathlib.Path`.
+        test: The same for the test side.
+        near: As for `split`.
 
-    Raises what `split` raises.
+    Raises:
+        InputError: As for `split`.
+        ParameterError: As for `split`.
     """
     check_near(near)
-    sides = _part(train), _part(test)
+    sides = _side(train), _side(test)
     return _leakage(*sides, near, _shared_texts(*sides, near))
 
 
-def _shared_texts(train: Part, test: Part, near: float | None) -> list[Duplicate]:
+def _shared_texts(train: Side, test: Side, near: float | None) -> list[Duplicate]:
     """The pairs of a test topic and a training topic with the same text, or nearly; the most similar first."""
     sides = [(topic, False) for topic in train.topics.values()] + [(topic, True) for topic in test.topics.values()]
     # Both sides may use the same ids: numbers stand for the topics.
@@ -226,7 +251,7 @@ def _shared_texts(train: Part, test: Part, near: float | None) -> list[Duplicate
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.id, pair.of))
 
 
-def _leakage(train: Part, test: Part, near: float | None, pairs: list[Duplicate]) -> Leakage:
+def _leakage(train: Side, test: Side, near: float | None, pairs: list[Duplicate]) -> Leakage:
     in_train, in_test = _relevant(train), _relevant(test)
     return Leakage(
         len(train.topics),
@@ -239,27 +264,27 @@ def _leakage(train: Part, test: Part, near: float | None, pairs: list[Duplicate]
     )
 
 
-def _relevant(part: Part) -> dict[str, list[str]]:
+def _relevant(side: Side) -> dict[str, list[str]]:
     """Document id to the topics that it is relevant for."""
-    found: dict[str, list[str]] = {}
-    for topic_id, grades in part.qrels.items():
+    topics: dict[str, list[str]] = {}
+    for topic_id, grades in side.qrels.items():
         for doc_id, grade in grades.items():
             if grade >= 1:
-                found.setdefault(doc_id, []).append(topic_id)
-    return found
+                topics.setdefault(doc_id, []).append(topic_id)
+    return topics
 
 
 def _left_out(topics: list[Topic], near: float | None) -> list[Duplicate]:
-    """For each topic that is a duplicate of one that is kept, the most similar of these."""
+    """For each topic that is a duplicate of one that stays, the most similar of these."""
     before: dict[str, list[Duplicate]] = {}
     for pair in duplicates_of(topics, near):
         before.setdefault(pair.id, []).append(pair)
     left_out: dict[str, Duplicate] = {}
     for topic in topics:
-        kept = [pair for pair in before.get(topic.id, ()) if pair.of not in left_out]
-        if kept:
+        staying = [pair for pair in before.get(topic.id, ()) if pair.of not in left_out]
+        if staying:
             kinds = ("exact", "normalised", "near")
-            left_out[topic.id] = min(kept, key=lambda pair: (-pair.similarity, kinds.index(pair.kind), pair.of))
+            left_out[topic.id] = min(staying, key=lambda pair: (-pair.similarity, kinds.index(pair.kind), pair.of))
     return list(left_out.values())
 
 
@@ -279,29 +304,29 @@ def _chosen(units: list[list[str]], test: float, count: int, seed: int) -> set[s
     """The topics of the test side."""
     if isinstance(test, bool) or not isinstance(test, (int, float)) or test <= 0 or (isinstance(test, float) and test >= 1):
         raise ParameterError(f"test must be a share between 0 and 1, or a number of topics, not {test!r}")
-    wanted = test if isinstance(test, int) else max(1, round(test * count))
-    if wanted >= count:
-        raise InputError(f"{count} topics are too few to keep {wanted} for testing and leave some for training")
+    size = test if isinstance(test, int) else max(1, round(test * count))
+    if size >= count:
+        raise InputError(f"{count} topics are too few to keep {size} for testing and leave some for training")
     chosen: set[str] = set()
     for i in np.random.default_rng(seed).permutation(len(units)).tolist():
-        if len(chosen) + len(units[i]) <= wanted:
+        if len(chosen) + len(units[i]) <= size:
             chosen.update(units[i])
     if not chosen:
-        raise InputError(f"no group of topics is small enough for a test side of {wanted}; give more, or other groups")
+        raise InputError(f"no group of topics is small enough for a test side of {size}; give more, or other groups")
     return chosen
 
 
-def _part(given: object) -> Part:
-    topics, qrels = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+def _side(topics: object) -> Side:
+    topics, qrels = topics if isinstance(topics, tuple) and len(topics) == 2 else (topics, None)
     merged, judged = _merged_topics(topics), _merged_qrels(qrels)
-    return Part(Topics(t for t in merged.values() if t.id in judged) if judged else merged, judged)
+    return Side(Topics(t for t in merged.values() if t.id in judged) if judged else merged, judged)
 
 
-def _merged_topics(given: object) -> Topics:
+def _merged_topics(several: object) -> Topics:
     """Raises InputError for an id that has two texts."""
     merged: dict[str, Topic] = {}
-    for topics in _several(given, Topics):
-        for topic in _topics(topics).values():
+    for topics in _several(several, Topics):
+        for topic in Topics.read(topics).values():
             first = merged.setdefault(topic.id, topic)
             if (first.text, first.turns) != (topic.text, topic.turns):
                 raise InputError(f"topic '{topic.id}' has two texts in what is merged; give the topics ids that differ")
@@ -310,29 +335,17 @@ def _merged_topics(given: object) -> Topics:
     return Topics(merged.values())
 
 
-def _merged_qrels(given: object) -> Qrels:
-    if given is None:
+def _merged_qrels(several: object) -> Qrels:
+    if several is None:
         return Qrels()
-    return Qrels(row for qrels in _several(given, Qrels) for row in _qrels(qrels).rows())
+    return Qrels(row for qrels in _several(several, Qrels) for row in Qrels.of(qrels).rows())
 
 
-def _several(given: object, kind: type[Any]) -> list[object]:
+def _several(values: object, kind: type[Any]) -> list[object]:
     """A list of values or paths as it is; anything else as a list of one."""
-    if isinstance(given, (list, tuple)) and given and all(isinstance(item, (kind, os.PathLike)) for item in given):
-        return list(given)
-    return [given]
-
-
-def _topics(given: object) -> Topics:
-    from ..formats import read_topics
-
-    return read_topics(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else Topics.of(given)
-
-
-def _qrels(given: object) -> Qrels:
-    from ..formats import read_qrels
-
-    return read_qrels(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else Qrels.of(given)
+    if isinstance(values, (list, tuple)) and values and all(isinstance(item, (kind, os.PathLike)) for item in values):
+        return list(values)
+    return [values]
 
 
 def _examples(pairs: Sequence[Duplicate]) -> str:

@@ -42,6 +42,7 @@ def chat(
 ) -> None:
     """Ask one question after the other: each is searched with those before it in mind."""
     from ...core import Topic
+    from ...core.stage import steps
     from ...index import Index
     from ...rewrite import Conversation
     from ..chat import Session, answer_of
@@ -59,7 +60,7 @@ def chat(
     session = Session(conversation, opened, json=json, file=Path(resume) if resume and whole else None)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not json
     if at_terminal:
-        say(f"{counted(len(opened), 'document')}, {stage!r}. /help lists the commands, Ctrl-D ends.")
+        say(f"{counted(len(opened), 'document')}, {', '.join(map(repr, steps(stage)))}. /help lists the commands, Ctrl-D ends.")
     if last.turns and not json:
         say(f"After {counted(len(last.turns), 'turn')} of conversation {name}, the last: {last.turns[-1].text}")
     if at_terminal:
@@ -86,9 +87,10 @@ def _rewritten(text: str | None, stage: Stage[Topics, Run], index: Index) -> Sta
         if steps(stage)[0].gives is Topics:
             return stage
         text = "weighted_turns()" if any(isinstance(part, Lexical) for part in walk(stage)) else "last_turns(1)"
-    rewriting = rewriter(text, index)
-    if any(isinstance(part, Carried) and part.missing == "error" for part in walk(rewriting)):
-        raise ParameterError(f"what is typed carries no rewrites, which {text} takes; write 'last_turns()', 'hqe()', …")
+    rewriting = rewriter(text, index, "fontes chat --with")
+    for part in walk(rewriting):
+        if isinstance(part, Carried) and part.missing == "error":
+            raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to take")
     return rewriting >> stage
 
 

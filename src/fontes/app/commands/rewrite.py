@@ -33,7 +33,7 @@ def rewrite(
     from ..pipelines import opened, rewriter
     from ..progress import reporting
 
-    stage = rewriter(with_, opened(index))
+    stage = rewriter(with_, opened(index), "fontes rewrite")
     turns = topics_of(topics, format)
     with reporting() as report:
         rewritten = stage(turns, progress=report)

@@ -35,7 +35,6 @@ def tune(
     json: Json = False,
 ) -> None:
     """Tune a pipeline by nested cross-validation: what it finds, and what that is worth on topics held out."""
-    from ...core.expression import tunable
     from ...datasets import qrels_of, topics_of
     from ...index import Index
     from ...plots.plot import format_of
@@ -46,10 +45,9 @@ def tune(
         raise typer.BadParameter("topics and qrels cannot both be -")
     if plot is not None:
         format_of(plot)
-    make, space = tunable(pipeline, Index.open(index))
     result = tune_stage(
-        make,
-        space,
+        pipeline,
+        None,
         topics_of(topics),
         qrels_of(qrels),
         measure,
@@ -58,6 +56,7 @@ def tune(
         trials=trials,
         groups=group,
         seed=seed,
+        index=Index.open(index),
     )
     if plot is not None:
         result.plot().save(plot)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TOKENS = 1 << 12  # of documents that a thread scores at a time
 TOGETHER = 16  # queries that are searched exhaustively at a time
-REMEDY = "make it again with overwrite=True (fontes late --overwrite)"
+REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
 KIND = Kind("fontes-late", 1, "token vectors", REMEDY)
 
 
@@ -191,7 +191,7 @@ def _absent(index: Index, colbert: ColBERT, nbits: int | None) -> str:
     there = f"; it holds those of {' and '.join(others)}" if others else ""
     return (
         f"{index.path} holds no {kind} of {colbert!r} (fingerprint {colbert.fingerprint[:8]}){there}; "
-        f"fontes.neural.encode_late(index, colbert), or fontes late {index.path} MODEL, makes them"
+        f"fontes.neural.encode_late(index, colbert), or fontes encode {index.path} MODEL --late, makes them"
     )
 
 

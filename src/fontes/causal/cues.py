@@ -8,16 +8,18 @@ from typing import NamedTuple
 class Cue(NamedTuple):
     """A way to say that one thing causes another.
 
-    name        as `CausalPair.cue` gives it
-    pattern     in lower case, for any case; a blank stands for white space
-    cause       where the cause stands: "before" the cue, "after" it, or, in what is after it, "first" or "second" of two
-                parts, which `between` parts
-    example     text with the cue
-    gives       the cause and the effect in the example
-    between     the pattern of what parts cause and effect where both are after the cue
-    apart       the cause is in the sentence before, where no clause of this one is before the cue ("consequently")
-    active      a participle that is no cue after an article or a form of "to be": "the forced sale", "they were forced"
-    weak        it says as often that one thing came after another in time
+    Attributes:
+        name: As `CausalPair.cue` has it.
+        pattern: In lower case, for any case; a blank stands for white space.
+        cause: Where the cause stands: "before" the cue, "after" it, or, in what is after it, "first" or "second" of two parts,
+            which `between` parts.
+        example: A text with the cue.
+        gives: The cause and the effect in the example.
+        between: The pattern of what parts cause and effect where both are after the cue.
+        apart: Whether the cause is in the sentence before, where no clause of this one is before the cue ("consequently").
+        active: Whether it is a participle that is no cue after an article or a form of "to be": "the forced sale", "they were
+            forced".
+        weak: Whether it says as often that one thing came after another in time.
     """
 
     name: str

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import ParameterError, Topic
+from ..core.errors import ParameterError
+from ..core.values import Topic
 
 SHINGLE = 5  # characters
 BATCH = 1 << 11  # rows that are compared with all others at a time
@@ -22,9 +23,12 @@ WORD = re.compile(r"\w+")
 class Duplicate:
     """Two topics with the same text, or nearly the same.
 
-    kind        "exact": the same characters; "normalised": the same but for case, white space and punctuation; "near": not the
-                same, but `similarity` is at least what was asked for
-    similarity  the Jaccard similarity of their sets of shingles, 1 for exact and normalised
+    Args:
+        id: The one topic.
+        of: The other, which comes before it.
+        kind: "exact": the same characters; "normalised": the same but for case, white space and punctuation; "near": not the
+            same, but `similarity` is at least the least that counts.
+        similarity: The Jaccard similarity of their sets of shingles, 1 for exact and normalised.
     """
 
     id: str
@@ -41,10 +45,15 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
     worked out exactly, for all pairs (Bayardo, Ma and Srikant 2007 for the way to find them). Topics with turns are the same
     where all turns are; they are never near, because neighbours in a conversation share what went before.
 
-    Raises ParameterError where `near` is not above 0 and at most 1, or None, which looks for no near ones.
+    Args:
+        topics: The topics.
+        near: The least similarity of near ones, above 0 and at most 1; None looks for none.
+
+    Raises:
+        ParameterError: `near` is out of its range.
     """
     check_near(near)
-    found: list[Duplicate] = []
+    pairs: list[Duplicate] = []
     groups: dict[str, list[int]] = {}
     for number, topic in enumerate(topics):
         groups.setdefault(normalised(topic), []).append(number)
@@ -52,7 +61,7 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
         for at, later in enumerate(members):
             for earlier in members[:at]:
                 kind = "exact" if whole(topics[later]) == whole(topics[earlier]) else "normalised"
-                found.append(Duplicate(topics[later].id, topics[earlier].id, kind, 1.0))
+                pairs.append(Duplicate(topics[later].id, topics[earlier].id, kind, 1.0))
     if near is not None:
         texts = {text: members for text, members in groups.items() if not topics[members[0]].turns}
         same = list(texts.values())
@@ -60,8 +69,8 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
             for one in same[a]:
                 for other in same[b]:
                     later, earlier = max(one, other), min(one, other)
-                    found.append(Duplicate(topics[later].id, topics[earlier].id, "near", similarity))
-    return found
+                    pairs.append(Duplicate(topics[later].id, topics[earlier].id, "near", similarity))
+    return pairs
 
 
 def check_near(near: float | None) -> None:
@@ -97,9 +106,9 @@ def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]
     sets = csr_array((np.ones(len(rows), dtype=np.int32), rows, bounds), shape=(len(texts), width))
 
     def rarest(part: float) -> Any:
-        kept = sizes - np.ceil(part * sizes - 1e-9).astype(np.int64) + 1
-        rare = np.arange(len(rows)) - np.repeat(bounds[:-1], sizes) < np.repeat(kept, sizes)
-        ends = np.concatenate(([0], np.cumsum(np.minimum(kept, sizes))))
+        counts = sizes - np.ceil(part * sizes - 1e-9).astype(np.int64) + 1
+        rare = np.arange(len(rows)) - np.repeat(bounds[:-1], sizes) < np.repeat(counts, sizes)
+        ends = np.concatenate(([0], np.cumsum(np.minimum(counts, sizes))))
         return csr_array((np.ones(int(rare.sum()), dtype=np.int32), rows[rare], ends), shape=sets.shape)
 
     larger, smaller = rarest(near), rarest(2 * near / (1 + near)).T.tocsr()
@@ -137,12 +146,12 @@ def _shingles(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
         shingles = {text[i : i + SHINGLE] for i in range(max(1, len(text) - SHINGLE + 1))}
         rows += [numbers.setdefault(shingle, len(numbers)) for shingle in sorted(shingles)]
         sizes.append(len(shingles))
-    found = np.array(rows, dtype=np.int64)
+    unranked = np.array(rows, dtype=np.int64)
     size = np.array(sizes, dtype=np.int64)
-    if not len(found):
-        return found, size
-    frequency = np.bincount(found)
+    if not len(unranked):
+        return unranked, size
+    frequency = np.bincount(unranked)
     rank = np.empty(len(frequency), dtype=np.int64)
     rank[np.lexsort((np.arange(len(frequency)), frequency))] = np.arange(len(frequency))
-    ranked = rank[found]
+    ranked = rank[unranked]
     return ranked[np.lexsort((ranked, np.repeat(np.arange(len(size)), size)))], size

@@ -33,17 +33,15 @@ class Labels:
     """Which words of a history are relevant to a turn by its manual rewrite (Voskarides et al. 2020, equation 2).
 
     A word is relevant where its stem is in the rewrite and not in the turn, and it is no stop word. The paper takes the lemmas
-    and stop words of spaCy; here `analyzer` gives both.
-
-    analyzer   "english" (Porter's stems, and function words as stop words), or any name of an analyzer, or one
+    and stop words of spaCy; here an analyzer gives both.
     """
 
     def __init__(self, analyzer: str | Analyzer = "english") -> None:
-        found = Analyzer.of(analyzer)
+        """The labels by an analyzer: "english" (Porter's stems, and function words as stop words), another name, or one."""
+        self._analyzer = Analyzer.of(analyzer)
         if analyzer == "english":
             stop = (files(__package__) / "quretec_stopwords.txt").read_text(encoding="utf-8").split()
-            found = replace(found, stopwords=tuple(stop))
-        self._analyzer = found
+            self._analyzer = replace(self._analyzer, stopwords=tuple(stop))
         self._stems: dict[str, str] = {}
 
     def stems(self, words: Sequence[str]) -> list[str]:
@@ -54,58 +52,68 @@ class Labels:
         return [self._stems[word] for word in words]
 
     def __call__(self, topic: Topic, answers: int = 0) -> list[bool]:
-        """For each word of `history_of(topic, answers)` whether it is relevant. Raises InputError without a manual rewrite."""
+        """Whether each word of `history_of(topic, answers)` is relevant.
+
+        Raises:
+            InputError: The topic has no manual rewrite.
+        """
         if not topic.turns or not topic.turns[-1].manual.strip():
             raise InputError(f"topic '{topic.id}': its last turn has no manual rewrite, from which relevant terms are known")
         known = {"", *self.stems(words_of(utterance(topic)))}
-        wanted = set(self.stems(words_of(topic.turns[-1].manual))) - known
-        return [stem in wanted for stem in self.stems(history_of(topic, answers))]
+        lacking = set(self.stems(words_of(topic.turns[-1].manual))) - known
+        return [stem in lacking for stem in self.stems(history_of(topic, answers))]
 
 
 def relevant_terms(topic: Topic, answers: int = 0, analyzer: str | Analyzer = "english") -> list[str]:
     """The words of a topic's history that its turn lacks by its manual rewrite, each once, in the order of the history.
 
-    answers    of how many turns before the current one the answers belong to the history
-    analyzer   whose stems are compared: "english" (Porter's, and function words as stop words), or any other
+    They are what `QuReTeC` adds where it makes no mistake.
 
-    What `QuReTeC` adds where it makes no mistake. Raises InputError for a topic without a manual rewrite.
+    Args:
+        topic: The topic, with turns.
+        answers: Of how many turns before the current one the answers belong to the history.
+        analyzer: Makes the stems that are compared: "english" (Porter's, and function words as stop words), or any other.
+
+    Raises:
+        InputError: The topic has no manual rewrite.
     """
-    found: dict[str, str] = {}
+    terms: dict[str, str] = {}
     for word, relevant in zip(history_of(topic, answers), Labels(analyzer)(topic, answers), strict=True):
         if relevant:
-            found.setdefault(word.lower(), word)
-    return list(found.values())
+            terms.setdefault(word.lower(), word)
+    return list(terms.values())
 
 
 @dataclass(frozen=True)
 class TermScores:
-    """Precision, recall and F1 of the terms that were found in histories, over all topics together (micro-averaged).
+    """Precision, recall and F1 of a classifier's terms of histories, over all topics together (micro-averaged).
 
-    topics     those with a history
-    relevant   how many terms are relevant by the manual rewrites
-    found      how many were found
-    correct    how many of them are relevant
+    Args:
+        topics: How many topics have a history.
+        relevant: How many terms are relevant by the manual rewrites.
+        predicted: How many terms the classifier takes for relevant.
+        correct: How many of them are relevant.
     """
 
     topics: int
     relevant: int
-    found: int
+    predicted: int
     correct: int
 
     @property
     def precision(self) -> float:
-        """The share of the terms found that is relevant; 0 where none was found."""
-        return self.correct / self.found if self.found else 0.0
+        """The share of the predicted terms that is relevant; 0 where there are none."""
+        return self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """The share of the relevant terms that was found; 0 where there are none."""
+        """The share of the relevant terms that is predicted; 0 where there are none."""
         return self.correct / self.relevant if self.relevant else 0.0
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall: 2 correct / (found + relevant)."""
-        total = self.found + self.relevant
+        """The harmonic mean of precision and recall: 2 correct / (predicted + relevant)."""
+        total = self.predicted + self.relevant
         return 2 * self.correct / total if total else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,23 +127,27 @@ class TermScores:
 
 
 def term_scores(
-    found: Mapping[str, Sequence[tuple[str, float]]],
+    probabilities: Mapping[str, Sequence[tuple[str, float]]],
     topics: object,
     threshold: float = 0.5,
     answers: int = 0,
     each: str = "term",
     analyzer: str | Analyzer | Labels = "english",
 ) -> TermScores:
-    """How well the terms that `QuReTeC.probabilities` found are those that the manual rewrites want.
+    """How well the terms of `QuReTeC.probabilities` are those that the manual rewrites want.
 
-    found       for each topic, each word of its history with a probability; words at the front of it may be missing
-    topics      with turns whose manual rewrites are known; those without earlier turns do not count
-    threshold   the least probability of a term that counts as found
-    answers     as in the `QuReTeC` that gave `found`
-    each        what is counted: "term", each distinct one of a topic, which is what a rewrite gains; or "occurrence", each
-                place in the history, as the program of Voskarides et al. 2020 counts
+    Args:
+        probabilities: For each topic, each word of its history with a probability; words at the front of it may be missing.
+        topics: With turns whose manual rewrites are known; those without earlier turns do not count.
+        threshold: The least probability of a predicted term.
+        answers: As in the `QuReTeC` that gave the probabilities.
+        each: What is counted: "term", each distinct one of a topic, which is what a rewrite gains; or "occurrence", each place
+            in the history, as the program of Voskarides et al. 2020 counts.
+        analyzer: As for `relevant_terms`.
 
-    Raises InputError for a topic without a manual rewrite, ParameterError for an unknown `each`.
+    Raises:
+        InputError: A topic has no manual rewrite.
+        ParameterError: `each` is neither of the two.
     """
     if each not in COUNTS:
         raise ParameterError(f"each is {' or '.join(map(repr, COUNTS))}, not {each!r}")
@@ -145,12 +157,12 @@ def term_scores(
         words = [word.lower() for word in history_of(topic, answers)]
         if not words:
             continue
-        values = [probability for _, probability in found.get(topic.id, ())]
-        predicted = [False] * (len(words) - len(values)) + [value >= threshold for value in values]
+        values = [probability for _, probability in probabilities.get(topic.id, ())]
+        marks = [False] * (len(words) - len(values)) + [value >= threshold for value in values]
         keys: list[Any] = words if each == "term" else list(range(len(words)))
         relevant = _marked(keys, labels(topic, answers))
-        given = _marked(keys, predicted)
-        for at, count in enumerate((1, len(relevant), len(given), len(relevant & given))):
+        predicted = _marked(keys, marks)
+        for at, count in enumerate((1, len(relevant), len(predicted), len(relevant & predicted))):
             counts[at] += count
     return TermScores(*counts)
 

@@ -36,26 +36,31 @@ Floats = NDArray[np.float64]
 class CausalHead:
     """A logistic regression: the probability that a sentence reports a cause, from its vector and its cues.
 
-    encoder     the name of the encoder that it was trained over
-    weights     one for each dimension of the encoder's vectors
-    cues        one for each of `CUE_FEATURES`, which `cue_features` finds in the sentence's text
-    bias        what is added
-    threshold   from which probability on a sentence is said to report a cause
-    probe       the vector of the sentence `PROBE`, by which another encoder is told apart
-    card        what it was trained on and how well it did, in plain values
+    Args:
+        encoder: The name of the encoder that it was trained over.
+        weights: One for each dimension of the encoder's vectors.
+        cues: One for each of `CUE_FEATURES`, which `cue_features` finds in the sentence's text.
+        bias: What is added.
+        threshold: From which probability on a sentence is said to report a cause.
+        probe: The vector of the sentence `PROBE`, by which another encoder is told apart.
+        card: What it was trained on and how well it did, in plain values.
     """
 
     encoder: str
-    weights: tuple[float, ...]
-    cues: tuple[float, ...]
-    bias: float
+    weights: tuple[float, ...] = field(repr=False)
+    cues: tuple[float, ...] = field(repr=False)
+    bias: float = field(repr=False)
     threshold: float
-    probe: tuple[float, ...]
+    probe: tuple[float, ...] = field(repr=False)
     card: Mapping[str, Any] = field(repr=False, compare=False)
 
     @classmethod
     def load(cls, path: str | Path) -> CausalHead:
-        """The head in a file that `save` wrote. Raises InputError for anything else."""
+        """The head in a file that `save` wrote.
+
+        Raises:
+            InputError: The file is anything else, or cannot be read.
+        """
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as e:
@@ -74,7 +79,11 @@ class CausalHead:
         return head
 
     def save(self, path: str | Path) -> None:
-        """Writes the head as JSON, the same bytes for the same head. Raises InputError where writing fails."""
+        """Writes the head as JSON, the same bytes for the same head.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
         values = {"format": FORMAT, **asdict(self)}
         lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
         write(path, [f"{{\n{lines}\n}}\n".encode()])
@@ -88,15 +97,20 @@ class CausalHead:
     def probabilities(self, vectors: NDArray[np.float32], cues: Floats) -> NDArray[np.float32]:
         """The probability of each sentence, float32 (n,).
 
-        vectors   of the sentences, (n, dim), each of length 1
-        cues      `cue_features` of them
+        Args:
+            vectors: Of the sentences, (n, dim), each of length 1.
+            cues: Their `cue_features`, float64 (n, 3).
         """
         logits = vectors @ np.array(self.weights) + cues @ np.array(self.cues) + self.bias
-        found: NDArray[np.float32] = (1 / (1 + np.exp(-logits))).astype(np.float32)
-        return found
+        probabilities: NDArray[np.float32] = (1 / (1 + np.exp(-logits))).astype(np.float32)
+        return probabilities
 
     def classify(self, encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
-        """The probability that each sentence reports a cause, float32 (n,). Raises ParameterError for another encoder."""
+        """The probability that each sentence reports a cause, float32 (n,).
+
+        Raises:
+            ParameterError: The head was trained over another encoder.
+        """
         self.check(encoder)
         return self.probabilities(sentence_vectors(encoder, sentences), cue_features(sentences))
 
@@ -105,13 +119,13 @@ class CausalHead:
         loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._checked(encoder))
 
     def _checked(self, encoder: Encoder) -> bool:
-        told = f"the head was trained over {self.encoder}"
+        mine = f"the head was trained over {self.encoder}"
         advice = "take that encoder, or train a head over this one: train_causality (fontes train causality)"
         if encoder.dim != len(self.weights):
-            raise ParameterError(f"{told}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
+            raise ParameterError(f"{mine}, whose vectors have {len(self.weights)} dimensions, not {encoder.dim}; {advice}")
         distance = float(np.linalg.norm(sentence_vectors(encoder, [PROBE])[0] - np.array(self.probe)))
         if distance > NEARLY:
-            raise ParameterError(f"{told}, and {encoder!r} gives other vectors (distance {distance:.2f}); {advice}")
+            raise ParameterError(f"{mine}, and {encoder!r} gives other vectors (distance {distance:.2f}); {advice}")
         return True
 
 
@@ -130,11 +144,11 @@ def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.f
 
 def cue_features(sentences: Sequence[str]) -> Floats:
     """What `causal_pairs` finds in each sentence, float64 (n, 3): `CUE_SCALE` for each of `CUE_FEATURES` that is there."""
-    found = np.zeros((len(sentences), len(CUE_FEATURES)))
-    for row, sentence in zip(found, sentences, strict=True):
+    features = np.zeros((len(sentences), len(CUE_FEATURES)))
+    for row, sentence in zip(features, sentences, strict=True):
         strength, denied = cue_strength(sentence)
         row[:] = strength > 0, strength == 1, denied
-    return found * CUE_SCALE
+    return features * CUE_SCALE
 
 
 def cue_strength(sentence: str) -> tuple[float, bool]:

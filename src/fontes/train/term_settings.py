@@ -1,0 +1,82 @@
+"""How a term classifier is trained: the settings, checked when they are made."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..core.errors import ParameterError
+
+BOUNDS = {
+    "greater_than": "above {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "below {lt}",
+    "less_than_equal": "{le} or less",
+    "finite_number": "finite",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "a string",
+    "literal_error": "{expected}",
+}
+
+
+class TermSettings(BaseModel):
+    """How a term classifier is trained.
+
+    Args:
+        epochs: Passes over the topics.
+        minutes: Stop after so many, with what was learned by then; None: no limit.
+        batch: Topics of a step.
+        lr: The greatest learning rate of AdamW: it rises over the first tenth and falls to 0 at the end.
+        dropout: Of the hidden layers, while training; from 0 to below 1.
+        max_length: Tokens of an input, 8 at least.
+        answers: Of how many turns before the current one the answers belong to the history.
+        weight: How much a relevant word counts in the loss against another.
+        held_out: The share of conversations kept out, to set the threshold and measure; above 0 and below 1.
+        limit: At most so many topics, the first after the shuffle; None: all.
+        analyzer: Whose stems and stop words say which words are relevant.
+        precision: Of the products of matrices: "float32", "bfloat16", or "auto": bfloat16 where the processor computes in it.
+        seed: Of the order, the part held out and the dropout; below 2**32.
+
+    Raises:
+        ParameterError: A setting makes no sense; each that does not is named.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    epochs: int = Field(default=3, gt=0)
+    minutes: float | None = Field(default=None, gt=0)
+    batch: int = Field(default=16, gt=0)
+    lr: float = Field(default=1.5e-4, gt=0, allow_inf_nan=False)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    max_length: int = Field(default=256, ge=8)
+    answers: int = Field(default=0, ge=0)
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    held_out: float = Field(default=0.05, gt=0, lt=1)
+    limit: int | None = Field(default=None, gt=0)
+    analyzer: str = "english"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    seed: int = Field(default=0, ge=0, lt=2**32)
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise ParameterError("; ".join(map(_sentence, error.errors()))) from None
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with other settings."""
+        return type(self)(**{**self.model_dump(), **changes})
+
+
+def _sentence(problem: Any) -> str:
+    """What is wrong with one setting."""
+    name = problem["loc"][0]
+    if problem["type"] == "extra_forbidden":
+        return f"there is no setting '{name}'; there are {', '.join(TermSettings.model_fields)}"
+    bound = BOUNDS.get(problem["type"])
+    if bound is None:
+        return f"{name}: {problem['msg']}"
+    limits = {key: int(value) if value in (0, 1) else value for key, value in problem.get("ctx", {}).items()}
+    return f"{name} must be {bound.format(**limits)}, not {problem['input']!r}"
