@@ -163,7 +163,7 @@ def test_a_mistake_of_a_program_is_not_taken_for_a_damaged_model() -> None:
         with pytest.raises(type(error)), readable("the model cannot be read"):
             raise error
     with (
-        pytest.raises(ft.core.InputError, match="the model cannot be read: no such file"),
+        pytest.raises(ft.core.InputError, match="the model cannot be read: no file"),
         readable("the model cannot be read"),
     ):
         raise OSError("no file\nand more")
