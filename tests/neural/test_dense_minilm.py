@@ -144,14 +144,14 @@ def test_the_command_line_says_what_is_missing(tmp_path, fontes):
     status, _, err = fontes("search", path, "mice", "--model", "dense")
     assert status == 1
     assert f"{path} holds no vectors of an encoder of Fontes; fontes encode {path} MODEL makes them" in err
-    status, _, err = fontes("encode", path, "bm25()")
-    assert (status, "bm25 needs an index" in err) == (1, True)
-    status, _, err = fontes("encode", path, MODEL, "--nbits", "2")
-    assert (status, "--nbits is of --late" in err) == (1, True)
     status, _, err = fontes("encode", path, f'chunked_encoder("{MODEL}", window=0)')
     assert (status, "window must be 1 or more" in err) == (1, True)
     status, _, err = fontes("encode", path, f'transformer_encoder("{MODEL}", pooling="sum")')
     assert (status, "pooling is one of cls, mean, max, not 'sum'" in err) == (1, True)
+    status, _, err = fontes("encode", path, "bm25()")
+    assert (status, "bm25 needs an index" in err) == (1, True)
+    status, _, err = fontes("encode", path, MODEL, "--nbits", "2")
+    assert (status, "--nbits is of --late" in err) == (1, True)
 
 
 def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import shutil
 import signal
@@ -12,60 +11,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, copied, vector_files
 from support.processes import in_a_child
 
-from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
+from fontes.core import FontesError, ParameterError
 from fontes.core.progress import Progress
 from fontes.core.values import Doc
-from fontes.index import Index, embeddings, encoding
-from fontes.storage.artifact import seal
+from fontes.index import Index, encoding
 
-COUNT = 60
-BLOCK = 8
 # File system operations of an encoding, as Python's audit hooks name them; writing and syncing are counted besides.
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
-
-
-@dataclass(frozen=True)
-class Counting:
-    """An encoder that writes down which documents it encoded; a vector depends on the document's id alone."""
-
-    log: str = field(default="", repr=False)
-    dim: int = 12
-    fingerprint: str = "counting"
-    several: bool = False
-    wrong: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
-    similarity: str = "dot"
-
-    def encode_documents(self, docs: Sequence[Doc], progress: Callable[[Progress], None] | None = None) -> np.ndarray:
-        if self.log:
-            with Path(self.log).open("a") as file:
-                file.writelines(f"{doc.id}\n" for doc in docs)
-        if progress:
-            progress(Progress("encoding", len(docs) // 2, len(docs), 0.1))
-        made = self.encode_queries([doc.id for doc in docs])
-        return self.wrong(made) if self.wrong else made
-
-    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
-        seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") for text in texts]
-        rows = [np.random.default_rng(seed).standard_normal(self.dim).astype(np.float32) for seed in seeds]
-        return np.stack(rows) if rows else np.zeros((0, self.dim), np.float32)
-
-
-@dataclass(frozen=True)
-class Several(Counting):
-    """Gives document n of a call n % 3 + 1 vectors."""
-
-    def encode_documents_parts(self, docs: Sequence[Doc], progress: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        self.encode_documents(docs)
-        texts = [f"{doc.id}.{part}" for doc in docs for part in range(int(doc.id[1:]) % 3 + 1)]
-        return self.encode_queries(texts), np.cumsum([0, *(int(doc.id[1:]) % 3 + 1 for doc in docs)])
 
 
 @pytest.fixture(autouse=True)
@@ -76,19 +37,7 @@ def _small_blocks_and_no_waiting_for_the_disk(monkeypatch):
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> Path:
-    """An index without vectors."""
-    path = tmp_path_factory.mktemp("plain") / "x"
-    Index.build([(f"d{n}", f"fox {n}") for n in range(COUNT)], path)
-    return path
-
-
-def copied(plain: Path, folder: Path) -> Path:
-    shutil.copytree(plain, folder / "x")
-    return folder / "x"
-
-
-def vector_files(path: Path) -> dict[str, bytes]:
-    return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file() and "vectors" in str(f)}
+    return built(tmp_path_factory.mktemp("plain") / "x")
 
 
 def at_operation(number: int, folder: Path, what: Callable[[], object]) -> list[int]:
@@ -353,88 +302,3 @@ def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
         assert len(log.read_text().split()) <= count + 100
         index.check()
         assert np.array_equal(index.embeddings(Counting(dim=100)).vectors, Counting(dim=100).encode_queries(index.ids.tolist()))
-
-
-@pytest.mark.parametrize("file", ["vectors.npy", "norms.npy", "scales.npy", "bounds.npy", "artifact.json"])
-def test_damaged_vectors_are_an_error_that_says_what_to_do_and_the_index_still_works(tmp_path, plain, file):
-    path = copied(plain, tmp_path)
-    encoder = Several()
-    Index.open(path).encode(encoder, dtype="int8")
-    damaged = next(path.glob(f"segment-*/vectors-*/{file}"))
-    raw = bytearray(damaged.read_bytes())
-    raw[-20] ^= 1
-    damaged.write_bytes(raw)
-    with pytest.raises(IndexFormatError, match=r"encode again with overwrite=True \(fontes encode --overwrite\)"):
-        Index.open(path).check()
-    damaged.write_bytes(raw[:-8])
-    index = Index.open(path)
-    assert len(index.bm25().search("fox", 100)) == COUNT
-    for broken in (index.check, lambda: index.dense(encoder).search("d1")):
-        with pytest.raises(IndexFormatError, match=file):
-            broken()
-    index.encode(encoder, dtype="int8")
-    Index.open(path).check()
-    assert len(index.dense(encoder).search("d1", 100)) == COUNT
-
-
-def test_vectors_of_a_newer_format_are_an_error(tmp_path, plain):
-    path = copied(plain, tmp_path)
-    Index.open(path).encode(Counting())
-    file = next(path.glob("segment-*/vectors-*/artifact.json"))
-    seal(file.parent, replace(embeddings.KIND, version=2), {"encoder": "of tomorrow"}, "*.npy")
-    with pytest.raises(IndexFormatError, match="vectors of the format 2; this Fontes reads 1"):
-        Index.open(path).dense(Counting()).search("d1")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "dtype", "error", "message"),
-    [
-        (lambda v: np.where(np.arange(len(v))[:, None] == 3, np.nan, v), "float32", InputError, "document 'd3': .*not finite"),
-        (lambda v: np.where(np.arange(len(v))[:, None] == 3, np.inf, v), "int8", InputError, "document 'd3': .*not finite"),
-        (lambda v: np.where(np.arange(len(v))[:, None] == 5, 7e4, v), "float16", InputError, "'d5': .*float16 cannot hold"),
-        (lambda v: v[:-1], "float32", ParameterError, r"shape \(7, 12\) for 8 documents"),
-        (lambda v: v[:, :5], "float32", ParameterError, r"at least one of 12 dimensions for each"),
-    ],
-)
-def test_vectors_that_cannot_be_are_an_error_and_are_not_kept(tmp_path, plain, wrong, dtype, error, message):
-    path = copied(plain, tmp_path)
-    with pytest.raises(error, match=message):
-        Index.open(path).encode(Counting(wrong=wrong), dtype=dtype)
-    Index.open(path).encode(Counting(), dtype=dtype)
-    Index.open(path).check()
-
-
-def test_an_unknown_dtype_is_an_error(tmp_path, plain):
-    with pytest.raises(ParameterError, match="dtype must be float32, float16 or int8, not 'int4'"):
-        Index.open(copied(plain, tmp_path)).encode(Counting(), dtype="int4")
-
-
-def test_info_says_which_vectors_there_are(tmp_path, plain):
-    path = copied(plain, tmp_path)
-    assert Index.open(path).info()["vectors"] == []
-    index = Index.open(path)
-    index.encode(Several(), dtype="int8")
-    (facts,) = index.info()["vectors"]
-    assert facts["encoder"] == repr(Several())
-    assert (facts["dtype"], facts["dim"], facts["vectors"], facts["approximate"]) == ("int8", 12, 120, [])
-    assert facts["bytes"] == sum(f.stat().st_size for f in path.glob("segment-*/vectors-*/*.npy"))
-
-
-def test_a_folder_that_cannot_be_written_is_an_error_of_fontes(tmp_path, plain, monkeypatch):
-    path = copied(plain, tmp_path)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    index = Index.open(path)
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(FontesError, match="vectors cannot be written: Read-only file system; nothing was changed"):
-        index.encode(Counting())
-
-
-def test_a_model_file_that_is_missing_is_not_taken_for_a_disk_that_cannot_be_written(tmp_path, plain):
-    def broken(vectors: np.ndarray) -> np.ndarray:
-        raise FileNotFoundError(2, "No such file or directory", "model.safetensors")
-
-    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
-        Index.open(copied(plain, tmp_path)).encode(Counting(wrong=broken))

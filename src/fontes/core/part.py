@@ -166,7 +166,7 @@ class Part:
         leading = not self.variadic
         for key, value in shown.items():
             field = by_name.get(key)
-            leading = leading and field is not None and _required(field)
+            leading = leading and field is not None and (_required(field) or bool(field.metadata.get("leading")))
             text = _short(value, field) or _value(value, names, strict)
             parts.append(text if leading else f"{key}={text}")
         parts += [f"{key}={_value(value, names, strict)}" for key, value in own.items()]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..core.progress import Report
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
-from ..neural.models.base import Pretrained, token_ids
+from ..neural.models.base import NAMELESS, Pretrained, token_ids
 from ..neural.models.compute import Prepared, padded, prepared
 from ..neural.models.hub import library, seq2seq
 from .turns import earlier, rewritten, utterance
@@ -105,7 +105,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     cpu_tokens = 2048  # each context is decoded in as many beams
     cuda_tokens = 32_768
 
-    name_or_path: str | Path = "castorini/t5-base-canard"
+    name_or_path: str | Path = field(default="castorini/t5-base-canard", metadata=NAMELESS)
     answers: int = field(default=3, metadata={"least": 0})
     num_beams: int = field(default=10, metadata={"least": 1})
     max_length: int = field(default=512, metadata={"least": 8})

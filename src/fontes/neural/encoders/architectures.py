@@ -15,7 +15,8 @@ ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none 
 class Plain:
     """Any encoder of transformers that takes token ids and a mask, and does not look at padding.
 
-    limit    the most tokens of a text, special tokens included; None where there is no limit
+    Attributes:
+        limit: The most tokens of a text, special tokens included; None where there is no limit.
     """
 
     def __init__(self, module: Any) -> None:

@@ -36,9 +36,15 @@ def orthogonal_features(features: int, dim: int, seed: int = 0) -> Tensor:
 def favor(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, omega: Tensor) -> Tensor:
     """softmax(q k' / sqrt(d)) v, approximately, in linear time.
 
-    query, key, value   (batch, heads, positions, d)
-    mask                bool (batch, positions): the positions that are attended to
-    omega               float32 (features, d)
+    Args:
+        query: (batch, heads, positions, d).
+        key: Likewise.
+        value: Likewise.
+        mask: bool, (batch, positions): the positions that are attended to.
+        omega: The random features, float32, (features, d).
+
+    Returns:
+        (batch, heads, positions, d), in the dtype of `value`.
     """
     kind = value.dtype
     query, key, value = query.float(), key.float(), value.float()

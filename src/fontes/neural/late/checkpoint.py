@@ -34,13 +34,15 @@ SENTENCE_CONFIG = "config_sentence_transformers.json"
 class Settings:
     """How texts become tokens, and which of these get vectors.
 
-    form               "colbert", "pylate" or "encoder" (a model that was not made for late interaction)
-    query_length       tokens of a query, its three special ones included: longer ones are cut, shorter ones filled up
-    document_length    tokens of a document at most, its three special ones included
-    query_marker       the token after the first one of a query, "" for none; document_marker likewise
-    expand             whether queries are filled up with [MASK] to query_length, each of which gets a vector
-    attend             whether the other tokens attend to these
-    skip               the tokens of documents that get no vector: single characters or words
+    Args:
+        form: "colbert", "pylate" or "encoder" (a model that was not made for late interaction).
+        query_length: Tokens of a query, its three special ones included: longer ones are cut, shorter ones filled up.
+        document_length: Tokens of a document at most, its three special ones included.
+        query_marker: The token after the first one of a query; "" for none.
+        document_marker: The same of a document.
+        expand: Whether queries are filled up with [MASK] to query_length, each of which gets a vector.
+        attend: Whether the other tokens attend to these.
+        skip: The tokens of documents that get no vector: single characters or words.
     """
 
     form: str
@@ -65,8 +67,10 @@ class Settings:
 class Checkpoint:
     """A checkpoint on disk, before its weights are loaded.
 
-    backbone   the folder of the transformer
-    dense      the folders of its projections; for ColBERT's form none, as the projection is among the backbone's weights
+    Args:
+        backbone: The folder of the transformer.
+        dense: The folders of its projections; for ColBERT's form none, as the projection is among the backbone's weights.
+        settings: How texts become tokens.
     """
 
     backbone: Path

@@ -19,11 +19,15 @@ LANES = 16  # queries are padded to a multiple of it, with zeros that are not su
 def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
     """The score of each document for a query (Khattab and Zaharia, SIGIR 2020, equation 3).
 
-    query      one row a token, (tokens, dim)
-    vectors    the token vectors of the documents end to end, (all tokens, dim)
-    bounds     document i has the rows bounds[i]:bounds[i+1]; one without a row gets -inf
-
     Other threads run meanwhile.
+
+    Args:
+        query: One row a token, float32, (tokens, dim).
+        vectors: The token vectors of the documents end to end, float32, (all tokens, dim).
+        bounds: Document i has the rows bounds[i]:bounds[i+1]; one without a row gets -inf.
+
+    Returns:
+        One score a document, float32.
     """
     scores = np.empty(len(bounds) - 1, dtype=np.float32)
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
@@ -49,15 +53,20 @@ def interaction(
 ) -> NDArray[np.float32]:
     """MaxSim with each document token replaced by its centroid (Santhanam et al., CIKM 2022, "centroid interaction").
 
-    similarities   of all centroids with the query's tokens, (centroids, padded tokens of the query), as `padded` pads
-    tokens         how many tokens the query has
-    codes, bounds  the centroid of each token of all documents; document d has codes[bounds[d]:bounds[d+1]]
-    docs           the documents to score
-    least          tokens whose centroid is less similar than this to every token of the query are passed over
+    Args:
+        similarities: Of all centroids with the query's tokens, (centroids, padded tokens of the query), as `padded` pads.
+        tokens: How many tokens the query has.
+        codes: The centroid of each token of all documents.
+        bounds: Document d has codes[bounds[d]:bounds[d+1]].
+        docs: The documents to score.
+        least: Tokens whose centroid is less similar than this to every token of the query are passed over.
+
+    Returns:
+        One score for each of `docs`, float32.
     """
-    kept = similarities[:, :tokens].max(axis=1) >= least
+    near = similarities[:, :tokens].max(axis=1) >= least
     scores = np.empty(len(docs), dtype=np.float32)
-    _interaction(similarities, tokens, kept, codes, bounds, docs, scores)
+    _interaction(similarities, tokens, near, codes, bounds, docs, scores)
     return scores
 
 
@@ -116,13 +125,13 @@ def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _interaction(similarities: Any, tokens: int, kept: Any, codes: Any, bounds: Any, docs: Any, scores: Any) -> None:
+def _interaction(similarities: Any, tokens: int, near: Any, codes: Any, bounds: Any, docs: Any, scores: Any) -> None:
     width = similarities.shape[1]
     best = np.empty(width, dtype=np.float32)
     for i in range(len(docs)):
         best[:] = -1  # the least similarity of unit vectors
         for t in range(bounds[docs[i]], bounds[docs[i] + 1]):
-            if kept[codes[t]]:
+            if near[codes[t]]:
                 row = similarities[codes[t]]
                 for c in range(width):
                     best[c] = max(best[c], row[c])

@@ -27,11 +27,12 @@ SEED = 20220710
 class Codec:
     """Turns unit vectors into codes and packed residuals, and back (Santhanam et al., NAACL 2022, section 3.3).
 
-    centroids   (centroids, dim), float32, of unit length
-    cutoffs     the 2^nbits - 1 bounds between the buckets of a residual, float32
-    weights     the value that stands for each bucket, float32
-
     One vector takes 4 bytes for its centroid and dim · nbits / 8 for its residual.
+
+    Args:
+        centroids: float32, (centroids, dim), of unit length.
+        cutoffs: The 2^nbits - 1 bounds between the buckets of a residual, float32.
+        weights: The value that stands for each bucket, float32.
     """
 
     centroids: NDArray[np.float32]

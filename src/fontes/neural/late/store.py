@@ -154,7 +154,9 @@ def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np
 def stored(index: Index, colbert: ColBERT, nbits: int | None = None) -> TokenVectors:
     """The token vectors that `encode_late` stored; of several the ones with most bits.
 
-    Raises ParameterError where there are none of this model, IndexFormatError where they are damaged.
+    Raises:
+        ParameterError: There are none of this model.
+        IndexFormatError: They are damaged.
     """
     fingerprint = colbert.fingerprint
 

@@ -21,6 +21,9 @@ from ...core.strings import encodable
 from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
 from .hub import device, fingerprint, loaded, located
 
+NAMELESS = {"leading": True}
+"""The metadata of a `name_or_path` that has a default, so that texts write it without its name: `mono_t5("owner/model")`."""
+
 
 class Loaded(Protocol):
     """A model that was loaded, with its tokenizer and whatever else it needs to run."""

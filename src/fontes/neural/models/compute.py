@@ -37,9 +37,10 @@ ENOUGH = 3.0  # seconds of timing after which no further round begins
 class Precision:
     """A precision that was chosen, and why.
 
-    name        "float32", "bfloat16" or "float16"
-    seconds     what the sample took with each one that was tried; empty where it was given
-    agreement   the least cosine between its outputs and those of float32
+    Args:
+        name: "float32", "bfloat16" or "float16".
+        seconds: What the sample took with each one that was tried; empty where the precision was named.
+        agreement: The least cosine between its outputs and those of float32.
     """
 
     name: str
@@ -55,7 +56,13 @@ class Precision:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A module on its device in its precision, and how that precision was chosen."""
+    """A module on its device in its precision, and how that precision was chosen.
+
+    Args:
+        module: A torch.nn.Module in eval mode.
+        precision: The precision of its weights.
+        device: Where it is.
+    """
 
     module: Any
     precision: Precision
@@ -67,16 +74,21 @@ def prepared(
 ) -> Prepared:
     """`module` ready to run: in eval mode, on `device`, in `precision`.
 
-    module      a torch.nn.Module, with float32 weights; it is changed in place
-    outputs     runs a small, typical sample through a module (its argument) and gives the result as a tensor: one row an item,
-                or one score an item; called within torch.inference_mode
-    precision   "float32", "bfloat16", "float16", or "auto": the quickest on the sample that keeps a cosine of 0.999 with
-                float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that compute in it
-                (AVX512-BF16, AMX), both 16-bit ones on a GPU
-    cache       whether the choice is kept for this machine, in `precision.json` of the user's caches, by processor, torch's
-                version, threads, device and the shape of the model
+    The choice is logged, and is in the result.
 
-    The choice is logged, and is in the result. Raises ParameterError for a precision that is unknown.
+    Args:
+        module: A torch.nn.Module, with float32 weights; it is changed in place.
+        outputs: Runs a small, typical sample through a module (its argument) and gives the result as a tensor: one row an item,
+            or one score an item; called within torch.inference_mode.
+        precision: "float32", "bfloat16", "float16", or "auto": the quickest on the sample that keeps a cosine of 0.999 with
+            float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that compute in it
+            (AVX512-BF16, AMX), both 16-bit ones on a GPU.
+        device: Where it is to run.
+        cache: Whether the choice is kept for this machine, in `precision.json` of the user's caches, by processor, torch's
+            version, threads, device and the shape of the model.
+
+    Raises:
+        ParameterError: The precision is unknown.
     """
     if precision not in PRECISIONS:
         raise ParameterError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
@@ -229,15 +241,15 @@ def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], de
     modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in tried}}
     results = {name: _timed(outputs, one, device)[0] for name, one in modules.items()}  # also warms up
     agreements = {name: agreement(results["float32"], result) for name, result in results.items()}
-    kept = [name for name in modules if name == "float32" or agreements[name] >= AGREEMENT]
-    seconds = dict.fromkeys(kept, float("inf"))
+    agreeing = [name for name in modules if name == "float32" or agreements[name] >= AGREEMENT]
+    seconds = dict.fromkeys(agreeing, float("inf"))
     begun = time.perf_counter()
     for turn in range(ROUNDS):
         if turn and time.perf_counter() - begun > ENOUGH:
             break
-        for name in kept:
+        for name in agreeing:
             seconds[name] = min(seconds[name], _timed(outputs, modules[name], device)[1])
-    best = min(kept, key=lambda name: seconds[name])
+    best = min(agreeing, key=lambda name: seconds[name])
     if seconds[best] * GAIN > seconds["float32"]:
         best = "float32"
     return Precision(best, seconds, agreements[best])

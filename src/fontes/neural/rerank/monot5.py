@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.progress import Report, silent
-from ..models.base import token_ids
+from ..models.base import NAMELESS, token_ids
 from ..models.compute import Prepared, padded, prepared
 from ..models.hub import library, seq2seq
 from .base import PretrainedReranker
@@ -41,7 +41,7 @@ class MonoT5(PretrainedReranker["T5"], name="mono_t5"):
 
     kind = KIND
 
-    name_or_path: str | Path = "castorini/monot5-base-msmarco"
+    name_or_path: str | Path = field(default="castorini/monot5-base-msmarco", metadata=NAMELESS)
     max_length: int = field(default=512, metadata={"least": 1})
     tokens: tuple[str, str] = ("true", "false")
 
