@@ -103,7 +103,7 @@ def test_other_prompts_lengths_or_pooling_are_another_encoder(index):
 
 
 def test_the_commands_encode_search_and_explain(path, index, fontes):
-    status, out, _ = fontes("encode", str(path), MODEL, "--dtype", "int8", "--search", "Flat")
+    status, out, _ = fontes("encode", str(path), MODEL, "--dtype", "int8", "--algorithm", "Flat")
     assert status == 0
     assert "6 vectors of 384 dimensions in int8" in out
     assert "Flat: 100.0% of the exact best 10" in out
@@ -123,11 +123,10 @@ def test_the_commands_encode_search_and_explain(path, index, fontes):
 def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, fontes):
     path = str(tmp_path / "x.index")
     Index.build(DOCS, path)
-    inner = f"transformer_encoder({MODEL!r}, pooling='mean', max_length=32, query_prompt='Q: ')"
-    status, out, err = fontes("encode", path, f"chunked_encoder({inner}, window=6, stride=3)")
+    inner = f'transformer_encoder("{MODEL}", max_length=32, query_prompt="Q: ")'
+    status, _, err = fontes("encode", path, f"chunked_encoder({inner}, window=6, stride=3)")
     assert status == 0, err
     (facts,) = Index.open(path).info()["vectors"]
-    inner = f'transformer_encoder("{MODEL}", max_length=32, query_prompt="Q: ")'
     assert facts["settings"] == f"chunked_encoder({inner}, window=6, stride=3)"
     assert facts["vectors"] > 6
     status, out, err = fontes("search", path, "mice at night", "--model", "dense", "-k", "1", "--json")
@@ -149,6 +148,10 @@ def test_the_command_line_says_what_is_missing(tmp_path, fontes):
     assert (status, "bm25 needs an index" in err) == (1, True)
     status, _, err = fontes("encode", path, MODEL, "--nbits", "2")
     assert (status, "--nbits is of --late" in err) == (1, True)
+    status, _, err = fontes("encode", path, f'chunked_encoder("{MODEL}", window=0)')
+    assert (status, "window must be 1 or more" in err) == (1, True)
+    status, _, err = fontes("encode", path, f'transformer_encoder("{MODEL}", pooling="sum")')
+    assert (status, "pooling is one of cls, mean, max, not 'sum'" in err) == (1, True)
 
 
 def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> None:

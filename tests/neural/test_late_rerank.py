@@ -106,7 +106,7 @@ def test_the_command_stores_token_vectors_once_and_searches_them(
     index: ft.Index, model: ColBERT, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(*arguments: str) -> str:
-        monkeypatch.setattr("sys.argv", ["fontes", "late", str(path), model.name_or_path, *arguments])
+        monkeypatch.setattr("sys.argv", ["fontes", *arguments])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         assert ended.value.code == 0
@@ -115,13 +115,15 @@ def test_the_command_stores_token_vectors_once_and_searches_them(
     path = tmp_path / "fresh"
     ft.Index.build(documents(), path)
     monkeypatch.setattr("fontes.neural.models.compute.candidates", lambda device: [])
-    said = run("--nbits", "4")
+    encode = ("encode", str(path), str(model.name_or_path), "--late", "--nbits", "4")
+    said = run(*encode)
     assert "60 documents, 16 dimensions, 4 bits" in said
     assert "of the best 10" in said
-    assert json.loads(run("--nbits", "4", "--json"))["recall"]["queries"] == 32
+    assert json.loads(run(*encode, "--json"))["recall"]["queries"] == 32
     best = ft.Index.open(path).late(model, k=3).search("old well", k=3)
-    hits = json.loads(run("old well", "--nbits", "4", "-k", "3", "--json"))["hits"]
+    pipeline = ("--pipeline", f'late("{model.name_or_path}", nbits=4, k=3)')
+    hits = json.loads(run("search", str(path), "old well", *pipeline, "--json"))["hits"]
     assert [hit["id"] for hit in hits] == best.ids
     (tmp_path / "topics.tsv").write_text("q1\told well\n")
-    run("--nbits", "4", "--topics", str(tmp_path / "topics.tsv"), "-k", "3", "-o", str(tmp_path / "run"), "--tag", "late")
+    run("search", str(path), "--topics", str(tmp_path / "topics.tsv"), *pipeline, "-o", str(tmp_path / "run"))
     assert ft.read_run(tmp_path / "run")["q1"].ids == best.ids

@@ -31,15 +31,12 @@ class Work:
         self.model = save_cross_encoder(folder / "ce")
         self.output = folder / "out.run"
 
-    def __call__(self, *options: object, run: object = None, with_: str | None = None) -> int:
+    def __call__(self, *options: object, run: object = None, stage: str = "") -> int:
         files = ["rerank", run or self.file, "--index", self.index.path, "--topics", self.topics]
-        words = [*files, "--with", with_ or self.expression(), *options]
+        words = [*files, "--with", stage or self.stage().text, *options]
         with mock.patch.object(sys, "argv", ["fontes", *map(str, words)]), pytest.raises(SystemExit) as ended:
             cli.main()
         return int(ended.value.code or 0)
-
-    def expression(self, name: str = "cross_encoder", model: object = None, more: str = "") -> str:
-        return f"{name}({str(model or self.model)!r}, precision='float32', device='cpu'{more})"
 
     def stage(self, **parameters: Any) -> ft.CrossEncoder:
         return ft.CrossEncoder(str(self.model), precision="float32", device="cpu", **parameters)
@@ -62,10 +59,11 @@ def test_the_command_gives_the_run_of_the_stage(work: Work) -> None:
     assert work.output.read_text().splitlines()[0].endswith(" ce")
 
 
-def test_any_pipeline_from_run_to_run_reranks(work: Work) -> None:
-    reranker = work.expression(more=", score='sigmoid', max_length=30, batch_size=5")
-    assert work("-k", 5, "-o", work.output, with_=f"passages(words=20) >> interpolate({reranker}, 0.6) >> to_documents()") == 0
-    pipeline = ft.Passages(words=20) >> work.stage(score="sigmoid", max_length=30).interpolate(0.6) >> ft.to_documents()
+def test_any_pipeline_from_run_to_run_can_be_given(work: Work) -> None:
+    model = f'cross_encoder("{work.model}", score="sigmoid", max_length=30, batch_size=5, precision="float32", device="cpu")'
+    text = f'passages(words=20) >> interpolate({model}, 0.6) >> to_documents("max")'
+    assert work("-k", 5, "-o", work.output, stage=text) == 0
+    pipeline = ft.Passages(words=20) >> work.stage(score="sigmoid", max_length=30).interpolate(0.6) >> ft.to_documents("max")
     near(ft.read_run(work.output), pipeline(work.run.top(5)))
 
 
@@ -78,24 +76,25 @@ def test_it_stands_in_a_pipe(work: Work, monkeypatch: pytest.MonkeyPatch, capfdb
     assert all(line.endswith(" fontes") for line in lines)
 
 
-def test_monot5_is_chosen_by_its_name(work: Work, tmp_path: Path) -> None:
-    folder = save_t5(tmp_path)
-    assert work("-k", 2, "-o", work.output, with_=work.expression("mono_t5", folder)) == 0
-    near(ft.read_run(work.output), ft.MonoT5(str(folder), precision="float32", device="cpu")(work.run.top(2)))
+def test_monot5_is_named_as_any_other_stage(work: Work, tmp_path: Path) -> None:
+    reranker = ft.MonoT5(str(save_t5(tmp_path)), precision="float32", device="cpu")
+    assert work("-k", 2, "-o", work.output, stage=reranker.text) == 0
+    near(ft.read_run(work.output), reranker(work.run.top(2)))
 
 
 @pytest.mark.parametrize(
-    ("expression", "message"),
+    ("stage", "message"),
     [
-        ("mono_t6('m')", "there is no stage 'mono_t6'; did you mean 'mono_t5'?"),
-        ("mono_t5('m', score='sigmoid')", "mono_t5 has no parameter 'score'"),
-        ("bm25()", "bm25 takes Topics and gives Run; fontes rerank needs a stage from Run to Run"),
-        ("cross_encoder('/no/such/folder', score='raw')", "score is one of logit, sigmoid"),
-        ("cross_encoder('/no/such/folder')", "there is no cross-encoder at '/no/such/folder'"),
+        ('mono_t6("m")', "there is no stage 'mono_t6'; did you mean 'mono_t5'?"),
+        ('mono_t5("m", score="sigmoid")', "mono_t5 has no parameter 'score'"),
+        ('cross_encoder("m", score="raw")', "score is one of logit, sigmoid, not 'raw'"),
+        ('interpolate(cross_encoder("m"), 2)', "interpolate takes a weight between 0 and 1, not 2"),
+        ('interpolate("m", 0.5)', "interpolate takes a reranker, such as cross_encoder, not 'm'"),
+        ('cross_encoder("/no/such/folder")', "there is no cross-encoder at '/no/such/folder'"),
     ],
 )
-def test_errors_are_one_line(work: Work, expression: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert work(with_=expression) == 1
+def test_errors_are_one_line(work: Work, stage: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert work(stage=stage) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
 

@@ -27,7 +27,7 @@ def encode(
         ),
     ],
     dtype: Annotated[str | None, typer.Option(help="float32, float16 or int8.", show_default="float32")] = None,
-    search: Annotated[
+    algorithm: Annotated[
         str | None,
         typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat"),
     ] = None,
@@ -42,7 +42,7 @@ def encode(
     from ...index import Index
     from ..output import print_json
 
-    for option, value, wrong in (("--dtype", dtype, late), ("--search", search, late), ("--nbits", nbits, not late)):
+    for option, value, wrong in (("--dtype", dtype, late), ("--algorithm", algorithm, late), ("--nbits", nbits, not late)):
         if value is not None and wrong:
             raise ParameterError(f"{option} is {'not of' if late else 'of'} --late")
     opened = Index.open(index)
@@ -52,7 +52,7 @@ def encode(
         facts = _encode_late(opened, model, nbits or 2, overwrite, json)
         show = _say_late
     else:
-        facts = _encode(opened, model, dtype or "float32", search or "flat", overwrite, json)
+        facts = _encode(opened, model, dtype or "float32", algorithm or "flat", overwrite, json)
         show = _say
     seconds = time.perf_counter() - start
     if json:
@@ -74,13 +74,13 @@ def _encoder(text: str, name: str) -> Any:
     return encoder
 
 
-def _encode(index: Index, encoder: Any, dtype: str, search: str, overwrite: bool, quiet: bool) -> dict[str, Any]:
+def _encode(index: Index, encoder: Any, dtype: str, algorithm: str, overwrite: bool, quiet: bool) -> dict[str, Any]:
     from ..progress import reporting
 
     with reporting(quiet) as report:
         index.encode(encoder, dtype=dtype, overwrite=overwrite, progress=report)
-    recall = index.dense(encoder, algorithm=search, dtype=dtype).recall() if search != "flat" else {}
-    return {**index.embeddings(encoder, dtype).info(), "search": search, "recall": recall}
+    recall = index.dense(encoder, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
+    return {**index.embeddings(encoder, dtype).info(), "algorithm": algorithm, "recall": recall}
 
 
 def _say(index: Index, facts: dict[str, Any], seconds: float) -> None:
@@ -90,7 +90,7 @@ def _say(index: Index, facts: dict[str, Any], seconds: float) -> None:
     say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}")
     if facts["recall"]:
         shares = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in facts["recall"].items())
-        say(f"{facts['search']}: {shares}")
+        say(f"{facts['algorithm']}: {shares}")
 
 
 def _encode_late(index: Index, colbert: Any, nbits: int, overwrite: bool, quiet: bool) -> dict[str, Any]:

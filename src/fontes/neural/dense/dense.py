@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...index import Index
     from ...index.embeddings import Embeddings
     from .ann import Searcher
-    from .vectors import Found
+    from .vectors import Best
 
 logger = logging.getLogger("fontes.neural")
 
@@ -92,7 +92,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings = self._embeddings()
         searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
         texts = {i: topic.text for i, topic in enumerate(topics.values()) if topic.text.strip()}
-        rankings: list[Found] = [NOTHING] * len(topics)
+        rankings: list[Best] = [NOTHING] * len(topics)
         vectors = self._queries(list(texts.values()), embeddings, progress)
         for i, ranking in zip(texts, self._nearest(embeddings, searcher, vectors, self.k), strict=True):
             rankings[i] = ranking
@@ -199,7 +199,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
         return np.asarray(vector[0])
 
-    def _nearest(self, embeddings: Embeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int) -> list[Found]:
+    def _nearest(self, embeddings: Embeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int) -> list[Best]:
         """For each query its best documents and their scores. A query of zeros finds nothing."""
         from .vectors import nearest, rescored
 

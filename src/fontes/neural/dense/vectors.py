@@ -28,10 +28,10 @@ FEW = 4  # queries for which loading the vectors takes longer than multiplying t
 PIECE = 1 << 13  # of the vectors that a thread then takes at a time
 UNIT = 2.0**-24  # of rounding in float32
 
-Found = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, in the one order
+Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, in the one order
 
 
-def nearest(embeddings: Embeddings, queries: NDArray[np.float32], k: int, ids: Strings, threads: int | None) -> list[Found]:
+def nearest(embeddings: Embeddings, queries: NDArray[np.float32], k: int, ids: Strings, threads: int | None) -> list[Best]:
     """For each query (a row of `queries`) the `k` documents with the greatest inner product, and the products.
 
     Documents whose vectors are zeros are left out; a document with several vectors has the greatest product of them.
@@ -39,7 +39,7 @@ def nearest(embeddings: Embeddings, queries: NDArray[np.float32], k: int, ids: S
     """
     with _blas(threads):
         parts = [queries[first : first + QUERIES] for first in range(0, len(queries), QUERIES)]
-        return [found for part in parts for found in Search(embeddings, part, min(k, embeddings.documents), ids).run(threads)]
+        return [best for part in parts for best in Search(embeddings, part, min(k, embeddings.documents), ids).run(threads)]
 
 
 def rescored(
@@ -79,14 +79,14 @@ class Search:
         self._counts = np.zeros(len(queries), dtype=np.int64)
         self._errors = self._error_bounds()
 
-    def run(self, threads: int | None) -> list[Found]:
+    def run(self, threads: int | None) -> list[Best]:
         """The best k documents of each query."""
         if not self._k:
             return [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(self._queries)
         for first, last in self._blocks():
             products = self._products(first, last, threads)
             self._in_threads(partial(self._collect, products, first, last - first), threads, len(self._queries))
-        return [found for part in self._in_threads(self._best, threads, len(self._queries)) for found in part]
+        return [best for part in self._in_threads(self._best, threads, len(self._queries)) for best in part]
 
     def _error_bounds(self) -> NDArray[np.float64]:
         """For each query how far a product in float32, summed in any order, can be from the score.
@@ -140,12 +140,12 @@ class Search:
                 self._counts[query] = len(docs)
                 self._least[query] = max(self._least[query], float(scores[-1]) - self._errors[query])
 
-    def _best(self, a: int, b: int) -> list[Found]:
+    def _best(self, a: int, b: int) -> list[Best]:
         for query in range(a, b):
             _shrink(query, self._k, (self._least, self._docs, self._values, self._counts, self._errors))
         return [self._rescored(query) for query in range(a, b)]
 
-    def _rescored(self, query: int) -> Found:
+    def _rescored(self, query: int) -> Best:
         docs = self._docs[query, : self._counts[query]]
         return rescored(self._embeddings, self._queries[query], docs, self._k, self._ids)
 
@@ -153,9 +153,9 @@ class Search:
         """These rows as float32."""
         if self._embeddings.dtype != "float16":
             return self._embeddings.decoded(slice(first, last))
-        found = np.empty((last - first, self._embeddings.dim), dtype=np.float32)
-        _widen(_readable(self._embeddings.vectors)[first:last].reshape(-1), found.reshape(-1))
-        return found
+        rows = np.empty((last - first, self._embeddings.dim), dtype=np.float32)
+        _widen(_readable(self._embeddings.vectors)[first:last].reshape(-1), rows.reshape(-1))
+        return rows
 
     def _in_threads(self, part: Callable[[int, int], Any], threads: int | None, count: int) -> list[Any]:
         """What `part` gives for ranges of `count` things, in their order."""

@@ -48,8 +48,8 @@ class Longformer(Plain):
     def hidden(self, module: Any, ids: Any, mask: Any) -> Any:
         everywhere = mask.new_zeros(mask.shape)
         everywhere[:, 0] = 1
-        given = {"input_ids": ids, "attention_mask": mask, "global_attention_mask": everywhere}
-        return module(**given).last_hidden_state
+        inputs = {"input_ids": ids, "attention_mask": mask, "global_attention_mask": everywhere}
+        return module(**inputs).last_hidden_state
 
 
 class Replaced(Plain):

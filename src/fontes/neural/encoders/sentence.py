@@ -120,8 +120,8 @@ class SentenceModel:
         torch = library("torch", "SentenceEncoder")
         if self.transformer is None:
             encode = getattr(self.model, f"encode_{task}", self.model.encode)
-            found = encode(texts, prompt=prompt, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True)
-            return np.asarray(found, np.float32)
+            encoded = encode(texts, prompt=prompt, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True)
+            return np.asarray(encoded, np.float32)
         features = self._features(texts, prompt)
         features = {name: value.to(self.prepared.device) if hasattr(value, "to") else value for name, value in features.items()}
         with torch.inference_mode():
@@ -144,8 +144,8 @@ class SentenceModel:
 
     def _means(self, module: Any, ids: NDArray[np.int32]) -> Any:
         torch = library("torch", "SentenceEncoder")
-        given = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
-        return module(input_ids=given, attention_mask=torch.ones_like(given)).last_hidden_state.float().mean(dim=1)
+        tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
+        return module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state.float().mean(dim=1)
 
     def _cut(self, name: str, max_length: int) -> None:
         if self.transformer is None:

@@ -100,10 +100,10 @@ class Checkpoint:
 
 def _colbert(folder: Path) -> Settings:
     # The defaults are those of ColBERT's settings.py; a checkpoint of its first version has no metadata.
-    found = _json(folder / METADATA) if (folder / METADATA).is_file() else {}
+    metadata = _json(folder / METADATA) if (folder / METADATA).is_file() else {}
 
     def setting(name: str, default: Any) -> Any:
-        return default if found.get(name) is None else found[name]
+        return default if metadata.get(name) is None else metadata[name]
 
     return Settings(
         "colbert",
@@ -118,10 +118,10 @@ def _colbert(folder: Path) -> Settings:
 
 
 def _pylate(folder: Path) -> Settings:
-    found = _json(folder / SENTENCE_CONFIG) if (folder / SENTENCE_CONFIG).is_file() else {}
+    config = _json(folder / SENTENCE_CONFIG) if (folder / SENTENCE_CONFIG).is_file() else {}
 
     def setting(name: str, default: Any) -> Any:
-        return default if found.get(name) is None else found[name]
+        return default if config.get(name) is None else config[name]
 
     expand = setting("do_query_expansion", True)
     return Settings(
@@ -139,9 +139,9 @@ def _pylate(folder: Path) -> Settings:
 def _encoder(folder: Path, backbone: Path) -> Settings:
     """A model that knows no markers and no [MASK] after a query gets neither."""
     path = backbone / "sentence_bert_config.json"
-    found = _json(path) if path.is_file() else {}
+    config = _json(path) if path.is_file() else {}
     longest = _json(backbone / "config.json").get("max_position_embeddings") or 512
-    length = found.get("max_seq_length") or min(longest, 512)
+    length = config.get("max_seq_length") or min(longest, 512)
     return Settings("encoder", length, length, "", "", False, False, tuple(string.punctuation))
 
 
@@ -190,17 +190,17 @@ def _linear(weights: dict[str, Any], folder: Path) -> Any:
 def _weights(folder: Path, needed: tuple[str, ...], others: tuple[str, ...] = ()) -> dict[str, Any]:
     """Some tensors out of the weights of a folder: model.safetensors (also in shards), else pytorch_model.bin."""
     torch, safetensors = library("torch", "a ColBERT model"), library("safetensors", "a ColBERT model")
-    found: dict[str, Any] = {}
+    tensors: dict[str, Any] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safetensors.safe_open(path, framework="pt", device="cpu") as file:
-            found |= {name: file.get_tensor(name) for name in (*needed, *others) if name in file.keys()}  # noqa: SIM118
-    if not found:
+            tensors |= {name: file.get_tensor(name) for name in (*needed, *others) if name in file.keys()}  # noqa: SIM118
+    if not tensors:
         for path in sorted(folder.glob("pytorch_model*.bin")):
-            tensors = torch.load(path, map_location="cpu", weights_only=True)
-            found |= {name: tensors[name] for name in (*needed, *others) if name in tensors}
-    if absent := [name for name in needed if name not in found]:
+            stored = torch.load(path, map_location="cpu", weights_only=True)
+            tensors |= {name: stored[name] for name in (*needed, *others) if name in stored}
+    if absent := [name for name in needed if name not in tensors]:
         raise InputError(f"{folder}: its weights have no {', '.join(absent)}, the projection of ColBERT")
-    return found
+    return tensors
 
 
 def _json(path: Path) -> Any:

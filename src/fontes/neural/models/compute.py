@@ -251,16 +251,16 @@ def _timed(outputs: Callable[[Any], Any], module: Any, device: str) -> tuple[NDA
     return result.astype(np.float64), time.perf_counter() - start
 
 
-def agreement(expected: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+def agreement(expected: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     """The least cosine of the rows of two results; for scores, one an item, the correlation of the two lists."""
-    if not np.isfinite(found).all():
+    if not np.isfinite(other).all():
         return -1.0
     if expected.ndim == 1 or expected.shape[-1] == 1:
-        expected, found = expected.reshape(1, -1), found.reshape(1, -1)
-        expected, found = expected - expected.mean(), found - found.mean()
-    expected, found = (values.reshape(-1, values.shape[-1]) for values in (expected, found))
-    norms = np.linalg.norm(expected, axis=1) * np.linalg.norm(found, axis=1)
-    return float(np.min(np.sum(expected * found, axis=1) / np.maximum(norms, 1e-30)))
+        expected, other = expected.reshape(1, -1), other.reshape(1, -1)
+        expected, other = expected - expected.mean(), other - other.mean()
+    expected, other = (values.reshape(-1, values.shape[-1]) for values in (expected, other))
+    norms = np.linalg.norm(expected, axis=1) * np.linalg.norm(other, axis=1)
+    return float(np.min(np.sum(expected * other, axis=1) / np.maximum(norms, 1e-30)))
 
 
 def _key(module: Any, device: str) -> str:

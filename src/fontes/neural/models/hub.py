@@ -61,20 +61,20 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
         InputError: The folder is not there or is no model; the name is in no cache and the hub cannot be reached; or the hub
             refuses.
     """
-    given = os.fspath(name_or_path)
-    folder = Path(given).expanduser()
-    if given and folder.is_dir():
+    place = os.fspath(name_or_path)
+    folder = Path(place).expanduser()
+    if place and folder.is_dir():
         if not _is_model(folder):
-            raise InputError(f"the folder {given} holds no {kind}: it has no config.json with weights (*.safetensors, *.bin)")
+            raise InputError(f"the folder {place} holds no {kind}: it has no config.json with weights (*.safetensors, *.bin)")
         return folder.resolve()
-    if not given or folder.is_absolute() or given.startswith((".", "~")) or given.count("/") > 1 or folder.exists():
-        raise InputError(f"there is no {kind} at '{given}': give the folder of a model, or its name on the hub (owner/name)")
-    names = [given] if "/" in given or not owner else [given, f"{owner}/{given}"]
+    if not place or folder.is_absolute() or place.startswith((".", "~")) or place.count("/") > 1 or folder.exists():
+        raise InputError(f"there is no {kind} at '{place}': give the folder of a model, or its name on the hub (owner/name)")
+    names = [place] if "/" in place or not owner else [place, f"{owner}/{place}"]
     for name in names:
         if (cached := _cached(name)) is not None:
             return cached
     name = names[-1]
-    hub = library("huggingface_hub", f"the {kind} {given}")
+    hub = library("huggingface_hub", f"the {kind} {place}")
     if hub.constants.HF_HUB_OFFLINE or _switched_on("HF_HUB_OFFLINE"):
         raise InputError(_absent(kind, name, "HF_HUB_OFFLINE is set", "unset HF_HUB_OFFLINE to download it here"))
     return _downloaded(name, kind)
@@ -96,24 +96,24 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
     return digest.hexdigest()
 
 
-def device(given: str | None = None) -> str:
-    """Where models run: `given`, or "cuda" where torch finds a GPU, else "cpu".
+def device(name: str | None = None) -> str:
+    """Where models run: `name`, or "cuda" where torch finds a GPU, else "cpu".
 
     Raises:
         ParameterError: torch finds no such device here.
     """
     torch = library("torch", "running a model")
-    if given is None:
+    if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        known = torch.device(given)
+        known = torch.device(name)
         kind, index = known.type, known.index or 0
     except (RuntimeError, TypeError):
-        raise ParameterError(f"device is 'cpu', 'cuda', 'cuda:0', …, 'mps' or None, not {given!r}") from None
+        raise ParameterError(f"device is 'cpu', 'cuda', 'cuda:0', …, 'mps' or None, not {name!r}") from None
     cuda, mps = kind == "cuda" and index < torch.cuda.device_count(), kind == "mps" and torch.backends.mps.is_available()
     if not (kind == "cpu" or cuda or mps):
-        raise ParameterError(f"torch finds no device '{given}' here; device=None takes a GPU where there is one, else the CPU")
-    return given
+        raise ParameterError(f"torch finds no device '{name}' here; device=None takes a GPU where there is one, else the CPU")
+    return name
 
 
 def loaded(key: Hashable, load: Callable[[], T]) -> T:

@@ -112,8 +112,8 @@ class LateReranker(Reranker, name="late_reranker"):
         self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: Report
     ) -> NDArray[np.float32]:
         """The score of each pair of a text and a document; each document's token vectors are made or read once."""
-        asked = list(dict.fromkeys(texts))
-        queries = dict(zip(asked, self._colbert.encode_queries(asked), strict=True))
+        unique = list(dict.fromkeys(texts))
+        queries = dict(zip(unique, self._colbert.encode_queries(unique), strict=True))
         scores, start, done = np.empty(len(texts), dtype=np.float32), time.perf_counter(), 0
         for part, pairs in _parts(docs):
             rows, bounds = vectors(part)
