@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fontes.neural.encoders.base import text_of
 from harness import machine, middle, options, spread, table
 
 import fontes as ft
+from fontes.neural.encoders.base import text_of
 
 PARTS = ("speed", "quality")
 MEASURES = [ft.nDCG @ 10, ft.R @ 100]

@@ -21,10 +21,10 @@ from typing import Any
 
 import harness
 import numpy as np
-from fontes.neural.late.maxsim import maxsim
-from fontes.neural.late.store import stored
 
 import fontes as ft
+from fontes.neural.late.maxsim import maxsim
+from fontes.neural.late.store import stored
 
 NBITS = (16, 4, 2, 1)
 MEASURES = ["nDCG@10", "R@100", "RR@10"]

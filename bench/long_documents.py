@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fontes.neural.models.hub import quiet
 from harness import machine, options, table
 
 import fontes as ft
+from fontes.neural.models.hub import quiet
 
 CUT = 4096  # tokens of an article
 LONG = 2048  # tokens that the long encoders read

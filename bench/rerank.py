@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fontes.neural.encoders.base import text_of
 from harness import machine, middle, options, spread, table
 
 import fontes as ft
+from fontes.neural.encoders.base import text_of
 
 DEFAULT = "sentence-transformers, predict"
 TOGETHER = 8  # training: topics of one step
