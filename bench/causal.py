@@ -257,7 +257,7 @@ def replace_topics(run: ft.Run, topics: ft.Topics) -> ft.Run:
     return ft.Run.of(run.to_dict(), topics)
 
 
-def difference(found: ft.evaluation.Comparison) -> str:
+def difference(found: ft.comparison.testing.Comparison) -> str:
     stars = "*" if found.significant else ""
     interval = f"{found.low:+.3f} to {found.high:+.3f}"
     return f"{found.difference:+.4f}{stars} ({interval}; p {found.corrected:.3f}; d_z {found.d_z:+.2f})"

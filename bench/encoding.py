@@ -115,7 +115,7 @@ def quality(folder: Path, docs: list[ft.Doc], encoders: dict[str, Any], vectors:
         best = np.argsort(-scores, axis=1)[:, :1000]
         run = {topic.id: {ids[i]: float(row[i]) for i in some} for topic, row, some in zip(topics, scores, best, strict=True)}
         means = ft.evaluate(run, qrels, MEASURES)
-        precision = encoder.chosen_precision.partition(' ')[0]
+        precision = encoder.chosen_precision.partition(" ")[0]
         rows.append([f"{name}: {precision}", *(f"{means[measure]:.4f}" for measure in MEASURES)])
     table("SciFact, test topics", ["", "nDCG@10", "R@100"], rows)
 

@@ -211,7 +211,7 @@ def neural(docs: list[ft.Doc], precision: str, folder: Path) -> dict[str, Any]:
     rows, spent = [], {}
     for name, (encoder, limit) in encoders.items():
         inner = windows if isinstance(encoder, ft.ChunkedEncoder) else encoder
-        used = inner.chosen_precision.partition(' ')[0]
+        used = inner.chosen_precision.partition(" ")[0]
         inner.encode_queries(["the first batch is slower than those that follow"])
         spent[name] = seconds(lambda encoder=encoder: index.encode(encoder))
         if name.endswith("mean"):

@@ -211,7 +211,9 @@ def harbour_pipelines(folder: Path) -> Pipelines:
     }
     cair = ft.recipe("cair2021", encoder=Counts(), trees=None, analyzer="english", topicrank=phrases, after=ft.core.Cut(40))
     listed = f"h={folder / 'duplicates.txt'}"
-    cast = ft.recipe("cast2021", automatic="last-turns", passages="words", reranker=None, keep=50, duplicates=listed)
+    cast = ft.recipe(
+        "cast2021", automatic="last_turns()", passages='passages(separator="-")', reranker=None, keep=50, duplicates=listed
+    )
     return (
         named("posts", folder, POSTS, searches)
         | named("claims", folder, CLAIMS, {"bm25": bm25, "jelinek-mercer": index.ql(smoothing="jelinek-mercer")})
@@ -233,7 +235,14 @@ def sentences_pipelines(folder: Path) -> Pipelines:
     bm25 = index.bm25(k=DEPTH)
     parts = ft.Passages(sentences="nupunkt", max_words=50)
     passages = ft.Index.build(parts.docs(STORIES), folder / "sentence-passages")
-    cast = ft.recipe("cast2021", automatic="weighted-turns", passages="nupunkt", reranker=None, documents=DEPTH, depth=30)
+    cast = ft.recipe(
+        "cast2021",
+        automatic="weighted_turns()",
+        passages='cast_passages(sentences="nupunkt")',
+        reranker=None,
+        documents=DEPTH,
+        depth=30,
+    )
     stages = {
         "passages": bm25 >> parts,
         "documents": passages.bm25() >> ft.to_documents("mean"),
@@ -351,7 +360,7 @@ def neural_pipelines(folder: Path) -> Pipelines:
     }
     cair = ft.recipe("cair2021", encoder=bert, trees=None, aggregate="min-max")
     t5s = {"automatic": rewriters["canardt5"], "reranker": monot5}
-    cast = ft.recipe("cast2021", **t5s, passages="words", documents=10, depth=15, keep=10)
+    cast = ft.recipe("cast2021", **t5s, passages='passages(separator="-")', documents=10, depth=15, keep=10)
     return (
         named("neural", folder, POSTS, searches)
         | named("rewritten", folder, CONVERSATIONS, rewriters)

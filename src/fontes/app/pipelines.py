@@ -33,9 +33,11 @@ def retriever(
     """
     from ..core import Run, Topics, expression
 
-    given = {name: value for name, value in parameters.items() if value is not None}
+    options = {name: value for name, value in parameters.items() if value is not None}
     if pipeline is not None:
-        others = [f"--{name}" for name, value in (("model", model), ("encoder", encoder), *given.items()) if value is not None]
+        others = [
+            f"--{name}" for name, value in (("model", model), ("encoder", encoder), *options.items()) if value is not None
+        ]
         if others:
             raise ParameterError(f"--pipeline says all; leave {' and '.join(others)} out, or --pipeline")
         stage = expression.pipeline(pipeline, index)
@@ -47,9 +49,9 @@ def retriever(
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
     if model in LEXICAL:
-        return expression.pipeline(f"{model}({', '.join(f'{name}={value!r}' for name, value in given.items())})", index)
-    if given:
-        raise ParameterError(f"--{next(iter(given))} is of bm25, not of {model}")
+        return expression.pipeline(f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})", index)
+    if options:
+        raise ParameterError(f"--{next(iter(options))} is of bm25, not of {model}")
     return _dense(index, model, encoder)
 
 

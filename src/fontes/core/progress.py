@@ -72,6 +72,7 @@ class Progress:
 
 
 Report: TypeAlias = Callable[[Progress], None]
+"""Is called, as often as seems fit, with how far a piece of work is."""
 
 
 def silent(progress: Progress) -> None:

@@ -83,7 +83,7 @@ class Experiment:
         data = self._data()
         qrels = _qrels(file.sources)
         topics = _judged(file.sources, qrels) if file.sources.topics is not None else None
-        given: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "forms": file.forms,
             "indexes": None if file.index.folder is None else file.path.parent / Path(file.index.folder).expanduser(),
             **others,
@@ -99,7 +99,7 @@ class Experiment:
             testing=file.testing,
             settings=_of_numbers(file.raw),
             data=data,
-            **given,
+            **settings,
         )
 
     def _made(self, collection: Collection) -> Mapping[str, System]:

@@ -29,10 +29,10 @@ def alone(folder: Path) -> Iterator[None]:
         InputError: Another process does, the folder cannot be written, or it holds results of something else.
     """
     busy = InputError(f"{folder}: another process writes results into this folder; wait, or give another one")
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locked(folder, busy))
+            stack.enter_context(locked(folder, busy))
         except OSError as error:
             raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error}); give another one") from None
         if not os.access(folder, os.W_OK | os.X_OK):

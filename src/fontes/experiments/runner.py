@@ -85,7 +85,7 @@ class Results:
     @property
     def runs(self) -> dict[str, Run]:
         """The runs by the names of their systems."""
-        return {name: made.run for name, made in self.systems.items()}
+        return {name: system.run for name, system in self.systems.items()}
 
     @property
     def summary(self) -> str:
@@ -116,8 +116,8 @@ def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
     documents = plan.documents or Collection([], folder)
     with alone(folder):
         systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
-        made = _made(plan, systems, Cache(folder / "cache"), progress)
-        return _written(plan, systems, Results(folder, made, _report(plan, made)))
+        runs = _made(plan, systems, Cache(folder / "cache"), progress)
+        return _written(plan, systems, Results(folder, runs, _report(plan, runs)))
 
 
 def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
@@ -158,20 +158,20 @@ def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Lis
     for stage in stages:
         stage.prepare(progress)
     searches = Searches(plan.topics or Topics(), cache, progress)
-    made = {}
+    runs = {}
     for name, system in systems.items():
-        one = made[name] = searches.of(name, system)
+        one = runs[name] = searches.of(name, system)
         rows, topics = one.run.rows, len(one.run.topics)
         note = f"{topics:,} topic{'s' * (topics != 1)}{', as it was found before' * one.cached}"
         progress(Progress(name, rows, rows, one.seconds or 0.0, note=note))
     cache.trim()
-    return made
+    return runs
 
 
-def _report(plan: Plan, made: Mapping[str, SystemRun]) -> Report | None:
+def _report(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
     if plan.qrels is None:
         return None
-    measured = {name: one for name, one in made.items() if plan.measured(name)}
+    measured = {name: one for name, one in runs.items() if plan.measured(name)}
     baseline = plan.baseline if plan.baseline in measured else None
     topics = plan.topics
     return report_of(measured, plan.qrels, plan.measures, topics=topics, baseline=baseline, testing=plan.testing)

@@ -236,11 +236,11 @@ class _Reader:
         return Sources(corpus, topics, qrels[chosen])
 
     def _check_index(self, sources: Sources) -> None:
-        given = self.raw.get("index", {})
-        if "path" not in given:
+        values = self.raw.get("index", {})
+        if "path" not in values:
             return
         for key in ("folder", "analyzer", "fields", "vectors"):
-            if key in given:
+            if key in values:
                 problem = f"'path' is an index that is there already, so '{key}' says nothing; leave one of them out"
                 raise self._error("index", problem)
         if sources.corpus is not None and self.table.collection.dataset is None:
@@ -265,9 +265,9 @@ class _Reader:
             name = getattr(report, key)
             if name is not None and name not in known:
                 raise self._error("report", f"{key}: there is no '{name}'; {nearest(name, known)}")
-        given = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed")}
+        values = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed")}
         try:
-            return Testing(**{key: value for key, value in given.items() if value is not None})
+            return Testing(**{key: value for key, value in values.items() if value is not None})
         except FontesError as error:
             raise self._error("report", str(error)) from None
 

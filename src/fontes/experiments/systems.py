@@ -80,10 +80,10 @@ def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache |
         if topics is None:
             raise InputError(f"system '{name}' is a stage and needs topics to run on; give them")
     searches = Searches(topics or Topics(), cache)
-    made = {name: searches.of(name, system) for name, system in systems.items()}
+    runs = {name: searches.of(name, system) for name, system in systems.items()}
     if cache is not None:
         cache.trim()
-    return made
+    return runs
 
 
 @dataclass(frozen=True)

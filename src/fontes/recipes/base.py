@@ -44,7 +44,8 @@ class Recipe(Part, ABC):
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls.name = name or next((base.name for base in cls.__mro__[1:] if issubclass(base, Recipe) and base.name), "")
+        names = [name, *(getattr(base, "name", "") for base in cls.__mro__[1:])]
+        cls.name = next(filter(None, names), "")
         if name:
             registry.add(name, cls)
 
@@ -147,15 +148,15 @@ class Recipe(Part, ABC):
             ParameterError: A parameter makes no sense.
         """
         self.check()
-        asked, judged = Topics.read(topics), None if qrels is None else Qrels.of(qrels)
-        self._check_sources(asked, judged)
+        parsed, judged = Topics.read(topics), None if qrels is None else Qrels.of(qrels)
+        self._check_sources(parsed, judged)
         documents = Collection(collection, output)
-        data = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(asked)}}
+        data = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(parsed)}}
         plan = Plan(
             title=f"recipe {self.name}",
             systems=self.systems,
             documents=documents,
-            topics=asked,
+            topics=parsed,
             qrels=judged,
             measures=tuple(parse(measure) for measure in measures or self.measures),
             measured=self.measured,

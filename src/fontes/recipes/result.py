@@ -55,7 +55,7 @@ class RecipeResult:
         What a step builds when it is first run, such as Annoy's trees, is part of it; indexing and encoding are not. A step
         whose result was found in the folder counts what it took when it was run.
         """
-        return {name: made.seconds for name, made in self.results.systems.items()}
+        return {name: system.seconds for name, system in self.results.systems.items()}
 
     def published(self) -> list[dict[str, Any]]:
         """For each system and measure that was published: the value here, where it was measured, and the published one."""
@@ -70,11 +70,11 @@ class RecipeResult:
         systems = {
             name: {
                 "file": f"runs/{name}.run",
-                "stages": made.description,
-                "seconds": made.seconds,
+                "stages": system.description,
+                "seconds": system.seconds,
                 **self.lock["systems"][name],
             }
-            for name, made in self.results.systems.items()
+            for name, system in self.results.systems.items()
         }
         return {
             "recipe": self.recipe.name,

@@ -60,12 +60,12 @@ def fuse(
         "k": rrf_k,
         "missing": missing if missing in (None, "min") else _number(missing, "--missing"),
     }
-    given = [read_run(path) for path in runs]
+    systems = [read_run(path) for path in runs]
     if learn is None:
         listed = None if weights is None else [_number(weight, "--weights") for weight in weights.split(",")]
-        run = fuse_runs(*given, weights=listed, **how)
+        run = fuse_runs(*systems, weights=listed, **how)
     else:
-        learned = fit_weights(given, qrels_of(learn), measure, folds=folds, seed=seed, step=step, **how)
+        learned = fit_weights(systems, qrels_of(learn), measure, folds=folds, seed=seed, step=step, **how)
         run = learned.run
         if json:
             print_json(learned.to_dict())

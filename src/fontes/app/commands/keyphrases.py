@@ -24,11 +24,11 @@ def keyphrases(
     from ..output import print_json
 
     topicrank = TopicRank(model, stemmer=None if stemmer == "none" else stemmer)
-    found = topicrank.keyphrases(_read(text), top or None)
+    phrases = topicrank.keyphrases(_read(text), top or None)
     if json:
-        print_json([{"keyphrase": phrase, "score": score} for phrase, score in found])
+        print_json([{"keyphrase": phrase, "score": score} for phrase, score in phrases])
         return
-    for phrase, score in found:
+    for phrase, score in phrases:
         typer.echo(f"{score:.4f}  {phrase}")
 
 

@@ -71,25 +71,25 @@ def plot(
         "first": first,
         "last": last,
     }
-    given = {name: value for name, value in values.items() if value is not None}
-    _check(kind, index, list(given))
+    parameters = {name: value for name, value in values.items() if value is not None}
+    _check(kind, index, list(parameters))
     format_of(output)
-    made = _drawn(kind, None if index is None else Index.open(index), given)
-    made.save(output)
-    say(f"{output}: {made.caption}")
+    figure = _drawn(kind, None if index is None else Index.open(index), parameters)
+    figure.save(output)
+    say(f"{output}: {figure.caption}")
 
 
-def _check(kind: str, index: Path | None, given: list[str]) -> None:
+def _check(kind: str, index: Path | None, parameters: list[str]) -> None:
     """Raises ParameterError for a kind that there is not, and for options that do not belong to it."""
     if kind not in OPTIONS:
         raise ParameterError(f"there is no plot '{kind}'; there are {', '.join(OPTIONS)}")
-    for name in given:
+    for name in parameters:
         if name not in OPTIONS[kind]:
             known = ", ".join(_option(n) for n in OPTIONS[kind]) or "none"
             raise ParameterError(f"fontes plot {kind} has no option {_option(name)}; its options are {known}")
     if kind in OF_AN_INDEX and index is None:
         raise ParameterError(f"fontes plot {kind} needs an index: fontes plot {kind} INDEX -o FILE")
-    if index is not None and "docs" in given:
+    if index is not None and "docs" in parameters:
         raise ParameterError("--docs is the size of an imagined collection; leave it out where there is an index")
 
 
@@ -97,8 +97,8 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _drawn(kind: str, index: Index | None, given: dict[str, Any]) -> Any:
+def _drawn(kind: str, index: Index | None, parameters: dict[str, Any]) -> Any:
     from ... import plots
 
     names = {"docs": "documents", "length": "lengths"}
-    return getattr(plots, kind)(index, **{names.get(name, name): value for name, value in given.items()})
+    return getattr(plots, kind)(index, **{names.get(name, name): value for name, value in parameters.items()})

@@ -37,8 +37,8 @@ def split(
     if [topics, *(qrels or []), *(more or [])].count("-") > 1:
         raise typer.BadParameter("only one of the inputs can be -")
     result = split_topics(
-        [topics_of(given) for given in (topics, *(more or []))],
-        [qrels_of(given) for given in qrels] if qrels else None,
+        [topics_of(name) for name in (topics, *(more or []))],
+        [qrels_of(name) for name in qrels] if qrels else None,
         int(test) if test >= 1 and test == int(test) else test,
         groups=group,
         near=near or None,

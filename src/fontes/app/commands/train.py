@@ -62,11 +62,11 @@ def terms(
         seed=seed,
     )
     with reporting(json) as report:
-        made = train_terms(topics_of(topics), output, base, settings, overwrite, report)
+        training = train_terms(topics_of(topics), output, base, settings, overwrite, report)
     if json:
-        print_json(made.to_dict())
+        print_json(training.to_dict())
     else:
-        _say(output, made)
+        _say(output, training)
 
 
 @group.command()
@@ -107,9 +107,9 @@ def causality(
         say(f"{test}: {measured}")
 
 
-def _say(output: Path, made: TermTraining) -> None:
+def _say(output: Path, training: TermTraining) -> None:
     from ..output import counted, say
 
-    learned, steps = counted(made.trained, "topic"), counted(made.steps, "step")
-    say(f"{output}: a term classifier from {learned} read {made.epochs:.2f} times in {steps} and {made.seconds:.0f} s")
-    say(f"held out: {made.scores} at a threshold of {made.threshold:g}")
+    learned, steps = counted(training.trained, "topic"), counted(training.steps, "step")
+    say(f"{output}: a term classifier from {learned} read {training.epochs:.2f} times in {steps} and {training.seconds:.0f} s")
+    say(f"held out: {training.scores} at a threshold of {training.threshold:g}")
