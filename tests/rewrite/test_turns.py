@@ -149,7 +149,7 @@ TEXTS = {
     'automatic(missing="raw")': ft.rewrite.Automatic("raw"),
     "last_turns(k=2, first=True)": ft.rewrite.LastTurns(2, first=True),
     "canard_t5()": ft.CanardT5(),
-    'canard_t5(name_or_path="models/t5", num_beams=4)': ft.CanardT5("models/t5", num_beams=4, device="cpu", batch_size=2),
+    'canard_t5("models/t5", num_beams=4)': ft.CanardT5("models/t5", num_beams=4, device="cpu", batch_size=2),
     'quretec("models/terms")': ft.QuReTeC("models/terms", device="cpu"),
     'quretec("models/terms", threshold=0.3, precision="float32")': ft.QuReTeC("models/terms", 0, 0.3, precision="float32"),
     'raw() >> quretec("uva-irlab/quretec")': ft.rewrite.Raw() >> ft.QuReTeC("uva-irlab/quretec"),
