@@ -70,7 +70,11 @@ class Session:
                     return
 
     def piped(self) -> None:
-        """Takes the lines of standard input; each is printed before its answer. Raises FontesError on Ctrl-C."""
+        """Takes the lines of standard input; each is printed before its answer.
+
+        Raises:
+            FontesError: On Ctrl-C.
+        """
         try:
             with interruptible(), reading("-") as source:
                 for _, line in source.texts():

@@ -313,7 +313,11 @@ class Sum(Stage[Any, Run]):
 
 
 def check_depth(k: Any) -> int:
-    """`k` as an int. Raises ParameterError for anything but a whole number from 1 up."""
+    """`k` as an int.
+
+    Raises:
+        ParameterError: It is no whole number from 1 up.
+    """
     return check_whole("% keeps the best k documents: k", k)
 
 

@@ -39,7 +39,11 @@ class Canard(Format, name="canard"):
 
 
 def canard_topics(source: Source) -> Iterator[Topic]:
-    """The topics of a list of items, or of items one a line. Raises InputError that names `source` and the item."""
+    """The topics of a list of items, or of items one a line.
+
+    Raises:
+        InputError: Something cannot be read; the message names `source` and the item.
+    """
     text = source.text()
     if text.lstrip().startswith("["):
         try:

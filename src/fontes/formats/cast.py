@@ -47,9 +47,10 @@ class Cast(Format, name="cast"):
 
 
 def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
-    """The topics of the official JSON. Raises InputError that names `name` and the conversation.
+    """The topics of the official JSON. The flat form of 2022 repeats the turns that its paths share; each is one topic.
 
-    The flat form of 2022 repeats the turns that its paths share; each is one topic.
+    Raises:
+        InputError: Something is not as it should be; the message names `name` and the conversation.
     """
     if not _are_conversations(conversations):
         raise InputError(f"{name}: not a CAsT file: a list of conversations, each with its turns under 'turn', is wanted")
@@ -97,8 +98,10 @@ def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
     """The official flat JSON of topics with ids `<conversation>_<turn>`, which `cast_topics` reads back.
 
     A rewritten topic's text is written as the automatic rewrite. A conversation that branches is written as one conversation
-    for each branch, which repeats the turns before it, as the flat file of 2022 does. Raises InputError for an id of another
-    form, a turn without words, and a conversation of which an earlier turn is no topic.
+    for each branch, which repeats the turns before it, as the flat file of 2022 does.
+
+    Raises:
+        InputError: For an id of another form, a turn without words, and a conversation of which an earlier turn is no topic.
     """
     grouped: dict[str, list[Topic]] = {}
     for topic in topics:

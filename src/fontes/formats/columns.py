@@ -66,7 +66,11 @@ def read_run_columns(source: Source, width: int, topics: Topics) -> Run:
 
 
 def run_rankings(run: Run) -> Iterator[tuple[str, Ranking]]:
-    """The rankings of a run that columns can hold. Raises InputError for an id with white space."""
+    """The rankings of a run that columns can hold.
+
+    Raises:
+        InputError: For an id with white space.
+    """
     for topic_id, ranking in run.items():
         one_word(topic_id, "topic")
         ids = ranking.ids
@@ -77,7 +81,11 @@ def run_rankings(run: Run) -> Iterator[tuple[str, Ranking]]:
 
 
 def one_word(value: str, what: str) -> str:
-    """`value`, if it is one word. Raises InputError for an id that is empty or has white space inside."""
+    """`value`, if it is one word.
+
+    Raises:
+        InputError: For an id that is empty or has white space inside.
+    """
     if value.split() != [value]:
         raise InputError(f"the {what} id '{value}' has white space in it or is empty; a TREC file cannot hold it")
     return value

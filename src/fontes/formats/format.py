@@ -67,15 +67,27 @@ class Format:
         return 0.9 if self.endings and file.plain.endswith(self.endings) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        """The documents of a file. Raises InputError that names file and line for what cannot be read."""
+        """The documents of a file.
+
+        Raises:
+            InputError: Something cannot be read; the message names file and line.
+        """
         raise NotImplementedError
 
     def read_topics(self, file: File) -> Iterable[Topic]:
-        """The topics of a file. Raises InputError that names file and line for what cannot be read."""
+        """The topics of a file.
+
+        Raises:
+            InputError: Something cannot be read; the message names file and line.
+        """
         raise NotImplementedError
 
     def read_qrels(self, file: File) -> Qrels:
-        """The judgments of a file. Raises InputError that names file and line for what cannot be read."""
+        """The judgments of a file.
+
+        Raises:
+            InputError: Something cannot be read; the message names file and line.
+        """
         raise NotImplementedError
 
     def read_run(self, file: File, topics: Topics) -> Run:
@@ -147,7 +159,11 @@ class File(Source):
 
     @cached_property
     def whole(self) -> str:
-        """All of the file, which is then in memory. Raises InputError if not UTF-8."""
+        """All of the file, which is then in memory.
+
+        Raises:
+            InputError: It is not UTF-8.
+        """
         content = self.file.read()
         self.file = io.BytesIO(content)
         return Source(self.name, io.BytesIO(content)).text()
@@ -174,7 +190,11 @@ def formats_for(verb: str, kind: str) -> dict[str, Format]:
 
 
 def format_named(name: str, verb: str, kind: str) -> Format:
-    """The format of this name. Raises ParameterError where it does not exist or cannot "read" or "write" this kind."""
+    """The format of this name.
+
+    Raises:
+        ParameterError: Where it does not exist or cannot "read" or "write" this kind.
+    """
     able = formats_for(verb, kind)
     if name not in able:
         what = f"{KINDS[kind].noun} format '{name}'{' to write' if verb == 'write' else ''}"
@@ -183,7 +203,11 @@ def format_named(name: str, verb: str, kind: str) -> Format:
 
 
 def sniffed(kind: str, file: File) -> Format:
-    """The format that is most sure of the file. Raises InputError where none is, and where there is nothing in the file."""
+    """The format that is most sure of the file.
+
+    Raises:
+        InputError: Where none is, and where there is nothing in the file.
+    """
     able = formats_for("read", kind)
     sure = {name: able[name].sniff(kind, file) for name in sorted(able)}
     best = max(sure, key=sure.__getitem__)

@@ -30,7 +30,11 @@ class Fields:
 
     @classmethod
     def of(cls, chosen: Mapping[str, str | Sequence[str]] | None) -> Fields:
-        """The usual names, save for the parts that `chosen` names. Raises ParameterError for a part that does not exist."""
+        """The usual names, save for the parts that `chosen` names.
+
+        Raises:
+            ParameterError: For a part that does not exist.
+        """
         chosen = chosen or {}
         unknown = chosen.keys() - {"id", "title", "text"}
         if unknown:
@@ -49,7 +53,11 @@ MISSING = object()
 
 
 def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of the lines that are not blank. Raises InputError for what is no JSON object."""
+    """(line number, object) of the lines that are not blank.
+
+    Raises:
+        InputError: For what is no JSON object.
+    """
     decoder = json.JSONDecoder()
     for number, line in enumerate(source.lines(), 1):
         try:
@@ -106,7 +114,11 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
 
 
 def topic_from(row: Mapping[str, Any], where: str) -> Topic:
-    """The topic in a record. Raises InputError that begins with `where` for a missing id or text, and odd turns or weights."""
+    """The topic in a record.
+
+    Raises:
+        InputError: An id or text is missing, or turns or weights are odd; the message begins with `where`.
+    """
     present = ", ".join(f"'{key}'" for key in row) or "nothing"
     topic_id = next((row[key] for key in TOPIC_ID if row.get(key) is not None), None)
     text = next((row[key] for key in TOPIC_TEXT if row.get(key) is not None), None)
@@ -124,7 +136,11 @@ def topic_from(row: Mapping[str, Any], where: str) -> Topic:
 
 
 def json_value(source: Source) -> Any:
-    """The JSON value that a whole file is. Raises InputError with the line of what is broken."""
+    """The JSON value that a whole file is.
+
+    Raises:
+        InputError: With the line of what is broken.
+    """
     try:
         return json.loads(source.text())
     except json.JSONDecodeError as error:

@@ -25,7 +25,10 @@ def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
 
     The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE. The text is all of TEXT, LP, LEADPARA, ABSTRACT;
     where a document has none of them, as web pages do, all but its id, header, title, scripts and styles. Tags inside are
-    left out and character references are resolved. Raises InputError for a <DOC> without DOCNO or end.
+    left out and character references are resolved.
+
+    Raises:
+        InputError: For a <DOC> without DOCNO or end.
     """
     pending: list[str] = []
     start = 0
@@ -51,7 +54,10 @@ def sgml_topics(text: str, name: str) -> Iterator[Topic]:
     """The topics of TREC SGML: <num>, <title>, <desc>, <narr>, with or without closing tags.
 
     What is searched is the title, or the description where there is no title. "Number: 051" is the topic 51, as in the
-    qrels. Raises InputError for a topic without number.
+    qrels.
+
+    Raises:
+        InputError: For a topic without number.
     """
     for position, block in enumerate(re.split(r"<top>", text, flags=re.IGNORECASE)[1:], 1):
         parts = {tag: _topic_part(block, tag) for tag in ("num", "title", "desc", "narr")}

@@ -93,7 +93,11 @@ def build_segment(
 
 
 def batches(docs: Iterable[Doc], fields: Sequence[str], weights: TermWeights | None) -> Iterator[Batch]:
-    """Groups documents into batches of about BATCH bytes of text. Raises InputError for a document without an id."""
+    """Groups documents into batches of about BATCH bytes of text.
+
+    Raises:
+        InputError: For a document without an id.
+    """
     batch, size, count = Batch([], [], [], [], []), 0, 0
     stream = _marked(docs)
     while some := list(islice(stream, SOME)):
@@ -153,7 +157,11 @@ class TermWeights:
     field: str
 
     def of(self, doc: Doc) -> dict[str, int]:
-        """The term weights of a document, in whole numbers. Raises InputError where it has none, or one with other values."""
+        """The term weights of a document, in whole numbers.
+
+        Raises:
+            InputError: Where it has none, or one with other values.
+        """
         vector = doc.metadata.get(self.field)
         if not isinstance(vector, Mapping):
             raise InputError(f"document '{doc.id}' has no vector '{self.field}': a JSON object of terms and weights")
@@ -167,7 +175,11 @@ class TermWeights:
 
 
 def memory_size(size: str | int) -> int:
-    """Bytes from a number or from text such as "500M" or "2G". Raises ParameterError for anything else."""
+    """Bytes from a number or from text such as "500M" or "2G".
+
+    Raises:
+        ParameterError: For anything else.
+    """
     if isinstance(size, int) and size > 0:
         return size
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", str(size).strip(), re.IGNORECASE)

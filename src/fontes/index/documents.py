@@ -99,7 +99,11 @@ class DocumentStore:
 
 
 def metadata_bytes(doc: Doc) -> bytes:
-    """A document's metadata as JSON, empty for none. Raises InputError where JSON cannot hold it."""
+    """A document's metadata as JSON, empty for none.
+
+    Raises:
+        InputError: Where JSON cannot hold it.
+    """
     if not doc.metadata:
         return b""
     try:

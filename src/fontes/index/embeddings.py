@@ -77,7 +77,11 @@ class Embeddings:
         return vectors * self.scales[rows, None] if len(self.scales) else vectors
 
     def check(self) -> None:
-        """Reads every file. Raises IndexFormatError where anything is not as it was written or does not fit together."""
+        """Reads every file.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written or does not fit together.
+        """
         self._artifact.check()
         rows = self.documents if self.single else int(self.bounds[-1])
         sides = [len(self.norms), *([len(self.scales)] if self.dtype == "int8" else [])]

@@ -24,7 +24,11 @@ CACHE = "cache"  # what can be worked out again; it may be deleted at any time
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of the index at `path`. Raises IndexFormatError where there is none that this version can read."""
+    """The manifest of the index at `path`.
+
+    Raises:
+        IndexFormatError: Where there is none that this version can read.
+    """
     if not path.exists():
         raise IndexFormatError(f"{path} does not exist; fontes index CORPUS -o {path} makes an index")
     if not (path / MANIFEST).is_file():

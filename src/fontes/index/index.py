@@ -165,7 +165,9 @@ class Index(Factory):
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
 
-        Raises ParameterError where there are none, IndexFormatError where they are damaged.
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
         """
         return self._vectors.of(encoder, dtype)
 
@@ -218,16 +220,28 @@ class Index(Factory):
         return self._segment.postings(np.asarray(terms))
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """The documents with these ids. Raises InputError for an id that is not in the index."""
+        """The documents with these ids.
+
+        Raises:
+            InputError: For an id that is not in the index.
+        """
         ids = list(ids)
         return self._segment.store.read(ids, [self.ordinal(doc_id) for doc_id in ids])
 
     def doc(self, doc_id: str) -> Doc:
-        """The document with this id. Raises InputError where there is none."""
+        """The document with this id.
+
+        Raises:
+            InputError: Where there is none.
+        """
         return self.docs([doc_id])[0]
 
     def analyzed(self, ids: Iterable[str]) -> list[list[str]]:
-        """The terms of the documents with these ids, from their stored text. Raises InputError for an unknown id."""
+        """The terms of the documents with these ids, from their stored text.
+
+        Raises:
+            InputError: For an unknown id.
+        """
         return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
 
     def marked(self, query: str, doc: Doc) -> str:
@@ -241,14 +255,22 @@ class Index(Factory):
         return title + shown + escape(piece.text[at:])
 
     def ordinal(self, doc_id: str) -> int:
-        """The number of a document in the index: its place in `ids`, from 0. Raises InputError where there is no such id."""
+        """The number of a document in the index: its place in `ids`, from 0.
+
+        Raises:
+            InputError: Where there is no such id.
+        """
         ordinal = self.ids.find(doc_id)
         if ordinal < 0:
             raise InputError(f"document '{doc_id}' is not in the index {self.path}")
         return ordinal
 
     def check(self) -> None:
-        """Reads every file. Raises IndexFormatError where anything is not as it was written or does not fit together."""
+        """Reads every file.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written or does not fit together.
+        """
         check_contents(self.path, self._manifest)
         self._segment.check()
         for vectors in find(self.segment_folder).values():

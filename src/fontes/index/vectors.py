@@ -41,7 +41,9 @@ class VectorStore:
     def of(self, encoder: Encoder, dtype: str | None) -> Embeddings:
         """Those of an encoder, the most exact ones where `dtype` is None.
 
-        Raises ParameterError where there are none, IndexFormatError where they are damaged.
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
         """
         fitting = self._fitting(encoder, dtype)
         if not fitting:

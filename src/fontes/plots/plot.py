@@ -129,7 +129,11 @@ def style() -> AbstractContextManager[None]:
 
 
 def format_of(path: str | Path) -> str:
-    """The format that the name of a file ends in. Raises ParameterError for one that there is not."""
+    """The format that the name of a file ends in.
+
+    Raises:
+        ParameterError: For one that there is not.
+    """
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in METADATA:
         raise ParameterError(f"{path}: a plot is written as {', '.join('.' + f for f in METADATA)}; choose a name that ends so")

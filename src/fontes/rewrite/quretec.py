@@ -238,7 +238,11 @@ def without_warnings() -> Iterator[None]:
 
 
 def relevant_label(config: Any, folder: Path) -> int:
-    """The number of the label REL, or of the second of two. Raises InputError where there is neither."""
+    """The number of the label REL, or of the second of two.
+
+    Raises:
+        InputError: Where there is neither.
+    """
     labels = {str(name): int(number) for number, name in config.id2label.items()}
     if RELEVANT in labels:
         return labels[RELEVANT]

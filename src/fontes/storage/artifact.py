@@ -71,7 +71,11 @@ class Artifact:
         return f"{name}.npy" in self.files
 
     def array(self, name: str) -> NDArray[Any]:
-        """The array NAME.npy, by memory map. Raises IndexFormatError where it is missing or damaged."""
+        """The array NAME.npy, by memory map.
+
+        Raises:
+            IndexFormatError: Where it is missing or damaged.
+        """
         return read_array(self.folder, name, self._kind.remedy)
 
     @property
@@ -80,7 +84,11 @@ class Artifact:
         return sum(int(file["bytes"]) for file in self.files.values())
 
     def check(self) -> None:
-        """Reads every file. Raises IndexFormatError where one is not as it was written."""
+        """Reads every file.
+
+        Raises:
+            IndexFormatError: Where one is not as it was written.
+        """
         self._refuse(changed(self.folder, self.files))
 
     def _refuse(self, problem: str | None) -> None:
@@ -119,7 +127,11 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_folder(folder: Path) -> None:
-    """Reads every file of an artifact of any kind. Raises IndexFormatError where one is not as it was written."""
+    """Reads every file of an artifact of any kind.
+
+    Raises:
+        IndexFormatError: Where one is not as it was written.
+    """
     Artifact(folder, _kind_of(folder)).check()
 
 

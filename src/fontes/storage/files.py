@@ -49,12 +49,20 @@ class Source:
         yield from self.file
 
     def decoded(self) -> Iterator[str]:
-        """The lines as text, with their ends. Raises InputError if not UTF-8."""
+        """The lines as text, with their ends.
+
+        Raises:
+            InputError: It is not UTF-8.
+        """
         for number, line in enumerate(self.lines(), 1):
             yield decode(line, self.name, number)
 
     def texts(self) -> Iterator[tuple[int, str]]:
-        """(line number from 1, line without its end) of the lines that are not blank. Raises InputError if not UTF-8."""
+        """(line number from 1, line without its end) of the lines that are not blank.
+
+        Raises:
+            InputError: It is not UTF-8.
+        """
         for number, line in enumerate(self.decoded(), 1):
             if not line.isspace():
                 yield number, line.rstrip("\r\n")
@@ -73,7 +81,11 @@ class Source:
             yield rest
 
     def text(self) -> str:
-        """The whole file. Raises InputError if not UTF-8."""
+        """The whole file.
+
+        Raises:
+            InputError: It is not UTF-8.
+        """
         return "".join(self.decoded())
 
 
@@ -142,7 +154,11 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
 
 
 def decode(line: bytes, path: object, number: int) -> str:
-    """A line as text. Raises InputError that names file and line where it is not UTF-8."""
+    """A line as text.
+
+    Raises:
+        InputError: It is not UTF-8; the message names file and line.
+    """
     try:
         return line.decode()
     except UnicodeDecodeError as error:

@@ -9,7 +9,11 @@ from typing import Any
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of a file's bytes. Raises OSError where it cannot be read."""
+    """The SHA-256 of a file's bytes.
+
+    Raises:
+        OSError: Where it cannot be read.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -133,7 +133,11 @@ def buckets(length: int, config: Any) -> int | list[int]:
 
 
 def of(module: Any, attention: str, features: int) -> Plain:
-    """The architecture of a model, whose attention is changed where it must be. Raises ParameterError for an unknown one."""
+    """The architecture of a model, whose attention is changed where it must be.
+
+    Raises:
+        ParameterError: For an unknown one.
+    """
     if attention not in ATTENTIONS:
         raise ParameterError(f"attention is one of {', '.join(ATTENTIONS)}, not {attention!r}")
     if features < 1:
@@ -145,7 +149,11 @@ def of(module: Any, attention: str, features: int) -> Plain:
 
 
 def load(folder: Any, name: str) -> Any:
-    """The model of a folder in float32, without its decoder. Raises InputError where transformers cannot read it."""
+    """The model of a folder in float32, without its decoder.
+
+    Raises:
+        InputError: Where transformers cannot read it.
+    """
     transformers = library("transformers", "TransformerEncoder")
     library("torch", "TransformerEncoder")
     with readable(f"transformers cannot read the model {name}"), quiet():

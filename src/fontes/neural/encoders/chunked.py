@@ -68,7 +68,11 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         return self._encoder.similarity
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
-        """One vector for each document, float32 (number of documents, dim). Raises ParameterError with pooling="max"."""
+        """One vector for each document, float32 (number of documents, dim).
+
+        Raises:
+            ParameterError: With pooling="max".
+        """
         if self.pooling == "max":
             raise ParameterError(
                 "with pooling='max' a document has several vectors: use encode_documents_parts, or pooling='mean'"

@@ -55,7 +55,11 @@ class Settings:
     skip: tuple[str, ...]
 
     def with_(self, **changes: Any) -> Settings:
-        """A copy with those of the changes that are not None. Raises ParameterError for lengths that hold no text."""
+        """A copy with those of the changes that are not None.
+
+        Raises:
+            ParameterError: For lengths that hold no text.
+        """
         changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
         for name in ("query_length", "document_length"):
             if (length := getattr(changed, name)) < 4:
@@ -79,7 +83,11 @@ class Checkpoint:
 
     @classmethod
     def of(cls, folder: Path) -> Checkpoint:
-        """What the files of a folder say. Raises InputError for files that cannot be read."""
+        """What the files of a folder say.
+
+        Raises:
+            InputError: For files that cannot be read.
+        """
         if (folder / "modules.json").is_file():
             modules = _json(folder / "modules.json")
             backbone = next((folder / m["path"] for m in modules if m["type"].endswith("Transformer")), None)

@@ -146,7 +146,11 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
 
 def colbert_in(part: Part) -> ColBERT:
-    """The model in the field `colbert` of a part, where a string is a checkpoint. Raises ParameterError where it is neither."""
+    """The model in the field `colbert` of a part, where a string is a checkpoint.
+
+    Raises:
+        ParameterError: Where it is neither.
+    """
     colbert = part.params()["colbert"]
     if not isinstance(colbert, ColBERT):
         raise ParameterError(f"{part.name}: colbert is a ColBERT, or the name of a checkpoint, not {colbert!r}")

@@ -89,7 +89,11 @@ class Codec:
 
     @classmethod
     def load(cls, folder: Path) -> Codec:
-        """The codec that `save` wrote. Raises IndexFormatError where a file is missing or damaged."""
+        """The codec that `save` wrote.
+
+        Raises:
+            IndexFormatError: Where a file is missing or damaged.
+        """
         return cls(*(read_array(folder, name) for name in ("centroids", "cutoffs", "weights")))
 
 

@@ -102,7 +102,11 @@ class TokenVectors:
         return np.asarray(scores)
 
     def check(self) -> None:
-        """Reads every file. Raises IndexFormatError where anything is not as it was written."""
+        """Reads every file.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written.
+        """
         self._artifact.check()
 
     def info(self) -> dict[str, Any]:
