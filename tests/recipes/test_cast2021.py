@@ -195,6 +195,7 @@ def test_the_first_passages_of_the_best_documents_are_kept(tmp_path: Path) -> No
     assert kept[8] == kept[6] | {"d2-3", "d1-0"}
     assert len(kept[99]) == 13
     assert FirstPassages(4)(split).documents is split.documents
+    assert ft.pipeline(FirstPassages(4).text)(split) == FirstPassages(4)(split)
     with pytest.raises(ft.core.ParameterError, match="first_passages: k must be a whole number from 1 up, not 0"):
         FirstPassages(0)(split)
 

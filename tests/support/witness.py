@@ -158,7 +158,6 @@ def harbour_pipelines(folder: Path) -> Pipelines:
     index.encode(Counts())
     weighted = ft.Topics(replace(topic, weights=weights(topic.text)) for topic in POSTS.values())
     (folder / "duplicates.txt").write_text("001:h002,h003\nh010 h011\nh020\n")
-    duplicates = ft.passages.read_duplicates(folder / "duplicates.txt", "h")
     bm25, ql, tfidf, dense = index.bm25(), index.ql(), index.tfidf(), index.dense(Counts())
     phrases = ft.causal.TopicRank(tagger="stopwords")
     searches = {
@@ -179,8 +178,8 @@ def harbour_pipelines(folder: Path) -> Pipelines:
         "passages": bm25 % 10 >> ft.Passages(words=30, stride=10),
         "passages back": bm25 % 10 >> ft.Passages(words=30) >> ft.to_documents("sum"),
         **{f"passages {a}": passages.bm25() >> ft.to_documents(a) for a in ("max", "mean", "sum", "first")},
-        "deduplicate": bm25 >> ft.Deduplicate(duplicates),
-        "deduplicate best": bm25 >> ft.Deduplicate(duplicates, keep="best"),
+        "deduplicate": bm25 >> ft.Deduplicate(str(folder / "duplicates.txt"), prefix="h"),
+        "deduplicate best": bm25 >> ft.Deduplicate(str(folder / "duplicates.txt"), "best", prefix="h"),
         "evidence": bm25 % 30 >> ft.causal.CausalEvidence(weight=0.4),
         "evidence depth": bm25 % 30 >> ft.causal.CausalEvidence(pool="noisy-or", depth=10),
         "evidence of passages": bm25 % 10
