@@ -108,9 +108,9 @@ def descriptions(cls: type[Any]) -> dict[str, str]:
 
 
 def _entries(docstring: str) -> Iterator[tuple[str, str]]:
-    """The entries of `Args:` in a docstring of Google's style."""
+    """The entries of `Args:`, or of a base class `Attributes:`, in a docstring of Google's style."""
     lines = iter(docstring.splitlines())
-    if not any(line.strip() == "Args:" for line in lines):
+    if not any(line.strip() in ("Args:", "Attributes:") for line in lines):
         return
     name, indent = "", 0
     words: list[str] = []

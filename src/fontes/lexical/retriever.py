@@ -31,7 +31,7 @@ MOST_WEIGHT = 1e30  # keeps scores within float32
 class Lexical(Stage[Topics, Run]):
     """A retriever whose model is a weighting. A document matches when it holds a term of the topic, whatever its score.
 
-    Args:
+    Attributes:
         index: The index to search.
         k: How many documents a topic gets at most.
         threads: How many threads search; None is as many as the machine has. They do not change the run.

@@ -24,7 +24,7 @@ BOUNDS = {
 class TermSettings(BaseModel):
     """How a term classifier is trained.
 
-    Args:
+    Attributes:
         epochs: Passes over the topics.
         minutes: Stop after so many, with what was learned by then; None: no limit.
         batch: Topics of a step.
