@@ -77,4 +77,5 @@ def test_what_is_written_is_what_was_recorded(section: str, collection: str) -> 
 
 
 def test_every_part_that_has_a_name_is_made_again_from_its_text() -> None:
-    assert set(stages) == ELSEWHERE.union(*(names.split() for names in TEXTS.values()))
+    ours = {name for name, cls in stages.items() if cls.__module__.startswith("fontes.")}
+    assert ours == ELSEWHERE.union(*(names.split() for names in TEXTS.values()))
