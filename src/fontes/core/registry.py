@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
@@ -130,8 +130,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def _sources(name: str) -> Iterator[tuple[str, str]]:
     """The modules of a package, or a module alone, each with its source; nothing below the top package is imported."""
+    top, *inside = name.split(".")
     with contextlib.suppress(ImportError, AttributeError, ValueError):
-        yield from _of_spec(find_spec(name))
+        spec = find_spec(top)
+        for part in inside:  # `find_spec` of a whole path would import the packages on it
+            spec = spec and PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations)
+        yield from _of_spec(spec)
 
 
 def _of_spec(spec: ModuleSpec | None) -> Iterator[tuple[str, str]]:
