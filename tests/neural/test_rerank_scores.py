@@ -8,13 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.score_writer import keys, write
 
 import fontes as ft
 from fontes.neural.rerank.scores import ScoreFile, pair_keys
-
-
-def keys(first: int, last: int, model: str = "m") -> list[bytes]:
-    return pair_keys(model, [(f"q{i}", f"d{i}") for i in range(first, last)])
 
 
 def values(n: int) -> np.ndarray:
@@ -86,15 +83,10 @@ def test_a_folder_in_place_of_a_file_is_an_error(tmp_path: Path) -> None:
         ScoreFile(tmp_path).read(keys(0, 1))
 
 
-def _write(path: Path, first: int) -> None:
-    for at in range(first, first + 2000, 100):
-        ScoreFile(path).write(keys(at, at + 100), np.full(100, first, dtype=np.float32))
-
-
 def test_two_processes_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "s"
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write, args=(path, first)) for first in (0, 2000)]
+    writers = [context.Process(target=write, args=(path, first)) for first in (0, 2000)]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -106,10 +98,11 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
 def test_a_process_that_is_killed_leaves_whole_scores(tmp_path: Path) -> None:
     path = tmp_path / "s"
     context = multiprocessing.get_context("spawn")
-    writer = context.Process(target=_write, args=(path, 0))
+    writer = context.Process(target=write, args=(path, 0))
     writer.start()
     while not path.exists():
         writer.join(0.005)
+        assert writer.exitcode in (None, 0)
     writer.kill()
     writer.join()
     found = ScoreFile(path).read(keys(0, 2000))
