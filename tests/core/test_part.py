@@ -56,6 +56,13 @@ def test_map_changes_parts_from_the_inside_out_and_leaves_the_tree_it_was_given(
     assert TREE.map(lambda part: part) is TREE
 
 
+def test_map_tells_parts_apart_that_are_made_of_strings_on_the_way() -> None:
+    """Such parts live no longer than their mapping, so the next one may get the identity of the one before."""
+    stages = tuple(Read(f"model {number}") for number in range(50))  # type: ignore[arg-type]
+    changed = Join(stages).map(lambda part: part.with_(length=3) if isinstance(part, Model) else part)
+    assert [stage.params()["model"] for stage in changed.stages] == [Model(f"model {n}", 3) for n in range(50)]  # type: ignore[attr-defined]
+
+
 def test_what_is_lacking_is_prepared_in_all_parts() -> None:
     prepared: list[Any] = []
 

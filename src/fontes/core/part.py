@@ -83,18 +83,18 @@ class Part:
             if isinstance(part, Part)
         )
 
-    def map(self, function: Callable[[Part], Part], known: dict[int, Part] | None = None) -> Part:
+    def map(self, function: Callable[[Part], Part], known: dict[int, tuple[Part, Part]] | None = None) -> Part:
         """The same tree with `function` applied to each part, the innermost first.
 
         Args:
             function: Gives the part that takes the place of another.
-            known: What has taken the place of parts, by their identity, so that a part that occurs several times, here or in
-                other trees that are mapped with the same dict, stays one.
+            known: Parts and what has taken their place, by the identity of the former, so that a part that occurs several
+                times, here or in other trees that are mapped with the same dict, stays one.
         """
         known = {} if known is None else known
-        if id(self) not in known:
-            known[id(self)] = function(self._mapped(lambda part: part.map(function, known)))
-        return known[id(self)]
+        if id(self) not in known:  # the part itself is kept too, or another one could get its identity
+            known[id(self)] = (self, function(self._mapped(lambda part: part.map(function, known))))
+        return known[id(self)][1]
 
     def _mapped(self, function: Callable[[Part], Part]) -> Self:
         """A copy with `function` applied to the parts directly inside; this part itself where nothing changes."""

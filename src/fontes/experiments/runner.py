@@ -125,7 +125,7 @@ def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
 
     The quickest precision differs from machine to machine, and with it scores do.
     """
-    known: dict[int, Part] = {}
+    known: dict[int, tuple[Part, Part]] = {}
     return {name: one.map(_in_float32, known) if isinstance(one, Stage) else one for name, one in systems.items()}  # type: ignore[misc]
 
 
