@@ -12,10 +12,11 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.disks import small_disk
 from support.old_and_new import NEW, OLD, leftovers, state
 from support.processes import in_a_child
 
@@ -203,19 +204,6 @@ def test_an_interrupted_build_ends_and_leaves_nothing_behind(tmp_path):
     assert errors.strip().endswith("KeyboardInterrupt")
     assert files(tmp_path / "x") == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x", "x.warm"]
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of this size, mounted where the tests may."""
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"a file system can be mounted by root only: {mounted.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 def is_a_sentence(error: FontesError, path: Path) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, copied, vector_files
+from support.disks import small_disk
 from support.processes import in_a_child
 
 from fontes.core import FontesError, ParameterError
@@ -268,19 +267,6 @@ def test_two_encodings_at_once_do_not_disturb_each_other(tmp_path, plain):
     index = Index.open(path)
     index.check()
     assert len(index.info()["vectors"]) == 2
-
-
-@contextlib.contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of this size, mounted where the tests may."""
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"a file system can be mounted by root only: {mounted.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):

@@ -8,30 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import fontes as ft
-from fontes.app.cli import app
 from fontes.core.progress import Report
 from fontes.core.stage import Cut
 from fontes.lexical import impacts
-
-WORDS = "spring water stone river well moss rain fern"
-
-
-@pytest.fixture(scope="module")
-def collection(tmp_path_factory):
-    """An index of 60 documents, 20 topics of two words, and judgments that prefer short documents."""
-    rng = np.random.default_rng(3)
-    words = WORDS.split()
-    docs = {f"d{i:02}": " ".join(rng.choice(words, size=int(rng.integers(3, 60)))) for i in range(60)}
-    topics = {f"c{i // 4}_{i % 4}": " ".join(rng.choice(words, size=3)) for i in range(20)}
-    qrels = {}
-    for topic_id, text in topics.items():
-        share = {d: sum(w in text.split() for w in t.split()) / len(t.split()) for d, t in docs.items()}
-        qrels[topic_id] = dict.fromkeys(sorted(share, key=lambda d: (-share[d], d))[:5], 1)
-    index = ft.Index.build(docs.items(), tmp_path_factory.mktemp("tune") / "c.index", analyzer="whitespace")
-    return index, ft.Topics.of(topics), ft.Qrels.of(qrels)
 
 
 @dataclass(frozen=True)
@@ -411,30 +392,6 @@ def test_without_optuna_tpe_names_the_extra(collection, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ft.core.MissingExtraError, match=r"fontes\[tune\]"):
         ft.tune(index.bm25(), {"b": (0, 1)}, topics, qrels, method="tpe", trials=2)
-
-
-def test_the_command_tunes_prints_and_draws(collection, tmp_path):
-    index, topics, qrels = collection
-    ft.write_topics(topics, tmp_path / "t.jsonl")
-    ft.write_qrels(qrels, tmp_path / "q.txt")
-    files = ["--topics", str(tmp_path / "t.jsonl"), "--qrels", str(tmp_path / "q.txt"), "-m", "nDCG@5"]
-    space = ["--pipeline", "bm25(k1=tune(0.5, 1.5, 0.5), k3=tune([None, 2]))", "--group", "conversation"]
-    done = CliRunner().invoke(app, ["tune", str(index.path), *files, *space, "--plot", str(tmp_path / "s.png"), "--json"])
-    assert done.exit_code == 0, done.output
-    plain = json.loads(done.output)
-    own = ft.tune(index.bm25(), {"k1": (0.5, 1.5, 0.5), "k3": [None, 2]}, topics, qrels, "nDCG@5", groups="conversation")
-    expected = json.loads(json.dumps(own.to_dict()))
-    assert plain["score"] == expected["score"]
-    assert list(plain["params"].values()) == list(expected["params"].values())
-    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
-    done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--pipeline", "ql(mu=tune([10, 1000]))"])
-    assert "mu=" in done.output
-    for wrong, message in (
-        ("bm25(k1=tune(1, 2, 3, 4))", "write tune(), tune(low, high)"),
-        ("bm25()", "no parameter to be tuned"),
-    ):
-        done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--pipeline", wrong])
-        assert message in str(done.exception)
 
 
 def test_on_cranfield_the_held_out_score_lies_below_that_of_the_best_setting(shared, tmp_path):

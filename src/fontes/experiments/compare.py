@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from ..comparison import Report, SystemRun, Testing, report_of
+from ..comparison import Report, Testing, report_of
 from ..core import InputError, ParameterError, Qrels, Topics
 from ..measures.evaluation import judgments_of
 from ..measures.measure import Measure
@@ -61,7 +61,7 @@ def compare(
     known = None if topics is None else Topics.read(topics)
     runs = run_all(by_name, None if known is None else _judged(known, judgments), Cache.of(cache))
     return report_of(
-        {name: SystemRun(**vars(run)) for name, run in runs.items()},
+        runs,
         judgments,
         parsed,
         topics=known,
