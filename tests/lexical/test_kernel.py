@@ -154,6 +154,25 @@ def test_many_equal_scores_are_told_apart_by_the_ids_alone(collection: Collectio
         assert results(equal, bags, k) == [plain(equal, bag, k) for bag in bags]
 
 
+@pytest.mark.parametrize("high", [0, 2 * WINDOW, WINDOW + 640], ids=["before", "after", "in the same window"])
+@pytest.mark.parametrize("k", [10, 100])
+def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, high: int) -> None:
+    """Weights that grow after the bounds are made would be seen if they were looked at."""
+    docs = np.concatenate([np.arange(100) + high, np.arange(300) + WINDOW])  # 100 that are good, 300 that are not
+    weights = np.concatenate([np.full(100, 4.0), np.full(300, 3.9)]).astype(np.float32)
+    order = np.argsort(docs)
+    docs, weights, low = docs[order].astype(np.int32), weights[order], weights[order] < 4
+    bounds, row_of = np.array([0, 400]), np.zeros(1, np.int32)
+    best, kth, positive = np.zeros(1, np.float32), np.zeros((1, len(DEPTHS)), np.float32), np.zeros(1, np.bool_)
+    rows = np.zeros((1, 3 * WINDOW // BLOCK), np.uint8)
+    summarize(0, 1, bounds, docs, weights, row_of, best, kth, positive, rows)
+    starts = np.searchsorted(docs, np.arange(4) * WINDOW).astype(np.uint32)[None, :]
+    rank = np.arange(3 * WINDOW, dtype=np.uint32)
+    grown = np.where(low, 1e6, weights).astype(np.float32)
+    made = Collection(bounds, docs, grown, row_of, best, kth, positive, rows, starts, rank)
+    assert results(made, [{0: 2.0}], k) == [[(8.0, doc) for doc in range(high + 99, high + 99 - k, -1)]]
+
+
 def interpreted(function: Any) -> Any:
     """The function without its compiler, so that nothing is compiled for the sake of one test."""
     return getattr(function, "py_func", function)
