@@ -187,9 +187,10 @@ def test_ids_as_in_cast_are_had_with_another_separator() -> None:
     assert ft.to_documents(separator="-")(ft.Run.of(split.to_dict()))["q1"].ids == ["MARCO_D3-4"]
 
 
-def test_an_id_that_is_no_passages_is_an_error() -> None:
-    with pytest.raises(ft.core.InputError, match="'d1' is no passage's id"):
-        ft.to_documents()(ft.Run.of({"q": {"d1": 1.0}}))
+@pytest.mark.parametrize("passage_id", ["d1", "d1%p", "d1%px", "d1%p-1", "d1%p2%q", "d1%p²", "d1%p٣"])
+def test_an_id_that_is_no_passages_is_an_error(passage_id: str) -> None:
+    with pytest.raises(ft.core.InputError, match=f"'{passage_id}' is no passage's id"):
+        ft.to_documents()(ft.Run.of({"q": {passage_id: 1.0}}))
 
 
 def test_text_is_split_when_asked_for_and_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
