@@ -183,9 +183,8 @@ def test_weights_of_a_fusion_are_chosen_from_a_list_and_its_stages_run_once(coll
     means = [float(trial.values.mean()) for trial in found.trials]
     assert found.params["weights"] == space["weights"][means.index(max(means))]
     assert f"final: weights={found.params['weights']}" in str(found).splitlines()
-    assert found.plot("weights").caption == (
-        "nDCG@5 of 20 topics against weights: the mean over all topics for 3 settings, what 5 folds chose, and the final setting."
-    )
+    shown = "the mean over all topics for 3 settings, what 5 folds chose, and the final setting."
+    assert found.plot("weights").caption == f"nDCG@5 of 20 topics against weights: {shown}"
 
 
 def test_a_function_may_make_the_stage(collection):
