@@ -290,3 +290,52 @@ def test_more_pairs_than_fit_into_a_block_have_the_same_intervals(runs: Any, mon
         monkeypatch.setattr(testing, "COLUMNS", columns)
         parts = report_of(runs, QRELS, MEASURES).comparisons
         assert [(c.low, c.high) for c in parts] == [(c.low, c.high) for c in whole.comparisons]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        *(({"alpha": alpha}, "alpha must lie between 0 and 1") for alpha in (0, 1, -0.1, 1.5, True, "0.05", None)),
+        *(({"seed": seed}, "the seed must be a whole number from 0 up") for seed in (-1, 1.5, True, "1", None)),
+        ({"test": "z"}, "unknown test 'z'; there are t, wilcoxon, fisher, tukey"),
+        ({"correction": "sidak"}, "unknown correction 'sidak'; there are holm, bonferroni, bh, none"),
+        ({"test": "tukey", "correction": "bh"}, "Tukey's test corrects by itself; leave the correction 'bh' out"),
+    ],
+)
+def test_a_way_of_testing_that_cannot_be_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ft.core.ParameterError, match=message):
+        Testing(**wrong)
+
+
+def test_a_way_of_testing_says_its_test_and_its_correction() -> None:
+    assert str(Testing()) == "paired t-test, Holm over each measure"
+    assert str(Testing("wilcoxon", "bh")) == "Wilcoxon's signed rank test, Benjamini-Hochberg over each measure"
+    assert str(Testing("fisher", "none")) == "Fisher's randomisation test, no correction"
+    assert str(Testing("tukey")) == str(Testing("tukey", "none")) == "Tukey's HSD, topics as blocks"
+    applied = [Testing(test, correction).applied_correction for test, correction in (("t", "bh"), ("tukey", "holm"))]
+    assert applied == ["bh", "none"]
+    assert (Testing(alpha=0.999, seed=0).alpha, Testing(seed=7).seed) == (0.999, 7)
+
+
+def test_the_best_systems_are_those_with_the_highest_mean_of_what_is_no_count_of_documents(runs: Any) -> None:
+    measures = ["nDCG@5", "NumRet", "NumRel", "NumRelRet", "Judged@5"]
+    report = report_of({**runs, "again": runs["good"]}, QRELS, measures)
+    best = {str(m): report.best(m) for m in report.measures}
+    assert best["nDCG@5"] == {"good", "again"}
+    assert best["NumRelRet"] == {"base", "good", "poor", "again"}  # all four of each topic; "part" leaves topics out
+    means = {name: values_of({name: run})["nDCG@5"].mean() for name, run in runs.items()}
+    assert max(means, key=lambda name: means[name]) == "good"
+    assert [best[name] for name in ("NumRet", "NumRel", "Judged@5")] == [set(), set(), set()]
+    alone = report_of({"good": runs["good"]}, QRELS, measures)
+    assert [alone.best(m) for m in alone.measures] == [set()] * 5
+
+
+@pytest.mark.parametrize(("documents", "depth"), [(0, 1), (1, 1), (2, 2), (7, 7)])
+def test_judged_goes_to_the_end_of_the_longest_ranking_where_a_measure_has_no_cutoff(documents: int, depth: int) -> None:
+    run = {"q00": {f"d{i}": 1.0 - i / 10 for i in range(documents)}, "q01": {}}
+    report = report_of({"a": run, "b": {"q00": {}}}, QRELS, ["AP", "nDCG@3", "IPrec@0.1", "NumRet", "Judged@4"])
+    assert {str(m): str(j) for m, j in report.judged.items()} == {
+        "AP": f"Judged@{depth}",
+        "nDCG@3": "Judged@3",
+        "IPrec@0.1": f"Judged@{depth}",
+    }

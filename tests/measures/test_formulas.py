@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fontes import evaluate
+from fontes.core import ParameterError
 from fontes.measures import (
     AP,
     RBP,
@@ -30,6 +31,7 @@ from fontes.measures import (
     nDCG,
     parse,
 )
+from fontes.measures.evaluation import Evaluation
 from fontes.measures.measure import Measure
 
 Grades = list[int | None]  # of the documents of a ranking, best first; None for one that is not judged
@@ -210,3 +212,16 @@ def test_measures_differ_by_class_cutoff_and_parameters() -> None:
     assert all((a == b) == (i == j) for i, a in enumerate(different) for j, b in enumerate(different))
     with pytest.raises(AttributeError):
         AP.cutoff = 3  # type: ignore[misc]
+
+
+def test_an_evaluation_made_of_values_alone_misses_nothing() -> None:
+    evaluation = Evaluation(("a", "b"), {AP: np.array([0.5, 0.25])})
+    assert (evaluation.missing, evaluation.unjudged, evaluation.irrelevant) == (0, 0, 0)
+    assert str(evaluation).splitlines()[-1] == "2 topics"
+    assert evaluation[AP] == 0.375
+
+
+@pytest.mark.parametrize("name", ["rpre", "pr", "recip", "prec", "recal", "numrr", "precison_"])
+def test_an_unknown_name_is_answered_with_the_three_nearest_names_at_most(name: str) -> None:
+    with pytest.raises(ParameterError, match=rf"there is no measure '{name}'; did you mean \w+ or \w+( or [\w.]+)?\?$"):
+        parse(name)
