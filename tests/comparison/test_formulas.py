@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 
 import fontes as ft
 from fontes.comparison import statistics
-from fontes.comparison.reporting import report_of
+from fontes.comparison.reporting import SystemRun, report_of
 from fontes.comparison.testing import Testing
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -339,3 +339,24 @@ def test_judged_goes_to_the_end_of_the_longest_ranking_where_a_measure_has_no_cu
         "nDCG@3": "Judged@3",
         "IPrec@0.1": f"Judged@{depth}",
     }
+
+
+def test_markdown_and_notebook_name_the_systems_of_a_test_and_the_terminal_has_their_letters(runs: Any) -> None:
+    report = report_of(runs, QRELS, ["nDCG@5"])
+    assert "| measure | system | against | difference |" in report.to_markdown()
+    assert "| nDCG@5 | good | base |" in report.to_markdown()
+    shown = report._repr_html_()
+    assert shown.index("<details>") < shown.index("against")
+    assert "b – a" in str(report)
+    assert "b – a" not in report.to_markdown() + shown
+
+
+def test_seconds_stand_beside_the_means_and_not_in_a_paper(runs: Any) -> None:
+    timed = {name: SystemRun(ft.Run.of(run), seconds=7.0 if name == "good" else None) for name, run in runs.items()}
+    report = report_of(timed, QRELS, ["nDCG@5"])
+    assert report.systems["good"].seconds == 0.5  # of 14 topics
+    for text in (str(report), report.to_markdown(), report._repr_html_()):
+        assert "a topic" in text
+        assert "0.5 s" in text
+    assert "0.5 s" not in report.to_latex()
+    assert "a topic" not in str(report_of(runs, QRELS, ["nDCG@5"]))
