@@ -19,12 +19,13 @@ from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import docs as as_docs, read_corpus
+from ..storage.arrays import REMEDY
 from ..storage.artifact import check_folder, read_settings
 from ..text import Analyzer, snippet
 from .build import SCALE, TermWeights, build_segment, content, memory_size
 from .embeddings import Embeddings, find
 from .factory import Factory
-from .files import CACHE, FORMAT, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
+from .files import CACHE, FORMAT, MANIFEST, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
 from .segment import Segment
 from .vectors import VectorStore
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
 
 
+ANALYZER = "leave analyzer out, or give the one it was made with"
 TERMS = 1_000_000  # terms whose numbers an index remembers
 
 
@@ -134,7 +136,9 @@ class Index(Factory):
 
         Args:
             path: The directory.
-            analyzer: Is only needed where the index was made with a callable that cannot be imported by its name.
+            analyzer: The one that the index was made with, which is compared with the name that it has stored. It is needed
+                where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
+                an index opens all the same, and analysing a text raises ParameterError.
 
         Raises:
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
@@ -154,12 +158,21 @@ class Index(Factory):
 
     @staticmethod
     def _analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-        """The analyzer of the manifest, or the one of the argument, if it is the same."""
+        """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
+        try:
+            stored = Analyzer.from_dict(manifest["analyzer"])
+        except ParameterError as error:
+            raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
         if analyzer is None:
-            return Analyzer.of(manifest["analyzer"])
+            return stored
+        if callable(analyzer) and not isinstance(analyzer, Analyzer):
+            try:
+                return stored.with_tokenizer(analyzer)
+            except ParameterError as error:
+                raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
         named = Analyzer.of(analyzer)
         if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
-            raise ParameterError(f"{path} was made with another analyzer; leave analyzer out, or give the one it was made with")
+            raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
         return named
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:

@@ -19,7 +19,10 @@ def index(
         str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
-    analyzer: Annotated[str, typer.Option(help="english, czech, cjk, … , also with +words:1-2 or +chars:3-5.")] = "english",
+    analyzer: Annotated[
+        str,
+        typer.Option(help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION."),
+    ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
     format: Format = None,
     memory: Annotated[str, typer.Option(help="Memory for postings before they go to disk.")] = "2G",
@@ -30,6 +33,7 @@ def index(
     """Make an index of a collection."""
     from ...datasets import corpus_of
     from ...index import Index
+    from ...text import typed_analyzer
     from ..output import counted, print_json, say, size
     from ..progress import reporting
 
@@ -38,7 +42,7 @@ def index(
         built = Index.build(
             corpus_of(corpus, format),
             output,
-            analyzer=analyzer,
+            analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
             memory=memory,
             threads=threads,
