@@ -20,7 +20,6 @@ FORMAT = "fontes-index"
 VERSION = 1
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
-CACHE = "cache"  # what can be worked out again; it may be deleted at any time
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -153,7 +152,6 @@ def _replace(path: Path, whole: Path, name: str) -> None:
     for other in path.glob(f"{SEGMENT}-*"):
         if other.name != name:
             shutil.rmtree(other, ignore_errors=True)
-    shutil.rmtree(path / CACHE, ignore_errors=True)
 
 
 def _check_place(path: Path, overwrite: bool) -> None:

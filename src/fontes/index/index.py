@@ -25,7 +25,7 @@ from ..text import Analyzer, snippet
 from .build import SCALE, TermWeights, build_segment, content, memory_size
 from .embeddings import Embeddings, find
 from .factory import Factory
-from .files import CACHE, FORMAT, MANIFEST, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
+from .files import FORMAT, MANIFEST, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
 from .segment import Segment
 from .vectors import VectorStore
 
@@ -313,17 +313,17 @@ class Index(Factory):
         }
 
     def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        stored = map(read_settings, sorted(self.cache_of(vectors).glob("[!.]*")))
+        stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
         return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
 
-    def cache_of(self, vectors: Embeddings) -> Path:
-        """The folder for what was worked out from some of the documents' vectors; it may be deleted at any time."""
-        return self.path / CACHE / f"vectors-{vectors.meta['digest'][:16]}"
-
-    @property
-    def cache(self) -> Path:
-        """The folder for what was worked out from the index; it may be deleted at any time."""
-        return self.path / CACHE / self.fingerprint[:16]
+    @cached_property
+    def is_sound(self) -> bool:
+        """Whether its files are what its fingerprint says; only then what is worked out from them may be kept under it."""
+        try:
+            check_contents(self.path, self._manifest)
+        except IndexFormatError:
+            return False
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _opened, (self.path.absolute(), self.analyzer)
