@@ -14,7 +14,7 @@ from ..core.errors import ParameterError
 from ..core.progress import Progress, Report
 from ..core.values import Topic
 from ..neural.models.compute import candidates, padded
-from ..neural.models.hub import library, quiet, readable
+from ..neural.models.hub import NO_CODE, library, quiet, readable
 from ..rewrite.quretec import RELEVANT, Pieces, positions_of, without_warnings
 from .term_data import IGNORED, Example, batches, examples_of
 from .term_settings import TermSettings
@@ -34,9 +34,10 @@ class Trainer:
         transformers.set_seed(settings.seed)
         labels = {0: "O", 1: RELEVANT}
         with readable(f"the base {folder} cannot be read as an encoder"), without_warnings():
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
             self.network = transformers.AutoModelForTokenClassification.from_pretrained(
                 folder,
+                **NO_CODE,
                 id2label=labels,
                 label2id={name: number for number, name in labels.items()},
                 hidden_dropout_prob=settings.dropout,
