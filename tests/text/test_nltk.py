@@ -20,7 +20,16 @@ TEXT = "Dr. Hall studied the spread. Masks weren't worn, e.g. in \"Ward 3\". It'
 
 
 def test_sentences_are_found_first_so_that_their_full_stops_are_tokens(punkt: Path) -> None:
-    assert Analyzer.of("nltk")("It stops the spread. Masks help.") == ["It", "stops", "the", "spread", ".", "Masks", "help", "."]
+    assert Analyzer.of("nltk")("It stops the spread. Masks help.") == [
+        "It",
+        "stops",
+        "the",
+        "spread",
+        ".",
+        "Masks",
+        "help",
+        ".",
+    ]
 
 
 def test_its_tokens_are_those_of_word_tokenize_case_and_all(punkt: Path) -> None:
