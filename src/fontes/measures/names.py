@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core import ParameterError
 from .measure import MEASURES, Measure
+from .ranks import FAR
 
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
 TREC = re.compile(r"\s*(?P<name>[A-Za-z_]+)[_.](?P<cutoff>\d+(\.\d+)?)\s*")
@@ -82,11 +83,12 @@ def _cutoff(text: str) -> float:
 
 
 def _literal(text: str) -> Any:
-    """A Python literal, or the text where it is none."""
+    """A number, string or truth value of Python's, or the text where it is none."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
+    return value if isinstance(value, (str, float, bool)) or (isinstance(value, int) and abs(value) <= FAR) else text
 
 
 def _closest(name: str) -> str:

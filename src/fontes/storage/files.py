@@ -20,7 +20,7 @@ from ..core import InputError
 
 STANDARD = "-"
 BUFFER = 1 << 18
-LONGEST = 1 << 26  # bytes of what is read in one piece: a line, a document or a row over several lines, a file that is one value
+LONGEST = 1 << 26  # bytes of what is read in one piece: a line, a document, a row of a table, a file that is one value
 BOM = b"\xef\xbb\xbf"
 
 

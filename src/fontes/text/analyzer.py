@@ -19,6 +19,7 @@ from .characters import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
+LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
 Tokenize = Callable[[str], Sequence[str]]
 
@@ -70,8 +71,9 @@ class Analyzer:
         if self.stemmer and self.stemmer not in stemmers() and not self.stemmer.startswith("simplemma:"):
             raise ParameterError(f"unknown stemmer '{self.stemmer}'; there are {', '.join(stemmers())} and simplemma:LANG")
         for sizes in (self.words, self.chars):
-            if sizes is not None and not 1 <= sizes[0] <= sizes[1]:
-                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give 1 <= least <= most")
+            if sizes is not None and not 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM:
+                bounds = f"1 <= least <= most <= {LONGEST_NGRAM}"
+                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give {bounds}")
 
     @classmethod
     def of(cls, value: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
@@ -100,7 +102,7 @@ class Analyzer:
         name, *additions = value.split("+")
         analyzer = _preset(name)
         for addition in additions:
-            match = re.fullmatch(r"(words|chars):(\d+)-(\d+)", addition)
+            match = re.fullmatch(r"(words|chars):([0-9]{1,9})-([0-9]{1,9})", addition)
             if not match:
                 raise ParameterError(f"analyzer '{value}': '+{addition}' is not of the form +words:1-2 or +chars:3-5")
             sizes = int(match[2]), int(match[3])
@@ -123,7 +125,7 @@ class Analyzer:
         return [terms[a:b] for a, b in pairwise(edges)]
 
     def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Each token of `text` as (first character, end, its terms), without word n-grams: for marking matches."""
+        """Each token of `text` as (first character, end, its terms), without word n-grams."""
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
     def vocabulary(self) -> Vocabulary:

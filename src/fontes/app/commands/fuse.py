@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ...core.errors import ParameterError
+from ...core.numbers import real
 
 commands = typer.Typer()
 
@@ -76,6 +77,6 @@ def fuse(
 
 def _number(text: str, option: str) -> float:
     try:
-        return float(text)
+        return real(text.strip())
     except ValueError:
         raise ParameterError(f"{option}: '{text}' is not a number") from None
