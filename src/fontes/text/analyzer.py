@@ -19,6 +19,7 @@ from .characters import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
+LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
 KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
 Tokenize = Callable[[str], Sequence[str]]
@@ -71,8 +72,9 @@ class Analyzer:
         if self.stemmer and self.stemmer not in stemmers() and not self.stemmer.startswith("simplemma:"):
             raise ParameterError(f"unknown stemmer '{self.stemmer}'; there are {', '.join(stemmers())} and simplemma:LANG")
         for sizes in (self.words, self.chars):
-            if sizes is not None and not 1 <= sizes[0] <= sizes[1]:
-                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give 1 <= least <= most")
+            if sizes is not None and not 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM:
+                bounds = f"1 <= least <= most <= {LONGEST_NGRAM}"
+                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give {bounds}")
 
     @classmethod
     def of(cls, value: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
@@ -116,7 +118,7 @@ class Analyzer:
         return [terms[a:b] for a, b in pairwise(edges)]
 
     def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Each token of `text` as (first character, end, its terms), without word n-grams: for marking matches."""
+        """Each token of `text` as (first character, end, its terms), without word n-grams."""
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
     def vocabulary(self) -> Vocabulary:
@@ -243,7 +245,7 @@ def _with_additions(value: str, make: Callable[[str], Analyzer]) -> Analyzer:
         if addition == "lower":
             analyzer = replace(analyzer, lowercase=True)
             continue
-        match = re.fullmatch(r"(words|chars):(\d+)-(\d+)", addition)
+        match = re.fullmatch(r"(words|chars):([0-9]{1,9})-([0-9]{1,9})", addition)
         if not match:
             raise ParameterError(f"analyzer '{value}': '+{addition}' is none of +lower, +words:1-2 and +chars:3-5")
         sizes = int(match[2]), int(match[3])
