@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .checks import grade_of, string_of
+from .checks import string_of
 from .edge import read
 from .errors import InputError, ParameterError
+from .numbers import grade_of
 from .table import Table
 
 NO_GROUP = ("0", "Q0", "")
+GREATEST = 2**53  # the greatest grade: a float holds each whole number up to it
 
 
 class Qrels(Mapping[str, Mapping[str, int]]):
@@ -32,11 +34,13 @@ class Qrels(Mapping[str, Mapping[str, int]]):
             rows: (topic id, group, document id, grade).
 
         Raises:
-            InputError: A document has two different grades for one topic.
+            InputError: A document has two different grades for one topic, or one beyond 2^53, which a float cannot hold.
         """
         self._grades: dict[str, dict[str, int]] = {}
         self._groups: dict[str, dict[str, set[str]]] = {}
         for topic_id, group, doc_id, grade in rows:
+            if not -GREATEST <= grade <= GREATEST:
+                raise InputError(f"topic '{topic_id}', document '{doc_id}': the grade {grade} lies beyond {GREATEST:,}")
             grades = self._grades.setdefault(topic_id, {})
             if grades.setdefault(doc_id, grade) != grade:
                 raise InputError(
@@ -79,7 +83,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
             raise InputError(f"qrels cannot be made from {type(value).__name__}; give a mapping, a DataFrame or triples")
         try:
             return cls(_row(number, row) for number, row in enumerate(rows, 1))
-        except (TypeError, ValueError, AttributeError, OverflowError) as e:
+        except (TypeError, ValueError, OverflowError, AttributeError) as e:
             if isinstance(e, InputError):
                 raise
             raise InputError(f"the qrels are not rows of topic id, document id and a whole number ({e})") from e
@@ -104,9 +108,12 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         """(topic id, group, document id, grade), group "0" for a document in none."""
         for topic_id, grades in self._grades.items():
             named = self._groups.get(topic_id, {})
+            inside: dict[str, list[str]] = {}
+            for name, members in named.items():
+                for doc_id in members:
+                    inside.setdefault(doc_id, []).append(name)
             for doc_id, grade in grades.items():
-                inside = [name for name, members in named.items() if doc_id in members]
-                for group in inside or ["0"]:
+                for group in inside.get(doc_id, ["0"]):
                     yield topic_id, group, doc_id, grade
 
     def to_dict(self) -> dict[str, dict[str, int]]:
@@ -127,6 +134,6 @@ class Qrels(Mapping[str, Mapping[str, int]]):
 
 
 def _row(number: int, row: tuple[Any, Any, Any]) -> tuple[str, str, str, int]:
-    topic, doc, grade = row
+    topic, doc, value = row
     where = f"row {number} of the qrels"
-    return string_of(topic, "topic id", where), "0", string_of(doc, "document id", where), grade_of(grade)
+    return string_of(topic, "topic id", where), "0", string_of(doc, "document id", where), grade_of(value)

@@ -14,6 +14,7 @@ from .checks import string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_run
+from .numbers import real
 from .ranking import Ranking as Ranking, order_keys as order_keys
 from .strings import Strings
 from .table import Table
@@ -117,7 +118,7 @@ class Run(Mapping[str, "Ranking"]):
                     topic_id, doc_id = string_of(topic_id, "topic id", where), string_of(doc_id, "document id", where)
                 numbers.append(topic_ids.setdefault(topic_id, len(topic_ids)))
                 codes.append(doc_ids.setdefault(doc_id, len(doc_ids)))
-                scores.append(float(score))
+                scores.append(real(score))
         except InputError:
             raise
         except (TypeError, ValueError, AttributeError) as e:

@@ -19,6 +19,7 @@ from ..core.registry import nearest
 from ..datasets.names import PREFIXES
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
 from ..measures import Measure, parse
+from ..storage.files import reading
 from .runner import FORMS
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -283,14 +284,16 @@ class _Reader:
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    with reading(path) as source:
+        text = source.text()
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
+    except ValueError:  # Python's own limit
+        raise InputError(f"{path}: not TOML: a number of thousands of digits") from None
+    except RecursionError:
+        raise InputError(f"{path}: not TOML: nested too deeply") from None
 
 
 def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) -> InputError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +14,7 @@ from typing import Any
 from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import string_of
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed
+from ..core.numbers import real
 from ..storage.files import Source, decode
 from .remedy import remedy
 
@@ -61,6 +64,7 @@ class Fields:
 
 USUAL = Fields()
 ENDS = ("\n", "\r\n", "")  # of a line
+LONG_NUMBER = "a number of thousands of digits"
 
 
 def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -81,8 +85,8 @@ def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
             if not line.strip():
                 continue
             text = decode(line, source.name, number)
-            shown = text.strip()[:40]
-            raise InputError.at(source.name, number, f"broken JSON ({getattr(error, 'msg', error)}): {shown!r}") from None
+            problem = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", LONG_NUMBER)
+            raise InputError.at(source.name, number, f"broken JSON ({problem}): {text.strip()[:40]!r}") from None
         if type(row) is not dict:
             raise InputError.at(source.name, number, f"a JSON {type(row).__name__} where an object {{…}} belongs")
         yield number, row
@@ -139,7 +143,7 @@ def topic_from(row: Mapping[str, Any], where: str) -> Topic:
         raise InputError(f"{where}: no text (a field {listed(TOPIC_TEXT)}); found {present}")
     try:
         turns = tuple(_turn(turn) for turn in row.get("turns") or ())
-        weights = {str(term): float(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
+        weights = {term: _weight(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{where}: 'turns' or 'weights' cannot be read ({error})") from None
     description, narrative = (row[name] if isinstance(row.get(name), str) else "" for name in ("description", "narrative"))
@@ -152,12 +156,28 @@ def json_value(source: Source) -> Any:
     Raises:
         InputError: With the line of what is broken.
     """
+    return json_parsed(source.text(), source.name)
+
+
+def json_parsed(text: str, name: str) -> Any:
+    """The JSON value that a text is.
+
+    Args:
+        text: The text.
+        name: The name of its file, for errors.
+
+    Raises:
+        InputError: With the line of what is broken.
+    """
     try:
-        return json.loads(source.text())
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError.at(source.name, error.lineno, f"broken JSON ({error.msg})") from None
+        raise InputError.at(name, error.lineno, f"broken JSON ({error.msg})") from None
+    except ValueError:  # Python's own limit
+        place = digits.start() if (digits := re.search("[0-9]{4301}", text)) else 0
+        raise InputError.at(name, text.count("\n", 0, place) + 1, f"broken JSON ({LONG_NUMBER})") from None
     except RecursionError:
-        raise InputError(f"{source.name}: broken JSON (nested too deeply)") from None
+        raise InputError(f"{name}: broken JSON (nested too deeply)") from None
 
 
 def json_line(row: Any, indent: int | None = None) -> bytes:
@@ -187,6 +207,12 @@ def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[A
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
     problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"
     return InputError(problem + remedy(name, where, {part: list(own) for part, own in keys.items()}, row))
+
+
+def _weight(value: Any) -> float:
+    if not math.isfinite(weight := real(value)):
+        raise ValueError(f"the weight {value!r} is not a number")
+    return weight
 
 
 def _turn(fields: Mapping[str, str]) -> Turn:

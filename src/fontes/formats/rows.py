@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from ..core import InputError
 from ..core.names import plain
+from ..storage.files import LONGEST
 from .format import File
 
-LONGEST = 1 << 26  # characters of a cell
 CR = re.compile(r"(?<=\r)(?!\n)")
 QUOTING = "a cell with quotation marks or line ends stands in quotation marks, and inside them each is written twice"
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ...core.errors import ParameterError
+from ...core.numbers import real
 from ..options import Split
 
 commands = typer.Typer()
@@ -80,6 +81,6 @@ def fuse(
 
 def _number(text: str, option: str) -> float:
     try:
-        return float(text)
+        return real(text.strip())
     except ValueError:
         raise ParameterError(f"{option}: '{text}' is not a number") from None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import IndexPath, Json, Qrels, Split, Topics
+from ..options import Analyzer, IndexPath, Json, Qrels, Split, Topics
 
 commands = typer.Typer()
 
@@ -33,14 +33,15 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option(help="How topics are dealt into folds, and settings drawn.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,
+    analyzer: Analyzer = None,
     json: Json = False,
 ) -> None:
     """Tune a pipeline by nested cross-validation: what it finds, and what that is worth on topics held out."""
     from ...datasets import judged_topics
-    from ...index import Index
     from ...plots.plot import format_of
     from ...tuning import tune as tune_stage
     from ..output import print_json
+    from ..pipelines import open_index
 
     if topics == "-" and qrels == "-":
         raise typer.BadParameter("topics and qrels cannot both be -")
@@ -58,7 +59,7 @@ def tune(
         trials=trials,
         groups=group,
         seed=seed,
-        index=Index.open(index),
+        index=open_index(index, analyzer),
     )
     if plot is not None:
         result.plot().save(plot)
