@@ -35,6 +35,8 @@ class ExpectedReciprocalRank(Measure, name="ERR"):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_grade("max_rel, the highest grade,", self.max_rel)
+        if self.max_rel >= 1024:
+            raise ParameterError(f"2^max_rel of ERR must be a float, so max_rel is 1023 at the most, not {self.max_rel}")
 
     def values(self, ranks: Ranks) -> Floats:
         check_highest(self, ranks, self.max_rel)
