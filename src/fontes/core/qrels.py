@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .edge import read
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .numbers import real, whole
 from .values import column
 
@@ -49,22 +49,26 @@ class Qrels(Mapping[str, Mapping[str, int]]):
                 self._groups.setdefault(topic_id, {}).setdefault(group, set()).add(doc_id)
 
     @classmethod
-    def of(cls, value: object) -> Qrels:
+    def of(cls, value: object, split: str | None = None) -> Qrels:
         """Qrels from whatever a caller has at hand.
 
         Args:
             value: Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns query_id
                 or qid, doc_id or docno, relevance or label), an iterable of (topic id, document id, grade), or the path of a
-                file.
+                file or of a folder in BEIR's form.
+            split: Of a folder: which; by default the only one.
 
         Raises:
             InputError: It is nothing of the kind, a grade is no whole number, or a document has two grades for one topic.
+            ParameterError: There is no such split, or there are several and none was named.
         """
+        if isinstance(value, (str, os.PathLike)):
+            qrels: Qrels = read("qrels", value, split=split)
+            return qrels
+        if split is not None:
+            raise ParameterError(f"split='{split}' goes with the path of a folder, not with {type(value).__name__}")
         if isinstance(value, Qrels):
             return value
-        if isinstance(value, (str, os.PathLike)):
-            qrels: Qrels = read("qrels", value)
-            return qrels
         rows: Iterable[tuple[Any, Any, Any]]
         if isinstance(value, Mapping):
             rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())

@@ -177,8 +177,8 @@ def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")
         if not drop_vectors and (vectors := vectors_in(path)):
             raise InputError(
-                f"{path} holds vectors, which a new index has not: {', '.join(vectors)}; build at another place to keep them, or "
-                "drop them with drop_vectors=True (--drop-vectors)"
+                f"{path} holds vectors, which a new index has not: {', '.join(vectors)}; build at another place to keep "
+                "them, or drop them with drop_vectors=True (--drop-vectors)"
             )
     elif path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InputError(f"{path} exists and is not an index; choose another place")
