@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.hostile import outcome, within
 
 import fontes as ft
 from fontes.core import InputError
@@ -17,7 +18,6 @@ from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write
 from fontes.index.build import memory_size
 from fontes.measures import evaluate, parse
 from fontes.storage import files
-from support.hostile import outcome, within
 
 LONG = 1 << 16  # bytes of what is read in one piece while these tests run
 READ = {"corpus": lambda path, form: list(read_corpus(path, form)), "topics": read_topics, "qrels": read_qrels, "run": read_run}

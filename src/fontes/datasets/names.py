@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..core import Doc, InputError, Qrels, Topics
+from ..core import Doc, InputError, ParameterError, Qrels, Topics
 from ..formats import read_corpus, read_qrels, read_topics
 from .base import Dataset
 from .beir import BeirFolder
@@ -48,10 +48,12 @@ def named(name: str) -> Dataset | None:
     return next((find(name.removeprefix(prefix)) for prefix, find in PREFIXES.items() if name.startswith(prefix)), None)
 
 
-def corpus_of(name: str, format: str | None = None) -> Iterable[Doc]:
-    """The documents of a file, a folder or a collection that is `named`; `format` and the errors are those of `read_corpus`."""
+def corpus_of(name: str, format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None) -> Iterable[Doc]:
+    """The documents of a file, a folder or a collection that is `named`; arguments and errors are those of `read_corpus`."""
     collection = named(name)
-    return collection.corpus if collection else read_corpus(name, format)
+    if collection and fields:
+        raise ParameterError(f"{name}: its documents have their id, title and text; they are chosen of files")
+    return collection.corpus if collection else read_corpus(name, format, fields)
 
 
 def topics_of(name: str, format: str | None = None, split: str | None = None) -> Topics:

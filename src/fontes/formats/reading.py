@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
 from ..storage.files import STANDARD, reading, write as write_bytes
-from .corpus import docs as as_docs, read_corpus
+from .corpus import read_corpus
 from .folder import FORM, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
 
@@ -86,7 +86,7 @@ def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["cor
     """Writes documents.
 
     Args:
-        docs: What `fontes.formats.docs` accepts.
+        docs: What `read_corpus` accepts.
         path: The file, packed where its name ends in .gz; "-" is standard output.
         format: "jsonl", as BEIR: `_id`, `title`, `text`, and each metadata key; or another format's name.
 
@@ -94,7 +94,7 @@ def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["cor
         InputError: For documents that the format cannot hold, such as metadata that are not of JSON, and where writing fails.
         ParameterError: For a format that cannot be written.
     """
-    write_bytes(path, format_named(format, "write", "corpus").write_corpus(as_docs(docs)))
+    write_bytes(path, format_named(format, "write", "corpus").write_corpus(read_corpus(docs)))
 
 
 def write_topics(topics: object, path: str | Path, format: str = KINDS["topics"].first) -> None:
