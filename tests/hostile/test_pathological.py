@@ -68,7 +68,7 @@ def test_what_is_too_long_to_be_read_in_one_piece_is_an_error(bounded, tmp_path,
     assert str(caught.value).startswith(f"{path}{problem} than {LONG:,} bytes, ")
 
 
-@pytest.mark.parametrize("size", [5, 64, 1 << 17])
+@pytest.mark.parametrize("size", [5, 64])
 def test_a_line_may_be_as_long_as_the_limit_and_no_longer(monkeypatch, tmp_path, size):
     monkeypatch.setattr(files, "LONGEST", 100)
     (tmp_path / "f").write_bytes(b"\xef\xbb\xbf" + b"ab\n" + b"x" * 99 + b"\n\n" + b"y" * 100)
@@ -104,7 +104,7 @@ TABLE = [
     ("topics", "jsonl", '{"_id": "\\ud800", "text": "x"}', "half of a surrogate pair"),
     ("topics", "xml", '<?xml version="1.0" encoding="nonsense"?><topics/>', ", line 1: there is no encoding 'nonsense'"),
     ("topics", "xml", '<?xml version="1.0" encoding="punycode"?>' + "x" * 99_999, ", line 1: there is no encoding 'punycode'"),
-    ("topics", "xml", '<?xml version="1.0" encoding="utf-16"?><topics/>', "not in the encoding 'utf-16' that it declares"),
+    ("topics", "xml", '<?xml version="1.0" encoding="utf-16"?><topics/>', "broken XML"),
     ("topics", "xml", '<!DOCTYPE t [<!ENTITY a "b">]><topics/>', "declares entities of its own"),
     ("topics", "xml", "<topics>" + "<topic number='1'>" * 20_000, "broken XML"),
     ("topics", "cast", '[{"number": 1, "turn": []}, 5]', ", item 2: a int where a conversation belongs"),
@@ -133,7 +133,13 @@ TABLE = [
         "qrels",
         "trec",
         "1 0 a 1\n1 0 b 9223372036854775808\n",
-        ", line 2: topic '1', document 'b': the grade 9223372036854775808",
+        ", line 2: the grade '9223372036854775808' is not an integer",
+    ),
+    (
+        "qrels",
+        "trec",
+        "1 0 b 1\n1 0 c " + "9" * 18,
+        ", line 2: topic '1', document 'c': the grade 999999999999999999 lies beyond",
     ),
     ("qrels", "beir", "1\ta\t" + DIGITS, ", line 1: the grade '999"),
     ("run", "trec", "1 Q0 a 1 1 t\n1 Q0 b 2 1_0 t\n", ", line 2: the score '1_0' is not a number"),
@@ -202,9 +208,9 @@ def test_judgments_in_many_groups_are_written_in_moments(tmp_path):
 def test_a_group_with_white_space_and_half_a_surrogate_pair_cannot_be_written(tmp_path):
     with pytest.raises(InputError, match="the group id 'a b' has white space in it"):
         write_qrels(ft.Qrels([("q", "a b", "d", 1)]), tmp_path / "qrels")
-    with pytest.raises(InputError, match="the topic id .* has half of a surrogate pair in it"):
+    with pytest.raises(InputError, match=r"the topic id .* has half of a surrogate pair in it"):
         write_run({"\ud800": {"d": 1.0}}, tmp_path / "run")
-    with pytest.raises(InputError, match="the document id .* has half of a surrogate pair in it"):
+    with pytest.raises(InputError, match=r"the document id .* has half of a surrogate pair in it"):
         write_qrels(ft.Qrels([("q", "0", "\udfff", 1)]), tmp_path / "qrels")
     with pytest.raises(ParameterError, match="the tag"):
         write_run({"q": {"d": 1.0}}, tmp_path / "run", tag="\ud800")

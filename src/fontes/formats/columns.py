@@ -46,7 +46,9 @@ def read_qrels_columns(source: Source, width: int) -> Qrels:
         return Qrels(rows)
     except InputError as error:
         # Qrels takes the rows one by one: the line read last is the one at fault.
-        raise error if rows.wrong else InputError.at(source.name, rows.line, str(error)) from None
+        raise (
+            error if rows.wrong or str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error))
+        ) from None
 
 
 def run_width(file: File) -> int:

@@ -214,7 +214,7 @@ def check_highest(measure: Measure, ranks: Ranks, highest: int) -> None:
             if grade > highest:
                 raise InputError(
                     f"topic '{topic_id}', document '{doc_id}' has the grade {grade}, above the highest of {measure}; "
-                    f"say what it is, as in {measure(max_rel=grade)}"
+                    f"say what it is, as in {measure.name}(max_rel={grade})"
                 )
 
 
