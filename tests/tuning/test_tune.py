@@ -347,14 +347,15 @@ def test_topics_of_one_conversation_or_document_are_held_out_together(collection
     assert "20 topics in 18 groups" in str(found)
 
 
-def test_tuning_writes_no_weights_into_the_folder_of_the_index(collection, monkeypatch):
+def test_tuning_keeps_no_weights_on_disk(collection, tmp_path, monkeypatch):
     index, topics, qrels = collection
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path))
     monkeypatch.setattr(impacts, "LARGE", 1)
     opened = ft.Index.open(index.path)
     opened.bm25(k1=0.77)(topics)
 
     def kept():
-        return sorted(folder.name for folder in (index.path / "cache").glob("*/*"))
+        return sorted(folder.name for folder in tmp_path.glob("impacts/*/*"))
 
     before = kept()
     assert len(before) == 2  # the lists and one model

@@ -16,6 +16,13 @@ Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, sh
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
 Tag = Annotated[str, typer.Option(help="The name of the run, its last column.")]
 
+Analyzer = Annotated[
+    str | None,
+    typer.Option(
+        help="Your own function that made the index's terms, MODULE:FUNCTION, which is imported.", show_default="the index's"
+    ),
+]
+
 # What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
 Pipeline = Annotated[
     str | None,

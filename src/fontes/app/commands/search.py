@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, Variant
+from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, Variant
 
 commands = typer.Typer()
 
@@ -26,6 +26,7 @@ def search(
     k1: K1 = None,
     b: B = None,
     encoder: Encoder = None,
+    analyzer: Analyzer = None,
     k: Annotated[
         int | None,
         typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
@@ -37,14 +38,13 @@ def search(
     """Search an index for one query, or for a file of topics into a run."""
     from ...datasets import topics_of
     from ...formats import write_run
-    from ...index import Index
     from ..output import print_hits, print_json, ranking_as_json
-    from ..pipelines import retriever
+    from ..pipelines import open_index, retriever
     from ..progress import reporting
 
     if (query is None) == (topics is None):
         raise typer.BadParameter("give either a query or --topics FILE")
-    opened = Index.open(index)
+    opened = open_index(index, analyzer)
     stage = retriever(opened, pipeline, model, encoder, variant=variant, k1=k1, b=b)
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)
