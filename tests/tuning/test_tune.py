@@ -293,6 +293,8 @@ def test_functions_and_stages_that_do_not_fit_are_refused(collection):
         ft.tune(index.bm25() >> index.rm3(), {"b": [0.1]}, topics, qrels)
     with pytest.raises(ft.core.InputError, match="1 of the 21 judged topics are not among the topics, the first is 'x'"):
         ft.tune(index.bm25(), {"b": [0.1]}, topics, qrels.to_dict() | {"x": {"d01": 1}})
+    with pytest.raises(ft.core.InputError, match="2 of the 22 judged topics are not among the topics, the first is 'y'"):
+        ft.tune(index.bm25(), {"b": [0.1]}, topics, {"y": {"d01": 1}} | qrels.to_dict() | {"x": {"d01": 1}})
 
 
 def test_topics_without_judgments_are_not_searched(collection):
