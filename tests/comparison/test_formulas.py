@@ -61,6 +61,16 @@ def test_bias_and_acceleration_shift_the_interval_as_efron_says() -> None:
     assert [end[0] for end in ends] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("whole", [[-3, -2, -1, 1, 2, 3], [7, 1, 1, -9], [-5, 6, 2, -3, 11, -11, 0]])
+def test_sample_means_that_equal_the_mean_but_for_rounding_count_half(whole: list[int]) -> None:
+    exact = np.array(whole, dtype=float)[:, None]
+    assert exact.mean() == 0  # so many samples have the very mean of the values
+    ends = statistics.bootstrap(exact, resamples=999)
+    for factor in (0.1, 0.7, 1e-3):
+        rounded = statistics.bootstrap(factor * exact, resamples=999)
+        assert [end[0] for end in rounded] == pytest.approx([factor * end[0] for end in ends], rel=1e-9)
+
+
 def test_samples_are_means_of_topics_drawn_with_replacement_by_numpys_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     values = skewed(11, 3)
     drawn = np.random.default_rng(5).integers(0, 11, (700, 11))
