@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -80,7 +81,9 @@ def test_what_is_chosen_for_a_fold_does_not_depend_on_its_own_judgments(method):
 
 def test_each_setting_is_run_once_whatever_the_number_of_folds():
     Memorised.calls.clear()
-    ft.tune(Memorised(), {"place": [3, 4, 3]}, *MEMORISED, "RR", 6)
+    start = time.perf_counter()
+    found = ft.tune(Memorised(), {"place": [3, 4, 3]}, *MEMORISED, "RR", 6)
+    assert 0 < found.seconds < time.perf_counter() - start
     assert sorted(Memorised.calls) == [0, 3, 4]  # the stage as given, and two settings
 
 

@@ -140,6 +140,21 @@ def test_topics_are_dealt_evenly_in_the_order_of_the_shuffle_of_their_ids() -> N
     assert [len(fold.topics) for fold in single.folds] == [1] * 11
 
 
+def test_of_many_runs_that_are_equally_good_the_most_even_weights_are_taken() -> None:
+    same = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(4)}
+    learned = fit_weights([same] * 7, {t: {"a": 1} for t in same}, folds=2)
+    assert sorted(learned.weights) == [0.1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2]
+
+
+@pytest.mark.parametrize("method", ["wsum", "rrf", "isr", "borda"])
+def test_what_is_left_out_is_as_fuse_has_it(method: str) -> None:
+    runs = [Run.of({**run.to_dict(), "unjudged": {"d1": 1.0 + i, "d2": 0.5, f"own{i}": 0.25}}) for i, run in enumerate(RUNS)]
+    learned = fit_weights(runs, QRELS, method=method, step=0.5)
+    fused = fuse(*runs, method=method, weights=learned.weights)["unjudged"]
+    assert learned.run["unjudged"].ids == fused.ids
+    assert learned.run["unjudged"].scores.tolist() == fused.scores.tolist()
+
+
 def test_it_prints_the_held_out_score_and_the_weights_of_each_fold() -> None:
     learned = fit_weights(RUNS, QRELS, folds=2)
     lines = str(learned).splitlines()
