@@ -22,6 +22,7 @@ from ..core.progress import Progress, Report
 from ..storage.arrays import sync, write_array
 from ..storage.artifact import commit, drafting, seal
 from ..storage.hashes import hash_text
+from ..storage.interrupts import uninterrupted
 from .embeddings import DTYPES, KIND, Embeddings, find, latest
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
@@ -234,8 +235,9 @@ class Journal:
         newest = latest(segment).get(self._job.name)
         number = 1 + int(newest.name.rpartition("-")[2]) if newest else 1
         folder = segment / f"vectors-{self._job.name}-{number}"
-        commit(draft, folder)
-        _tidy(folder, self._job)
+        with uninterrupted():
+            commit(draft, folder)
+            _tidy(folder, self._job)
         return folder
 
     def close(self) -> None:

@@ -167,8 +167,11 @@ def _replace(path: Path, whole: Path, name: str) -> None:
 
 def vectors_in(path: Path) -> list[str]:
     """What the vectors of an index are of, finished or not: an encoder, and the form in which they are stored."""
-    names = []
-    for folder in sorted(path.glob(f"{SEGMENT}-*/*")):
+    names, folders = [], []
+    for segment in path.glob(f"{SEGMENT}-*"):
+        with contextlib.suppress(OSError):  # another build may be removing it
+            folders += list(segment.iterdir())
+    for folder in sorted(folders):
         if folder.name.lstrip(".").startswith(("vectors-", "late-")) and folder.is_dir():
             facts = read_settings(folder)
             model, form = facts.get("encoder", facts.get("colbert")), facts.get("dtype", f"{facts.get('nbits')} bits")
