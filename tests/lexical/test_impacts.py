@@ -55,7 +55,7 @@ def test_the_best_k_are_those_of_plain_sums(collection, words, k, model, sign):
     assert [(h.id, h.score) for h in stage(topic)["1"]] == plain(collection, stage, topic)[:k]
 
 
-def test_long_lists_have_rows_of_bounds_and_windows_are_passed_over(collection):
+def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(collection):
     found = impacts.impacts_of(collection, collection.bm25().weighting)
     assert len(found.rows) > 3
     for term in np.flatnonzero(found.lists.row_of >= 0).tolist():

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from ..core import InputError, ParameterError, Qrels, Run
 from ..core.html import table
 from .measure import Measure
-from .names import parse, parse_all
+from .names import DEFAULT, parse, parse_all
 from .ranks import Ranks
 
 ROWS = 1_000  # topics that a notebook shows
 
 
-def evaluate(run: object, qrels: object, measures: str | Measure | Iterable[str | Measure]) -> Evaluation:
+def evaluate(run: object, qrels: object, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:
     """How good a run is.
 
     Means are over all judged topics, as with trec_eval's option -c: one without results counts 0, and so does one without
@@ -42,7 +42,7 @@ def evaluate(run: object, qrels: object, measures: str | Measure | Iterable[str 
     ranks = Ranks.of(ranking, judgments)
     return Evaluation(
         tuple(judgments),
-        {measure: np.asarray(measure.values(ranks), dtype=np.float64) for measure in parsed},
+        {measure: np.asarray(measure.score(ranks), dtype=np.float64) for measure in parsed},
         missing=int(np.count_nonzero(ranks.retrieved == 0)),
         unjudged=sum(topic_id not in judgments for topic_id in ranking),
         irrelevant=int(np.count_nonzero(ranks.count(ranks.relevant(1)) == 0)),

@@ -19,6 +19,7 @@ from .characters import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
+LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
 KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
 Tokenize = Callable[[str], Sequence[str]]
@@ -33,7 +34,7 @@ class Analyzer:
 
     Args:
         tokenizer: "standard" (words as UAX 29 and Lucene have them), "cjk" (the same, Chinese, Japanese and Korean as pairs of
-            characters), "letters", "whitespace", "nltk" (word_tokenize), "spacy:MODEL" (lemmas of words and numbers),
+            characters), "letters", "whitespace", "nltk" (its word_tokenize), "spacy:MODEL" (lemmas of words and numbers),
             "spacy-plain:MODEL" (the same of a text in lower case, everything but letters and digits replaced by spaces), or any
             callable from text to tokens.
         possessive: Whether a final 's is stripped.
@@ -71,8 +72,9 @@ class Analyzer:
         if self.stemmer and self.stemmer not in stemmers() and not self.stemmer.startswith("simplemma:"):
             raise ParameterError(f"unknown stemmer '{self.stemmer}'; there are {', '.join(stemmers())} and simplemma:LANG")
         for sizes in (self.words, self.chars):
-            if sizes is not None and not 1 <= sizes[0] <= sizes[1]:
-                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give 1 <= least <= most")
+            if sizes is not None and not 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM:
+                bounds = f"1 <= least <= most <= {LONGEST_NGRAM}"
+                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give {bounds}")
 
     @classmethod
     def of(cls, value: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
@@ -81,8 +83,8 @@ class Analyzer:
         Names are "english" (Anserini's default: standard tokens without 's, lower case, 33 stop words, Porter), a Snowball
         language such as "czech" or "german" (standard tokens, lower case, Snowball's stemmer; "czech" with Lucene's stop
         words; Snowball's English is "snowball:english"), "standard" (no stop words, no stems), "simple" (runs of letters in
-        lower case), "whitespace", "cjk", "nltk", "spacy:MODEL", "spacy-plain:MODEL" and "simplemma:LANG". Any may be followed
-        by "+words:1-2" and "+chars:3-5" for n-grams.
+        lower case), "whitespace", "cjk", "nltk" (word_tokenize as it is), "spacy:MODEL", "spacy-plain:MODEL" and
+        "simplemma:LANG". Any may be followed by "+lower" for lower case, and by "+words:1-2" and "+chars:3-5" for n-grams.
 
         Args:
             value: A name, a callable, what `to_dict` returns, or an Analyzer, which stays as it is.
@@ -116,7 +118,7 @@ class Analyzer:
         return [terms[a:b] for a, b in pairwise(edges)]
 
     def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Each token of `text` as (first character, end, its terms), without word n-grams: for marking matches."""
+        """Each token of `text` as (first character, end, its terms), without word n-grams."""
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
     def vocabulary(self) -> Vocabulary:
@@ -236,13 +238,16 @@ def typed_analyzer(value: str) -> Analyzer | Tokenize:
 
 
 def _with_additions(value: str, make: Callable[[str], Analyzer]) -> Analyzer:
-    """The analyzer of the name before the first "+", with the n-grams that stand after it."""
+    """The analyzer of the name before the first "+", with what stands after it: +lower and n-grams."""
     name, *additions = value.split("+")
     analyzer = make(name)
     for addition in additions:
-        match = re.fullmatch(r"(words|chars):(\d+)-(\d+)", addition)
+        if addition == "lower":
+            analyzer = replace(analyzer, lowercase=True)
+            continue
+        match = re.fullmatch(r"(words|chars):([0-9]{1,9})-([0-9]{1,9})", addition)
         if not match:
-            raise ParameterError(f"analyzer '{value}': '+{addition}' is not of the form +words:1-2 or +chars:3-5")
+            raise ParameterError(f"analyzer '{value}': '+{addition}' is none of +lower, +words:1-2 and +chars:3-5")
         sizes = int(match[2]), int(match[3])
         analyzer = replace(analyzer, words=sizes) if match[1] == "words" else replace(analyzer, chars=sizes)
     return analyzer
@@ -269,7 +274,7 @@ def _preset(name: str) -> Analyzer:
         case "cjk":
             return Analyzer(tokenizer="cjk", normalize="width")
         case "nltk":
-            return Analyzer(tokenizer="nltk")
+            return Analyzer(tokenizer="nltk", lowercase=False)
         case external.SPACY | external.PLAIN if detail:
             return Analyzer(tokenizer=name)
         case "simplemma" if detail:

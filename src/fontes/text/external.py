@@ -59,16 +59,9 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
 
     Raises:
         MissingExtraError: Where the library is missing.
-        ParameterError: For a model that is not there.
+        ParameterError: For a model that is not there, and where NLTK's Punkt data are missing.
     """
-    if name == "nltk":
-        try:
-            from nltk.tokenize import NLTKWordTokenizer
-        except ImportError as e:
-            raise MissingExtraError.of("nltk", "nltk", "the analyzer 'nltk'") from e
-        words = NLTKWordTokenizer()
-        return lambda texts: (words.tokenize(text) for text in texts)
-    return _spacy(name)
+    return _nltk() if name == "nltk" else _spacy(name)
 
 
 def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: str = "") -> Any:
@@ -225,6 +218,20 @@ def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:
     except ValueError as e:
         raise ParameterError(f"simplemma has no language '{language}'") from e
     return lambda words: [lower(lemmatizer.lemmatize(word, language)) for word in words]
+
+
+def _nltk() -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
+    """NLTK's own word_tokenize, which finds the sentences of English first."""
+    try:
+        from nltk.tokenize import word_tokenize
+    except ImportError as e:
+        raise MissingExtraError.of("nltk", "nltk", "the analyzer 'nltk'") from e
+    try:
+        word_tokenize("")
+    except LookupError as e:
+        advice = "download them: python -m nltk.downloader punkt_tab"
+        raise ParameterError(f"the analyzer 'nltk' needs NLTK's Punkt data, which are not here; {advice}") from e
+    return lambda texts: map(word_tokenize, texts)
 
 
 def _spacy(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, RunOutput, Tag, Topics
+from ..options import Analyzer, RunOutput, Tag, Topics, TopicsSplit
 
 commands = typer.Typer()
 
@@ -21,6 +21,7 @@ def rerank(
         str,
         typer.Option("--with", help="A stage from run to run: 'cross_encoder(\"MODEL\")'.", show_default=False),
     ],
+    split: TopicsSplit = None,
     k: Annotated[int, typer.Option("-k", help="The best documents of each topic; the others are left out.", min=1)] = 100,
     analyzer: Analyzer = None,
     output: RunOutput = "-",
@@ -36,7 +37,7 @@ def rerank(
         raise typer.BadParameter("run and topics cannot both be -")
     opened = open_index(index, analyzer)
     stage = reranker(with_, opened)
-    candidates = read_run(run, topics_of(topics)).with_(documents=opened).top(k)
+    candidates = read_run(run, topics_of(topics, split=split)).with_(documents=opened).top(k)
     with reporting() as report:
         reranked = stage(candidates, progress=report)
     write_run(reranked, output, tag=tag)

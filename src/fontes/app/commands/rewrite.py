@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Format
+from ..options import Analyzer, Format, TopicsSplit
 
 commands = typer.Typer()
 
@@ -27,6 +27,7 @@ def rewrite(
     analyzer: Analyzer = None,
     output: Annotated[str, typer.Option("-o", "--output", help="Where the topics go, as JSON lines.")] = "-",
     format: Format = None,
+    split: TopicsSplit = None,
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
     from ...datasets import topics_of
@@ -35,7 +36,7 @@ def rewrite(
     from ..progress import reporting
 
     stage = rewriter(with_, None if index is None else open_index(index, analyzer), "fontes rewrite")
-    turns = topics_of(topics, format)
+    turns = topics_of(topics, format, split)
     with reporting() as report:
         rewritten = stage(turns, progress=report)
     write_topics(rewritten, output)

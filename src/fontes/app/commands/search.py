@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, Variant
+from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, TopicsSplit, Variant
 
 commands = typer.Typer()
 
@@ -18,8 +18,10 @@ def search(
     index: IndexPath,
     query: Annotated[str | None, typer.Argument(help="A question or keywords.", show_default=False)] = None,
     topics: Annotated[
-        str | None, typer.Option(help="A file of topics, irds:NAME, sample:NAME, or -.", show_default=False)
+        str | None,
+        typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False),
     ] = None,
+    split: TopicsSplit = None,
     pipeline: Pipeline = None,
     model: Model = None,
     variant: Variant = None,
@@ -44,6 +46,8 @@ def search(
 
     if (query is None) == (topics is None):
         raise typer.BadParameter("give either a query or --topics FILE")
+    if split is not None and topics is None:
+        raise typer.BadParameter("--split goes with --topics")
     opened = open_index(index, analyzer)
     stage = retriever(opened, pipeline, model, encoder, variant=variant, k1=k1, b=b)
     if topics is None:
@@ -56,7 +60,7 @@ def search(
     if k is not None or pipeline is None:
         stage = stage % (k or DEPTH)
     with reporting(json) as report:
-        run = stage(topics_of(topics), progress=report)
+        run = stage(topics_of(topics, split=split), progress=report)
     if json:
         for ranking in run.values():
             print_json(ranking_as_json(ranking, text=False))

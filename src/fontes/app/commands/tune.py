@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Qrels, Topics
+from ..options import Analyzer, IndexPath, Json, Qrels, Split, Topics
 
 commands = typer.Typer()
 
@@ -19,6 +19,7 @@ def tune(
     index: IndexPath,
     topics: Topics,
     qrels: Qrels,
+    split: Split = None,
     pipeline: Annotated[
         str,
         typer.Option(help="The pipeline, with tune(), tune(low, high), tune(low, high, step) or tune([value, …]) for values."),
@@ -36,7 +37,7 @@ def tune(
     json: Json = False,
 ) -> None:
     """Tune a pipeline by nested cross-validation: what it finds, and what that is worth on topics held out."""
-    from ...datasets import qrels_of, topics_of
+    from ...datasets import judged_topics
     from ...plots.plot import format_of
     from ...tuning import tune as tune_stage
     from ..output import print_json
@@ -46,11 +47,12 @@ def tune(
         raise typer.BadParameter("topics and qrels cannot both be -")
     if plot is not None:
         format_of(plot)
+    known, judgments = judged_topics(topics, qrels, split)
     result = tune_stage(
         pipeline,
         None,
-        topics_of(topics),
-        qrels_of(qrels),
+        known,
+        judgments,
         measure,
         folds,
         method=method,

@@ -20,7 +20,7 @@ from ...core.errors import FontesError, InputError, MissingExtraError, Parameter
 T = TypeVar("T")
 
 PATIENCE = 3.0  # seconds to wait for the hub's answer before it counts as unreachable
-PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu"}
+PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu", "sklearn": "scikit-learn"}
 WEIGHTS = (".safetensors", ".bin")
 SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, own code
 # Files beside a model that do not change what it computes: other formats of the same weights, and traces of its training.
@@ -35,8 +35,8 @@ _loaded: dict[Hashable, Any] = {}
 _lock = threading.RLock()
 
 
-def library(name: str, purpose: str) -> Any:
-    """The module `name` of the extra `neural`.
+def library(name: str, purpose: str, extra: str = "neural") -> Any:
+    """The module `name`, which the extra brings.
 
     Raises:
         MissingExtraError: It is not installed; the message says that `purpose` needs it.
@@ -46,7 +46,7 @@ def library(name: str, purpose: str) -> Any:
     except ImportError as error:
         if error.name and error.name.partition(".")[0] != name:
             raise  # it is there, and what it needs itself is broken: that is the message to see
-        raise MissingExtraError.of(PACKAGES.get(name, name), "neural", purpose) from None
+        raise MissingExtraError.of(PACKAGES.get(name, name), extra, purpose) from None
 
 
 def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
