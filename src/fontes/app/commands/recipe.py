@@ -79,7 +79,6 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
-    from ...datasets import named, qrels_of, topics_of
     from ...recipes import recipe
     from ..output import print_json
     from ..progress import note, reporting
@@ -88,9 +87,9 @@ def run(
     chosen = recipe(name).set(settings or [])
     with reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
-            named(collection) or collection,
-            topics_of(topics),
-            None if qrels is None else qrels_of(qrels),
+            collection,
+            topics,
+            qrels,
             output,
             measures=None if measures is None else [m for m in COMMA.split(measures) if m.strip()],
             progress=report,

@@ -231,8 +231,7 @@ def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[
     """
 
     def make() -> Searcher:
-        if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
-            raise ParameterError(f"{NAMES}; it is {spec!r}")
+        check_algorithm(spec)
         new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
         folder = cache / hash_text(spec)[:16]
         if not _load(new, embeddings, folder):
@@ -244,6 +243,21 @@ def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[
 
     searchers: Cached[str, Searcher] = embeddings.searchers
     return searchers.get(spec, make)
+
+
+def check_algorithm(spec: str) -> None:
+    """Looks at the algorithm `spec` before anything is encoded for it.
+
+    Raises:
+        ParameterError: It is none of Annoy's, although it begins so.
+        MissingExtraError: Its library is not installed.
+    """
+    if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
+        raise ParameterError(f"{NAMES}; it is {spec!r}")
+    if ANNOY.fullmatch(spec):
+        _annoy()
+    elif spec != "flat":
+        _faiss()
 
 
 def _facts(artifact: Artifact) -> dict[str, Any]:
