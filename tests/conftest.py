@@ -6,7 +6,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,14 @@ import pytest
 from fontes.app import cli
 
 Fontes = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests work out is kept in a folder of their own, not in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FONTES_CACHE", str(tmp_path_factory.mktemp("fontes-cache")))
+        yield
 
 
 @pytest.fixture

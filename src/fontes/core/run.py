@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_run
+from .numbers import real
 from .ranking import Ranking as Ranking, order_keys as order_keys
 from .strings import Strings
 from .values import Documents, Topic, Topics, column
@@ -116,7 +117,7 @@ class Run(Mapping[str, "Ranking"]):
             for topic_id, doc_id, score in rows:
                 numbers.append(topic_ids.setdefault(str(topic_id), len(topic_ids)))
                 codes.append(doc_ids.setdefault(str(doc_id), len(doc_ids)))
-                scores.append(float(score))
+                scores.append(real(score))
         except (TypeError, ValueError, AttributeError) as e:
             raise InputError(f"row {len(scores) + 1} of the run is not topic id, document id and a number ({e})") from e
         if topics is None or len(topic_ids) > len(topics):

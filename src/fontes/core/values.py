@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from .edge import read
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .html import of_explanation
 
 
@@ -145,12 +145,40 @@ class Topics(Mapping[str, Topic]):
         raise InputError(f"topics cannot be made from {type(value).__name__}; give a query, a mapping or a list")
 
     @classmethod
-    def read(cls, value: object) -> Topics:
-        """Topics as `of` makes them, but for a string, which is the path of a file and not a query."""
+    def read(cls, value: object, split: str | None = None) -> Topics:
+        """Topics as `of` makes them, but for a string, which is a path and not a query.
+
+        Args:
+            value: What `of` takes, or the path of a file or of a folder in BEIR's form.
+            split: Of a folder: leave the topics that have judgments in this split.
+
+        Raises:
+            InputError: As `of` does, and for a file that cannot be read.
+            ParameterError: There is no such split.
+        """
         if isinstance(value, (str, os.PathLike)):
-            topics: Topics = read("topics", value)
+            topics: Topics = read("topics", value, split=split)
             return topics
+        if split is not None:
+            raise ParameterError(f"split='{split}' goes with the path of a folder, not with {type(value).__name__}")
         return cls.of(value)
+
+    def judged(self, qrels: Mapping[str, object]) -> Topics:
+        """The topics that have judgments, in their order.
+
+        Args:
+            qrels: A mapping from topic id to judgments.
+
+        Raises:
+            InputError: None of them has.
+        """
+        judged = Topics(topic for topic in self.values() if topic.id in qrels)
+        if not judged:
+            own, other = next(iter(self), ""), next(iter(qrels), "")
+            raise InputError(
+                f"none of the topics has judgments; topic ids are such as '{own}', those of the qrels such as '{other}'"
+            )
+        return judged
 
     def __getitem__(self, topic_id: str) -> Topic:
         return self._topics[topic_id]

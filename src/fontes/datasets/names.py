@@ -54,13 +54,33 @@ def corpus_of(name: str, format: str | None = None) -> Iterable[Doc]:
     return collection.corpus if collection else read_corpus(name, format)
 
 
-def topics_of(name: str, format: str | None = None) -> Topics:
-    """The topics of a file or a collection that is `named`; `format` and the errors are those of `read_topics`."""
+def topics_of(name: str, format: str | None = None, split: str | None = None) -> Topics:
+    """The topics of a file, a folder or a collection that is `named`; arguments and errors are those of `read_topics`."""
     collection = named(name)
-    return collection.topics() if collection else read_topics(name, format)
+    return collection.topics(split) if collection else read_topics(name, format, split)
 
 
-def qrels_of(name: str, format: str | None = None) -> Qrels:
-    """The judgments of a file or a collection that is `named`; `format` and the errors are those of `read_qrels`."""
+def qrels_of(name: str, format: str | None = None, split: str | None = None) -> Qrels:
+    """The judgments of a file, a folder or a collection that is `named`; arguments and errors are those of `read_qrels`."""
     collection = named(name)
-    return collection.qrels() if collection else read_qrels(name, format)
+    return collection.qrels(split) if collection else read_qrels(name, format, split)
+
+
+def judged_topics(topics: str | None, qrels: str | None, split: str | None) -> tuple[Topics | None, Qrels | None]:
+    """Topics and judgments as `topics_of` and `qrels_of` give them, with one split for those of them that have splits.
+
+    Args:
+        topics: The name of a file, a folder or a collection, or None.
+        qrels: Another, or the same, or None.
+        split: The split of the folder or collection; a file beside it is taken as it is.
+
+    Raises:
+        InputError: Something cannot be read.
+        ParameterError: There is no such split, or neither name has splits.
+    """
+    names = [name for name in (topics, qrels) if name is not None]
+    divided = [name for name in names if named(name) or Path(name).is_dir()] or names
+    return (
+        None if topics is None else topics_of(topics, split=split if topics in divided else None),
+        None if qrels is None else qrels_of(qrels, split=split if qrels in divided else None),
+    )

@@ -110,6 +110,7 @@ class Collection:
             fields=tuple(fields),
             vectors=vectors,
             overwrite=damaged,
+            drop_vectors=damaged,
             progress=self._unfinished,
         )
         self._progress(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))

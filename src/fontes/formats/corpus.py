@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core import Doc, InputError, ParameterError
 from ..storage.files import STANDARD, plain_name, reading
+from .folder import CORPUS, beir_file, is_beir
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
 from .records import Fields, doc_from
 
@@ -158,9 +159,8 @@ def read_corpus(path: str | Path, format: str | None = None, fields: Mapping[str
 def _files(folder: Path, chosen: Format | None, first: Format) -> list[Path]:
     """The files of a folder and its subfolders that hold documents, in order of their paths; hidden ones are left out."""
     of_beir = chosen is None or chosen.name == first.name
-    for name in ("corpus.jsonl", "corpus.jsonl.gz"):
-        if of_beir and (folder / name).is_file():
-            return [folder / name]
+    if of_beir and is_beir(folder):
+        return [beir_file(folder, CORPUS)]
     files = sorted(
         (p for p in folder.rglob("*") if p.is_file() and not any(x.startswith(".") for x in p.relative_to(folder).parts)),
         key=lambda p: p.relative_to(folder).as_posix(),

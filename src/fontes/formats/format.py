@@ -14,6 +14,7 @@ from ..storage.files import BOM, BUFFER, Source, plain_name
 from .records import Fields
 
 HEAD = 2000  # bytes by which a format is told
+BLANK = 1 << 20  # bytes of blank lines after which no line is waited for
 
 
 class Kind(NamedTuple):
@@ -141,14 +142,14 @@ class File(Source):
     @cached_property
     def head(self) -> bytes:
         """The first lines, so many that two are not blank and that there are 2,000 bytes, where the file has them."""
-        lines, filled, size = [], 0, 0
-        for line in self.file:
-            lines.append(line)
-            size += len(line)
-            filled += not line.isspace()
-            if filled > 1 and size >= HEAD:
+        lines, filled, size = bytearray(), 0, 0
+        for line in self.stored_lines():
+            lines += line
+            size += len(line) if (words := not line.isspace()) else 0
+            filled += words
+            if len(lines) >= HEAD and (filled > 1 or len(lines) - size > BLANK):
                 break
-        head = b"".join(lines)
+        head = bytes(lines)
         self.file = io.BufferedReader(_Resumed(head, self.file), BUFFER)
         return head.removeprefix(BOM)
 
@@ -162,9 +163,9 @@ class File(Source):
         """All of the file, which is then in memory.
 
         Raises:
-            InputError: It is not UTF-8.
+            InputError: It is not UTF-8, or too long.
         """
-        content = self.file.read()
+        content = self.content()
         self.file = io.BytesIO(content)
         return Source(self.name, io.BytesIO(content)).text()
 

@@ -8,23 +8,28 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
-from ..storage.files import reading, write as write_bytes
+from ..storage.files import STANDARD, reading, write as write_bytes
 from .corpus import docs as as_docs, read_corpus
+from .folder import FORM, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
 
 
-def read_topics(path: str | Path, format: str | None = None) -> Topics:
-    """The topics of a file.
+def read_topics(path: str | Path, format: str | None = None, split: str | None = None) -> Topics:
+    """The topics of a file, or of a folder in BEIR's form.
 
     Args:
-        path: The file; .gz is unpacked, "-" is standard input.
+        path: The file; .gz is unpacked, "-" is standard input. Of a folder it is queries.jsonl.
         format: The name of a format, such as "jsonl" (BEIR's queries.jsonl, and all fields that `write_topics` writes), "tsv",
-            "trec" (SGML), "xml", "json", "cast" or "canard"; by default it is told from the content.
+            "csv", "trec" (SGML), "xml", "json", "cast" or "canard"; by default it is told from the content.
+        split: Of a folder: leave the topics that have judgments in qrels/SPLIT.tsv.
 
     Raises:
         InputError: With file and line for what cannot be read, for an id that occurs twice, and for a file without topics.
-        ParameterError: For a format that does not exist.
+        ParameterError: For a format or a split that does not exist.
     """
+    if _is_folder(path, split):
+        topics = read_topics(beir_file(Path(path), QUERIES), format)
+        return topics if split is None else topics.judged(read_qrels(path, split=split))
     with _opened("topics", path, format) as (chosen, file):
         try:
             topics = Topics(chosen.read_topics(file))
@@ -34,19 +39,23 @@ def read_topics(path: str | Path, format: str | None = None) -> Topics:
     return topics
 
 
-def read_qrels(path: str | Path, format: str | None = None) -> Qrels:
-    """The judgments of a file.
+def read_qrels(path: str | Path, format: str | None = None, split: str | None = None) -> Qrels:
+    """The judgments of a file, or of a folder in BEIR's form.
 
     Args:
-        path: The file; .gz is unpacked, "-" is standard input.
+        path: The file; .gz is unpacked, "-" is standard input. Of a folder it is qrels/SPLIT.tsv.
         format: "trec" (topic, group, document, grade; the group is kept), "beir" (topic, document, grade, with or without a
             header), or another format's name; by default the first line tells.
+        split: Of a folder: which; by default the only one.
 
     Raises:
         InputError: With file and line for a wrong number of columns, a grade that is no integer and a document that has two
             grades for one topic; and for a file without judgments.
-        ParameterError: For a format that does not exist.
+        ParameterError: For a format or a split that does not exist, and for a folder of several splits of which none is named.
     """
+    if _is_folder(path, split):
+        files = qrels_files(Path(path))
+        return read_qrels(files[split_of(path, files, split)], format)
     with _opened("qrels", path, format) as (chosen, file):
         qrels = chosen.read_qrels(file)
     _check_filled("qrels", qrels, path)
@@ -161,6 +170,14 @@ def write(kind: str, value: Any, path: str | Path, format: str | None = None, ta
             write_qrels(value, path, form)
         case "run":
             write_run(value, path, tag, form)
+
+
+def _is_folder(path: str | Path, split: str | None) -> bool:
+    """Raises ParameterError for the split of a file."""
+    folder = str(path) != STANDARD and Path(path).is_dir()
+    if split is not None and not folder:
+        raise ParameterError(f"{path}: there is no split '{split}' in a file; {FORM}")
+    return folder
 
 
 @contextmanager

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
+from ..core.numbers import real
 from ..storage.files import Source, decode
 
 
@@ -50,6 +53,7 @@ TOPIC_ID = ("_id", "id", "qid", "query_id", "topic_id", "question_id", "number",
 TOPIC_TEXT = ("text", "query", "title", "question", "contents", "raw")
 ENDS = ("\n", "\r\n", "")  # of a line
 MISSING = object()
+LONG_NUMBER = "a number of thousands of digits"
 
 
 def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -70,8 +74,8 @@ def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
             if not line.strip():
                 continue
             text = decode(line, source.name, number)
-            shown = text.strip()[:40]
-            raise InputError.at(source.name, number, f"broken JSON ({getattr(error, 'msg', error)}): {shown!r}") from None
+            problem = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", LONG_NUMBER)
+            raise InputError.at(source.name, number, f"broken JSON ({problem}): {text.strip()[:40]!r}") from None
         if type(row) is not dict:
             raise InputError.at(source.name, number, f"a JSON {type(row).__name__} where an object {{…}} belongs")
         yield number, row
@@ -128,7 +132,7 @@ def topic_from(row: Mapping[str, Any], where: str) -> Topic:
         raise InputError(f"{where}: no text (a field {', '.join(TOPIC_TEXT[:4])}); found {present}")
     try:
         turns = tuple(_turn(turn) for turn in row.get("turns") or ())
-        weights = {str(term): float(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
+        weights = {term: _weight(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{where}: 'turns' or 'weights' cannot be read ({error})") from None
     description, narrative = (row[name] if isinstance(row.get(name), str) else "" for name in ("description", "narrative"))
@@ -141,12 +145,28 @@ def json_value(source: Source) -> Any:
     Raises:
         InputError: With the line of what is broken.
     """
+    return json_parsed(source.text(), source.name)
+
+
+def json_parsed(text: str, name: str) -> Any:
+    """The JSON value that a text is.
+
+    Args:
+        text: The text.
+        name: The name of its file, for errors.
+
+    Raises:
+        InputError: With the line of what is broken.
+    """
     try:
-        return json.loads(source.text())
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError.at(source.name, error.lineno, f"broken JSON ({error.msg})") from None
+        raise InputError.at(name, error.lineno, f"broken JSON ({error.msg})") from None
+    except ValueError:  # Python's own limit
+        place = digits.start() if (digits := re.search("[0-9]{4301}", text)) else 0
+        raise InputError.at(name, text.count("\n", 0, place) + 1, f"broken JSON ({LONG_NUMBER})") from None
     except RecursionError:
-        raise InputError(f"{source.name}: broken JSON (nested too deeply)") from None
+        raise InputError(f"{name}: broken JSON (nested too deeply)") from None
 
 
 def json_line(row: Any, indent: int | None = None) -> bytes:
@@ -185,6 +205,12 @@ def _missing(part: str, names: tuple[str, ...], row: Mapping[str, Any], parts: l
     present = ", ".join(f"'{key}'" for key in row) or "nothing" + (" else" if parts else "")
     usual = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     return InputError(f"{where}: no {part} (a field {usual}); found {present}")
+
+
+def _weight(value: Any) -> float:
+    if not math.isfinite(weight := real(value)):
+        raise ValueError(f"the weight {value!r} is not a number")
+    return weight
 
 
 def _turn(fields: Mapping[str, str]) -> Turn:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError
 from ..storage.arrays import REMEDY, sync, sync_folder
-from ..storage.artifact import FileTable, changed, file_table, staging, umask, wrong_size
+from ..storage.artifact import FileTable, changed, file_table, read_settings, staging, umask, wrong_size
 from ..storage.hashes import hash_json
 from ..storage.locks import locked
 
@@ -20,7 +20,6 @@ FORMAT = "fontes-index"
 VERSION = 1
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
-CACHE = "cache"  # what can be worked out again; it may be deleted at any time
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -90,14 +89,19 @@ def _fingerprint(manifest: dict[str, Any], files: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def building(path: Path, overwrite: bool) -> Iterator[Path]:
+def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """A folder beside `path` to build an index in; it is gone afterwards, whatever happens.
+
+    Args:
+        path: Where the index will be.
+        overwrite: Whether an index that is there is replaced.
+        drop_vectors: Whether even one that holds vectors is.
 
     Raises:
         InputError: `path` is in the way.
         FontesError: The disk is full or cannot be written.
     """
-    _check_place(path, overwrite)
+    _check_place(path, overwrite, drop_vectors)
     try:
         with staging(path) as folder:
             yield folder
@@ -107,7 +111,7 @@ def building(path: Path, overwrite: bool) -> Iterator[Path]:
         raise FontesError(f"{path} cannot be written: {e.strerror or e}; nothing was changed") from e
 
 
-def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], overwrite: bool) -> None:
+def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], overwrite: bool, drop_vectors: bool) -> None:
     """Makes the one finished `segment` in `stage` the content of the index at `path`, in one atomic step.
 
     Whoever opens the index sees either the old or the new state.
@@ -118,6 +122,7 @@ def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], ove
         segment: The folder in `stage` with the segment's files.
         manifest: The manifest without the segment's name and files, which are added.
         overwrite: Whether an index that is there is replaced.
+        drop_vectors: Whether even one that holds vectors is.
 
     Raises:
         InputError: An index has come to be there meanwhile that is not to be overwritten.
@@ -129,7 +134,7 @@ def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], ove
     whole.mkdir()
     whole.chmod(0o777 & ~umask())
     with locked(path.parent):
-        _check_place(shown, overwrite)
+        _check_place(shown, overwrite, drop_vectors)
         name = _free_name(path, f"{SEGMENT}-{fingerprint[:16]}")
         complete = {**manifest, "fingerprint": fingerprint, "segments": [{"name": name, "files": files}]}
         segment.rename(whole / name)
@@ -153,13 +158,28 @@ def _replace(path: Path, whole: Path, name: str) -> None:
     for other in path.glob(f"{SEGMENT}-*"):
         if other.name != name:
             shutil.rmtree(other, ignore_errors=True)
-    shutil.rmtree(path / CACHE, ignore_errors=True)
 
 
-def _check_place(path: Path, overwrite: bool) -> None:
+def vectors_in(path: Path) -> list[str]:
+    """What the vectors of an index are of, finished or not: an encoder, and the form in which they are stored."""
+    names = []
+    for folder in sorted(path.glob(f"{SEGMENT}-*/*")):
+        if folder.name.lstrip(".").startswith(("vectors-", "late-")) and folder.is_dir():
+            facts = read_settings(folder)
+            model, form = facts.get("encoder", facts.get("colbert")), facts.get("dtype", f"{facts.get('nbits')} bits")
+            names.append(f"{model} ({form})" if model else f"{folder.name} (unfinished)")
+    return names
+
+
+def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
     if (path / MANIFEST).exists():
         if not overwrite:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")
+        if not drop_vectors and (vectors := vectors_in(path)):
+            raise InputError(
+                f"{path} holds vectors, which a new index has not: {', '.join(vectors)}; build at another place to keep "
+                "them, or drop them with drop_vectors=True (--drop-vectors)"
+            )
     elif path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InputError(f"{path} exists and is not an index; choose another place")
 

@@ -1,8 +1,9 @@
 """Measures that follow a reader down the ranking: ERR, and those of the C/W/L framework.
 
 In C/W/L (Moffat, Bailey, Scholer and Thomas, 2017) a reader goes on from rank i to the next with the probability c_i. The
-weight of rank i is the product of all c before it, divided by the sum of these products; the measure is the sum of weight * gain
-over the first 1,000 ranks, as in cwl_eval. The gain of a document is (grade - min_rel) / (max_rel - min_rel), from 0 to 1.
+weight of rank i is the product of all c before it, divided by the sum of these products; the measure is the sum of weight
+times gain over the first 1,000 ranks, as in cwl_eval. The gain of a document is (grade - min_rel) / (max_rel - min_rel),
+from 0 to 1.
 """
 
 from __future__ import annotations

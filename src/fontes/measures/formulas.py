@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..core import ParameterError
+from ..core import InputError, ParameterError
 from .measure import Binary, Condensable, Measure, number, probability
 from .ranks import FAR, Floats, Ints, Ranks, ratio
 
@@ -49,10 +49,14 @@ class NDCG(Condensable, name="nDCG", aliases=("ndcg_cut_K",)):
 
     def values(self, ranks: Ranks) -> Floats:
         grade = np.maximum(ranks.grade, 0).astype(np.float64)
-        gain = np.exp2(grade) - 1 if self.dcg == "exp-log2" else grade
+        with np.errstate(over="ignore"):
+            gain = np.exp2(grade) - 1 if self.dcg == "exp-log2" else grade
         best_first = np.lexsort((-gain, ranks.topic))
         ideal_rank = np.arange(len(gain)) - ranks.starts[ranks.topic]
         ideal = ranks.total(ideal_rank < self.depth, gain[best_first] / np.log2(ideal_rank + 2))
+        if not np.isfinite(ideal).all():
+            topic_id = list(ranks.qrels)[int(np.argmax(~np.isfinite(ideal)))]
+            raise InputError(f"topic '{topic_id}': 2 to the power of its grades is too great for {self}; use lower grades")
         return ratio(ranks.total(ranks.rank < self.depth, gain / np.log2(ranks.rank + 2)), ideal)
 
 

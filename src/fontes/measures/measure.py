@@ -116,7 +116,7 @@ class Measure(ABC):
             k = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
             k = 0
-        if k < 1:
+        if not 1 <= k <= FAR:
             raise ParameterError(f"the cutoff of {self.name} must be a whole number from 1 up, not {cutoff!r}")
         return k
 

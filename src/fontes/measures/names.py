@@ -6,10 +6,12 @@ import ast
 import difflib
 import re
 from collections.abc import Iterable
+from types import NoneType
 from typing import Any
 
 from ..core import ParameterError
 from .measure import MEASURES, Measure
+from .ranks import FAR
 
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
 DEFAULT = ("nDCG@10", "AP", "R@100")
@@ -105,11 +107,12 @@ def _cutoff(text: str) -> float:
 
 
 def _literal(text: str) -> Any:
-    """A Python literal, or the text where it is none."""
+    """A number, string or truth value of Python's, or the text where it is none."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
+    return value if isinstance(value, (str, float, bool, NoneType)) or (isinstance(value, int) and abs(value) <= FAR) else text
 
 
 def _closest(name: str) -> str:

@@ -19,17 +19,24 @@ def index(
         str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
-    analyzer: Annotated[str, typer.Option(help="english, czech, cjk, … , also with +words:1-2 or +chars:3-5.")] = "english",
+    analyzer: Annotated[
+        str,
+        typer.Option(help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION."),
+    ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
     format: Format = None,
     memory: Annotated[str, typer.Option(help="Memory for postings before they go to disk.")] = "2G",
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
+    drop_vectors: Annotated[
+        bool, typer.Option("--drop-vectors", help="overwrite: Even one that holds vectors, which are lost.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
     from ...datasets import corpus_of
     from ...index import Index
+    from ...text import typed_analyzer
     from ..output import counted, print_json, say, size
     from ..progress import reporting
 
@@ -38,11 +45,12 @@ def index(
         built = Index.build(
             corpus_of(corpus, format),
             output,
-            analyzer=analyzer,
+            analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
             memory=memory,
             threads=threads,
             overwrite=overwrite,
+            drop_vectors=drop_vectors,
             progress=report,
         )
     seconds = time.perf_counter() - start

@@ -164,7 +164,7 @@ def _dense(folder: Path) -> Any:
     weights = _weights(folder, ("linear.weight",), ("linear.bias", "residual.weight"))
     name = str(config.get("activation_function") or "torch.nn.modules.linear.Identity")
     activation = getattr(torch.nn, name.rpartition(".")[2], None) if name.startswith("torch.nn.") else None
-    if activation is None:
+    if not (isinstance(activation, type) and issubclass(activation, torch.nn.Module)):
         raise InputError(f"{folder}: its activation function {name} is none of torch.nn")
     layer = torch.nn.Sequential(_linear(weights, folder), activation())
     return _residual(layer, weights, folder) if config.get("use_residual") else layer
