@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from numbers import Integral
 from typing import Any
 
 from .errors import InputError, ParameterError
+
+GRADE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -49,6 +52,38 @@ def string_of(value: Any, what: str, where: str) -> str:
     elif isinstance(value, float):
         problem += "; make it one (pandas: fill or drop what is missing in the column, then astype(int))"
     raise InputError(f"{where}: {problem}")
+
+
+def grade_of(value: Any) -> int:
+    """A grade, of a number or of the digits of one.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is none that is whole, or is written in another way than with at most 18 digits.
+        OverflowError: It is infinite.
+    """
+    if isinstance(value, str):
+        if not GRADE.fullmatch(value):
+            raise ValueError(f"the grade '{value[:40]}' is not a whole number")
+        return int(value)
+    if int(value) != float(value):
+        raise ValueError(f"the grade {value} is not a whole number")
+    return int(value)
+
+
+def real(value: Any) -> float:
+    """A number, of a number or of a text: Python's own reader takes underscores and the digits of every script as well.
+
+    Raises:
+        TypeError: It is neither a number nor a text.
+        ValueError: It is none, or too great for a float.
+    """
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        raise ValueError(f"'{value[:40]}' is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("the number is too great") from None
 
 
 def is_missing(value: Any) -> bool:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .checks import string_of
+from .checks import grade_of, string_of
 from .edge import read
 from .errors import InputError, ParameterError
-from .numbers import grade_of
 from .table import Table
 
 NO_GROUP = ("0", "Q0", "")
@@ -83,7 +82,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
             raise InputError(f"qrels cannot be made from {type(value).__name__}; give a mapping, a DataFrame or triples")
         try:
             return cls(_row(number, row) for number, row in enumerate(rows, 1))
-        except (TypeError, ValueError, OverflowError, AttributeError) as e:
+        except (TypeError, ValueError, AttributeError, OverflowError) as e:
             if isinstance(e, InputError):
                 raise
             raise InputError(f"the qrels are not rows of topic id, document id and a whole number ({e})") from e
@@ -134,6 +133,6 @@ class Qrels(Mapping[str, Mapping[str, int]]):
 
 
 def _row(number: int, row: tuple[Any, Any, Any]) -> tuple[str, str, str, int]:
-    topic, doc, value = row
+    topic, doc, grade = row
     where = f"row {number} of the qrels"
-    return string_of(topic, "topic id", where), "0", string_of(doc, "document id", where), grade_of(value)
+    return string_of(topic, "topic id", where), "0", string_of(doc, "document id", where), grade_of(grade)

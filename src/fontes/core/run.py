@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import string_of
+from .checks import real, string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_run
-from .numbers import real
 from .ranking import Ranking as Ranking, order_keys as order_keys
 from .strings import Strings
 from .table import Table

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .checks import is_missing, string_of
+from .checks import grade_of, is_missing, string_of
 from .errors import InputError
 from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, listed
-from .numbers import grade_of
 
 
 class Table:
@@ -74,12 +73,12 @@ class Table:
                 a grade is no whole number.
         """
         topic, doc = self._pair()
-        graded = self._optional(GRADE, topic, doc)
+        grade = self._optional(GRADE, topic, doc)
         for row in self._read():
             if is_missing(row[doc]) or row[doc] == "":  # a topic whose document is not known
                 continue
             pair = self._id(row[topic], "topic"), "0", self._id(row[doc], "document")
-            yield *pair, 1 if graded is None else self._grade(row[graded], self.header[graded])
+            yield *pair, 1 if grade is None else self._grade(row[grade], self.header[grade])
 
     def results(self) -> Iterator[tuple[str, str, Any]]:
         """(topic id, document id, score) of each row.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from ..core import Doc, InputError, ParameterError
-from ..storage.files import STANDARD, plain_name, reading
+from ..storage.files import STANDARD, as_path, plain_name, reading
 from .folder import CORPUS, beir_file, is_beir
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
 from .records import USUAL, Fields, doc_from
@@ -33,7 +33,7 @@ class Corpus:
         if str(path) == STANDARD:
             paths: Sequence[str | Path] = [path]
             chosen = chosen or first
-        elif Path(path).is_dir():
+        elif as_path(path).is_dir():
             paths = _files(Path(path), chosen, first)
         elif Path(path).exists():
             paths = [path]

@@ -12,9 +12,8 @@ from numbers import Real
 from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
-from ..core.checks import string_of
+from ..core.checks import real, string_of
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed
-from ..core.numbers import real
 from ..storage.files import Source, decode
 from .remedy import remedy
 

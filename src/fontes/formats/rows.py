@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from ..core import InputError
 from ..core.names import plain
-from ..storage.files import LONGEST
+from ..storage.files import check_length
 from .format import File
 
 CR = re.compile(r"(?<=\r)(?!\n)")
@@ -82,11 +83,11 @@ def rows_of(name: str, lines: Iterator[Line], delimiter: str) -> Iterator[Row]:
     Raises:
         InputError: A quoted cell does not end, or goes on after its end, or is too long.
     """
-    csv.field_size_limit(LONGEST)  # the module's own limit is 131,072 characters, less than many documents have
+    csv.field_size_limit(sys.maxsize)  # the module's own limit is 131,072 characters, less than many documents have
     for number, line in lines:
         cells = line.rstrip("\r\n").split(delimiter)
         if '"' in line:
-            rows = csv.reader(chain([line], (more for _, more in lines)), delimiter=delimiter, strict=True)
+            rows = csv.reader(_bounded(name, number, chain([(number, line)], lines)), delimiter=delimiter, strict=True)
             try:
                 cells = next(rows)
             except csv.Error as error:
@@ -94,6 +95,15 @@ def rows_of(name: str, lines: Iterator[Line], delimiter: str) -> Iterator[Row]:
                     raise InputError.at(name, number, f"the row that begins here is broken ({error}); {QUOTING}") from None
         if any(cell and not cell.isspace() for cell in cells):
             yield number, cells
+
+
+def _bounded(name: str, number: int, lines: Iterator[Line]) -> Iterator[str]:
+    """The lines of the row that begins in line `number`. Raises InputError where they are too long."""
+    size = 0
+    for _, line in lines:
+        size += len(line)
+        check_length(size, name, "row that begins here", number)
+        yield line
 
 
 def below(name: str, rows: Iterator[Row]) -> tuple[list[str], Iterator[Row]]:

@@ -21,6 +21,7 @@ from ..core.values import Doc
 from ..formats import read_corpus
 from ..storage.arrays import REMEDY
 from ..storage.artifact import check_folder, read_settings
+from ..storage.files import as_path
 from ..text import Analyzer, snippet
 from .build import SCALE, TermWeights, build_segment, content, memory_size
 from .embeddings import Embeddings, find
@@ -147,7 +148,7 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        path = Path(path)
+        path = as_path(path)
         while True:
             seen = manifest_file(path)
             manifest = read_manifest(path)
