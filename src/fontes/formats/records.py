@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import real, string_of
-from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed
+from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed, plain
 from ..storage.files import Source, decode
-from .remedy import remedy
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Fields:
 
 
 USUAL = Fields()
+TITLES = ("title", "headline", "heading")
+TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
 ENDS = ("\n", "\r\n", "")  # of a line
 LONG_NUMBER = "a number of thousands of digits"
 
@@ -203,7 +206,7 @@ def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[A
     part = "id" if not keys["id"] else "text"
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
     problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"
-    return InputError(problem + remedy(name, where, {part: list(own) for part, own in keys.items()}, row))
+    return InputError(problem + _remedy(name, where, {part: list(own) for part, own in keys.items()}, row))
 
 
 def _weight(value: Any) -> float:
@@ -219,3 +222,46 @@ def _turn(fields: Mapping[str, str]) -> Turn:
         if not isinstance(value, str):
             raise TypeError(f"the {name} of a turn is a {type(value).__name__}, not a text")
     return turn
+
+
+def _remedy(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mapping[Any, Any]) -> str:
+    """The end of an error: the options that say which field is which, as far as names and lengths tell; or nothing.
+
+    Args:
+        name: The name of the file, or "documents".
+        where: The line of a file, or the item of an iterable.
+        keys: By "id", "text" and "title" the fields that are known.
+        row: The first record.
+    """
+    chosen = {part: list(own) for part, own in keys.items()}
+    left = [key for key in row if not any(key in own for own in chosen.values()) and isinstance(row[key], (str, int))]
+    for part, guess in (("title", _title), ("id", _id), ("text", _text)):
+        if not chosen[part] and (guessed := guess(left, row)) is not None:
+            chosen[part] = [guessed]
+            left.remove(guessed)
+    if not chosen["id"] or not chosen["text"]:
+        return ""
+    parts = {part: chosen[part] for part in ("id", "title", "text") if chosen[part]}
+    fields = {part: own[0] if len(own) == 1 else own for part, own in parts.items()}
+    if not where.startswith("line"):
+        return f"; say which is which: read_corpus(…, fields={fields})"
+    options = " ".join(f"--{part} {shlex.quote(str(key))}" for part, own in parts.items() for key in own)
+    path = "-" if name == "standard input" else name
+    index = "documents" if path == "-" else Path(path).name.partition(".")[0]
+    line = f"fontes index {shlex.quote(path)} {options} -o {shlex.quote(f'{index}.index')}"
+    return f"; say which is which, such as: {line} (in Python: read_corpus(…, fields={fields}))"
+
+
+def _title(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+    return next((key for key in left if plain(key).endswith(TITLES)), None)
+
+
+def _id(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+    """A field whose name ends as ids do, or else the first."""
+    return next((key for key in left if plain(key).endswith(("id", "no", "key", "number"))), left[0] if left else None)
+
+
+def _text(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+    """A field that is called as texts are, or else the one with the longest text."""
+    called = next((key for key in left if any(word in plain(key) for word in TEXTS)), None)
+    return max(left, key=lambda key: len(str(row[key])), default=None) if called is None else called
