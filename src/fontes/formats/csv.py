@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from ..core import Doc, InputError, Qrels, Topic
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, TOPIC_ID, TOPIC_TEXT, find, plain
 from ..core.table import Table
+from ..storage.files import check_length
 from .format import File, Format
 from .records import USUAL, Fields, doc_from
 
