@@ -80,9 +80,25 @@ def judged_topics(topics: str | None, qrels: str | None, split: str | None) -> t
         InputError: Something cannot be read.
         ParameterError: There is no such split, or neither name has splits.
     """
-    names = [name for name in (topics, qrels) if name is not None]
-    divided = [name for name in names if named(name) or Path(name).is_dir()] or names
+    of_topics, of_qrels = splits_of((topics, qrels), split)
     return (
-        None if topics is None else topics_of(topics, split=split if topics in divided else None),
-        None if qrels is None else qrels_of(qrels, split=split if qrels in divided else None),
+        None if topics is None else topics_of(topics, split=of_topics),
+        None if qrels is None else qrels_of(qrels, split=of_qrels),
     )
+
+
+def splits_of(sources: Sequence[object], split: str | None) -> list[str | None]:
+    """The split that is meant of each source: None for what is no name, and for a file beside a folder or collection.
+
+    Args:
+        sources: Names of files, folders and collections, or values.
+        split: The split of the folders and collections among them.
+
+    Raises:
+        ParameterError: A split is meant, and nothing is named.
+    """
+    names = [source for source in sources if isinstance(source, str)]
+    if split is not None and not names:
+        raise ParameterError(f"the split '{split}' is one of a folder or collection that is named, and here are values")
+    divided = [name for name in names if named(name) or Path(name).is_dir()] or names
+    return [split if isinstance(source, str) and source in divided else None for source in sources]

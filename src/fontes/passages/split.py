@@ -74,6 +74,11 @@ class Passages(Stage[Run, Run], name="passages"):
         elif self.words is not None or self.stride is not None:
             raise ParameterError("passages: words and stride do not go with sentences; the length then is max_words")
 
+    def check_needs(self) -> None:
+        if self.sentences is not None:
+            sentences(self.sentences)
+        super().check_needs()
+
     def apply(self, run: Run, progress: Report, /) -> Run:
         passages = self.over(run.documents_for(type(self).__name__))
         used = np.unique(run.codes)

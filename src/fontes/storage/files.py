@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from ..core import InputError
+from .interrupts import uninterrupted
 
 STANDARD = "-"
 BUFFER = 1 << 18
@@ -200,11 +201,11 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
     try:
         _write(name, place, chunks)
         if not direct:
-            with _oserrors(name):
+            with _oserrors(name), uninterrupted(target):
                 place.replace(target)
     except BaseException:
         if not direct:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), uninterrupted():
                 place.unlink()
         raise
 
