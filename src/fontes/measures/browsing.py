@@ -153,8 +153,8 @@ class INSTMeasure(Wanting, name="INST"):
     cut = "none"
 
     def going_on(self, gain: Floats, rank: Any) -> Floats:
-        wanted = 2 * self.T - np.cumsum(gain)
-        return np.asarray(((rank + wanted - 1) / (rank + wanted)) ** 2)
+        rest = 2 * self.T - np.cumsum(gain)
+        return np.asarray(((rank + rest - 1) / (rank + rest)) ** 2)
 
 
 @dataclass(frozen=True, repr=False)
