@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from fontes.core import Qrels
 from fontes.measures import AP, RBP, RR, Complete, IPrec, Judged, NumRel, P, R, SetF, SetP, SetR, Success, evaluate, nDCG, parse
@@ -36,6 +36,9 @@ def experiments(draw):
     rankings = st.dictionaries(st.sampled_from(DOCS), SCORES, max_size=14)
     qrels = {t: draw(judged) for t in topics}
     run = {t: draw(rankings) for t in draw(st.lists(st.sampled_from([*topics, "unjudged"]), unique=True))}
+    judged = {doc_id for grades in qrels.values() for doc_id in grades}
+    retrieved = {doc_id for ranking in run.values() for doc_id in ranking}
+    assume(not retrieved or (set(run) & set(qrels) and retrieved & judged))  # else they do not belong together
     return run, qrels
 
 

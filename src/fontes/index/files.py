@@ -14,6 +14,7 @@ from typing import Any
 from ..core.errors import FontesError, IndexFormatError, InputError
 from ..storage.arrays import REMEDY, sync, sync_folder
 from ..storage.artifact import FileTable, changed, file_table, is_table, read_settings, staging, umask, wrong_size
+from ..storage.files import as_path
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
@@ -180,7 +181,7 @@ def vectors_in(path: Path) -> list[str]:
 
 
 def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
-    if (path / MANIFEST).exists():
+    if (as_path(path) / MANIFEST).exists():
         if not overwrite:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")
         if not drop_vectors and (vectors := vectors_in(path)):

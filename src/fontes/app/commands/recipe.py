@@ -82,20 +82,19 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
-    from ...datasets import judged_topics, named
     from ...recipes import recipe
     from ..output import print_json
     from ..progress import note, reporting
     from .compare import COMMA
 
     chosen = recipe(name).set(settings or [])
-    known, judgments = judged_topics(topics, qrels, split)
     with reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
-            named(collection) or collection,
-            known,
-            judgments,
+            collection,
+            topics,
+            qrels,
             output,
+            split=split,
             measures=None if measures is None else [m for m in COMMA.split(measures) if m.strip()],
             progress=report,
         )
