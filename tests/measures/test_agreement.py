@@ -47,7 +47,15 @@ def test_a_run_of_other_documents_is_an_error_that_shows_one_of_each():
         ({"1": {"x": 1.0}, "2": {"d": 1.0}}, {"1": {"d": 1}}),
         ({"1": {"x": 1.0, "e": 0.5}}, {"1": {"d": 1, "e": 0}}),
     ],
-    ids=["empty", "no results", "no results of others", "one topic empty", "judged for another", "for another topic", "irrelevant"],
+    ids=[
+        "empty",
+        "no results",
+        "no results of others",
+        "one topic empty",
+        "judged for another",
+        "for another topic",
+        "irrelevant",
+    ],
 )
 def test_a_run_that_agrees_in_a_topic_and_a_document_or_is_empty_scores_0(run, qrels):
     assert evaluate(run, qrels, AP)[AP] == 0.0
@@ -78,7 +86,7 @@ def test_a_pipeline_is_not_tuned_on_judgments_of_another_collection(tmp_path):
     index = ft.Index.build([{"id": "x", "text": "red"}, {"id": "y", "text": "blue"}], tmp_path / "i")
     topics = {"1": "red", "2": "blue"}
     with pytest.raises(InputError, match="nor is any document of its collection"):
-        ft.tune(index.bm25(k1=ft.tuning.Choice((0.9, 1.2))), None, topics, {"1": {"d": 1}, "2": {"e": 1}}, AP, folds=2)
+        ft.tune(index.bm25(), {"k1": [0.9, 1.2]}, topics, {"1": {"d": 1}, "2": {"e": 1}}, AP, folds=2)
 
 
 RUN, QRELS = {"1": {"a": 0.5}}, {"1": {"a": 1}}

@@ -174,8 +174,8 @@ GRADED: list[tuple[Measure, Formula]] = [
     (nDCG, normalised("linear")),
     (nDCG @ 1, normalised("linear", 1)),
     (nDCG @ 5, normalised("linear", 5)),
-    (nDCG(gain="exp"), normalised("exp")),
-    (nDCG(gain="exp") @ 4, normalised("exp", 4)),
+    (nDCG(dcg="exp-log2"), normalised("exp")),
+    (nDCG(dcg="exp-log2") @ 4, normalised("exp", 4)),
     (Judged @ 5, cut(judged_share, 5)),
     (Judged @ 100, judged_share),
     (NumRet, lambda grades, judged, rel: len(grades)),
@@ -207,7 +207,7 @@ def test_a_measure_shows_itself_as_the_name_that_makes_it_again(measure: Measure
 
 
 def test_measures_differ_by_class_cutoff_and_parameters() -> None:
-    different = [AP, AP @ 10, AP @ 11, AP(rel=2), P @ 10, P(rel=2) @ 10, R, SetR, RBP, RBP(p=0.5), nDCG, nDCG(gain="exp")]
+    different = [AP, AP @ 10, AP @ 11, AP(rel=2), P @ 10, P(rel=2) @ 10, R, SetR, RBP, RBP(p=0.5), nDCG, nDCG(dcg="exp-log2")]
     assert len(set(different)) == len(different)
     assert all((a == b) == (i == j) for i, a in enumerate(different) for j, b in enumerate(different))
     with pytest.raises(AttributeError):

@@ -1,4 +1,4 @@
-"""A check of parameters that every room needs."""
+"""Checks of parameters and ids that every room needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from numbers import Integral
 from typing import Any
 
-from .errors import ParameterError
+from .errors import InputError, ParameterError
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -26,3 +26,18 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
         bound = "up" if most is None else f"to {most}"
         raise ParameterError(f"{name} must be a whole number from {least} {bound}, not {value!r}")
     return int(value)
+
+
+def check_id(kind: str, value: Any) -> str:
+    """`value`, which is the id of a topic or of a document.
+
+    Args:
+        kind: What it is the id of, "topic" or "document".
+        value: Anything.
+
+    Raises:
+        InputError: It is no string: 1 and "1" are told apart in no file, and 1.0 would become another id.
+    """
+    if isinstance(value, str):
+        return value
+    raise InputError(f"the {kind} id {value!r} is no string; write str({value!r}), which is '{value}'")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from .checks import check_id
 from .edge import read
 from .errors import InputError, ParameterError
 from .numbers import real, whole
@@ -71,7 +72,9 @@ class Qrels(Mapping[str, Mapping[str, int]]):
             return value
         rows: Iterable[tuple[Any, Any, Any]]
         if isinstance(value, Mapping):
-            rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())
+            rows = (
+                (check_id("topic", t), check_id("document", d), g) for t, grades in value.items() for d, g in grades.items()
+            )
         elif hasattr(value, "columns"):
             rows = zip(
                 column(value, ("query_id", "qid")),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import check_id
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_run
@@ -94,11 +95,11 @@ class Run(Mapping[str, "Ranking"]):
             return run
         if isinstance(value, Mapping):
             rows: Iterable[tuple[Any, Any, Any]] = (
-                (str(t), d, s)
+                (t, check_id("document", d), s)
                 for t, ranking in value.items()
                 for d, s in (ranking.items() if isinstance(ranking, Mapping) else ranking)
             )
-            topics = topics or Topics(Topic(str(t), "") for t in value)
+            topics = topics or Topics(Topic(check_id("topic", t), "") for t in value)
         elif hasattr(value, "columns"):
             rows = zip(
                 map(str, column(value, ("query_id", "qid"))),
@@ -118,6 +119,8 @@ class Run(Mapping[str, "Ranking"]):
                 numbers.append(topic_ids.setdefault(str(topic_id), len(topic_ids)))
                 codes.append(doc_ids.setdefault(str(doc_id), len(doc_ids)))
                 scores.append(real(score))
+        except InputError:
+            raise
         except (TypeError, ValueError, AttributeError) as e:
             raise InputError(f"row {len(scores) + 1} of the run is not topic id, document id and a number ({e})") from e
         if topics is None or len(topic_ids) > len(topics):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from .checks import check_id
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_explanation
@@ -110,7 +111,7 @@ class Topics(Mapping[str, Topic]):
         """
         self._topics: dict[str, Topic] = {}
         for topic in topics:
-            if topic.id in self._topics:
+            if check_id("topic", topic.id) in self._topics:
                 raise InputError(f"topic '{topic.id}' occurs twice; topic ids must be unique")
             self._topics[topic.id] = topic
 
@@ -135,7 +136,7 @@ class Topics(Mapping[str, Topic]):
         if isinstance(value, os.PathLike):
             return cls.read(value)
         if isinstance(value, Mapping):
-            return cls(t if isinstance(t, Topic) else Topic(str(i), t) for i, t in value.items())
+            return cls(_named(topic_id, topic) for topic_id, topic in value.items())
         if hasattr(value, "columns"):
             ids = column(value, ("query_id", "qid"))
             texts = column(value, ("text", "query"))
@@ -232,6 +233,15 @@ def column(frame: Any, names: tuple[str, ...]) -> list[Any]:
         if name in frame.columns:
             return list(frame[name])
     raise InputError(f"the DataFrame has no column {' or '.join(names)}; it has {', '.join(map(str, frame.columns))}")
+
+
+def _named(topic_id: object, topic: object) -> Topic:
+    """The topic of an item of a mapping."""
+    if isinstance(topic, Topic):
+        return topic
+    if isinstance(topic, str):
+        return Topic(check_id("topic", topic_id), topic)
+    raise InputError(f"topic '{topic_id}' is no text but a {type(topic).__name__}; give a mapping from id to text or Topic")
 
 
 def _topic(item: object, number: int) -> Topic:
