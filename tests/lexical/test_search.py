@@ -15,7 +15,7 @@ from support.lexical import MODELS, TOPICS, model, rows, tied_index
 
 from fontes.core import Topic, Topics
 from fontes.index import Index
-from fontes.lexical import impacts, searching
+from fontes.lexical import impacts, searching, weighting
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +70,7 @@ def test_small_portions_of_work_change_nothing(index, monkeypatch, parameters):
     whole = model(index, parameters, k=20)(TOPICS)
     monkeypatch.setattr(searching, "RESULTS", 40)
     monkeypatch.setattr(impacts, "CHUNK", 5)
+    monkeypatch.setattr(weighting, "CHUNK", 5)
     assert model(Index.open(index.path), parameters, k=20)(TOPICS) == whole
 
 
