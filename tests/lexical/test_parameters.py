@@ -14,7 +14,6 @@ from fontes.index import Index
 from fontes.lexical import BM25, RM3, TFIDF, QueryLikelihood
 from fontes.lexical.bm25 import VARIANTS
 
-
 RANGED = (BM25, TFIDF, QueryLikelihood, RM3)
 
 
@@ -151,9 +150,16 @@ def test_with_changes_a_copy_alone(index):
     changed = retriever.with_(k1=2.0, k=3)
     assert (changed.k1, changed.k, retriever.k1, retriever.k) == (2.0, 3, None, 1000)
     assert changed.with_(k1=None, k=1000) == retriever
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        retriever.k1 = 5  # type: ignore[misc]
     assert hash(index.bm25()) == hash(retriever)
+
+
+def test_stages_and_weightings_cannot_be_changed_in_place(index):
+    stages = index.bm25(), index.tfidf(), index.ql(), index.rm3()
+    for value in (*stages, *(stage.weighting for stage in stages[:3])):
+        for field in dataclasses.fields(value):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(value, field.name, getattr(value, field.name))
+        assert {value: 1}[dataclasses.replace(value)] == 1
 
 
 @pytest.mark.parametrize("retriever", ["bm25", "tfidf"])
