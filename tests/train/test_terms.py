@@ -3,10 +3,13 @@
 # ruff: noqa: F401, F811 (fixtures are imported, and named as parameters)
 from __future__ import annotations
 
+import copy
 import json
 import re
 import resource
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,17 @@ import pytest
 from conftest import Fontes
 from support.term_classifier import NOUNS, SETTINGS, TOPICS, asked, base, model, one_thread, trained
 
-from fontes.core import InputError, ParameterError, Topic, Turn
+from fontes.core import InputError, MissingExtraError, ParameterError, Topic, Topics, Turn
 from fontes.core.progress import Progress
 from fontes.rewrite import QuReTeC, term_scores
 from fontes.train import TermSettings, TermTraining, train_terms
+from fontes.train.term_data import sides_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+
+from fontes.train.term_trainer import TermTrainer  # noqa: E402 (imports torch)
 
 
 def test_training_learns_the_pattern(trained: tuple[Path, TermTraining], model: QuReTeC) -> None:
@@ -36,16 +43,48 @@ def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, Ter
     folder, made = trained
     card = json.loads((folder / "term_classifier.json").read_text())
     assert card == json.loads(json.dumps(made.to_dict()))
-    assert (card["topics"], card["trained"] + card["held_out"]) == (99, 66)
+    assert (card["topics"], card["trained"] + card["validation"] + card["held_out"]) == (99, 66)
     assert card["base"] == str(base)
     assert card["epochs"] == 15
-    assert {"precision", "recall", "f1"} <= card["scores"].keys()
+    assert {"precision", "recall", "f1"} <= card["scores"].keys() & card["chosen"].keys()
     assert not list(folder.parent.glob(".*"))
 
 
 def test_all_topics_of_a_conversation_are_on_one_side(base: Path, tmp_path: Path) -> None:
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, held_out=0.5))
-    assert (made.held_out, made.trained) == (32, 34)
+    assert (made.trained, made.validation, made.held_out) == (34, 16, 16)
+    sides = sides_of(TOPICS, SETTINGS.with_(held_out=0.5))
+    conversations = [{topic.id.partition("_")[0] for topic in side} for side in sides]
+    assert [len(side) for side in conversations] == [17, 8, 8]
+    assert len(set.union(*conversations)) == 33
+
+
+def test_the_threshold_is_chosen_on_topics_that_are_not_measured(base: Path, tmp_path: Path) -> None:
+    """The topics held out get rewrites that only a very low threshold would do justice to: that must not move it."""
+    settings = SETTINGS.with_(epochs=8, held_out=0.5)
+    plain = train_terms(TOPICS, tmp_path / "a", base, settings)
+    held_out = {topic.id for topic in sides_of(TOPICS, settings).held_out}
+    everything = {
+        topic.id: replace(
+            topic, turns=(*topic.turns[:-1], replace(topic.turns[-1], manual="Tell about the " + topic.turns[0].text))
+        )
+        for topic in TOPICS.values()
+        if topic.id in held_out
+    }
+    other = train_terms([everything.get(t.id, t) for t in TOPICS.values()], tmp_path / "b", base, settings)
+    assert (other.threshold, other.chosen, other.losses) == (plain.threshold, plain.chosen, plain.losses)
+    assert other.scores.recall < plain.scores.recall
+    stage = QuReTeC(tmp_path / "b", precision="float32", device="cpu")
+    sides = sides_of(TOPICS, settings)
+    for side, scores in ((sides.validation, plain.chosen), (sides.held_out, plain.scores)):
+        topics = Topics(side)
+        again = term_scores(stage.probabilities(topics), topics, plain.threshold)
+        assert (again.topics, again.f1) == (len(side), scores.f1)
+    by_threshold = {
+        at / 20: term_scores(stage.probabilities(Topics(sides.validation)), Topics(sides.validation), at / 20).f1
+        for at in range(2, 19)
+    }
+    assert plain.chosen.f1 == max(by_threshold.values()) == by_threshold[plain.threshold]
 
 
 def test_the_same_seed_gives_the_same_model(base: Path, tmp_path: Path) -> None:
@@ -69,14 +108,109 @@ def test_a_limit_takes_fewer_topics_and_progress_is_told(base: Path, tmp_path: P
     clock = iter(range(10**6))
     monkeypatch.setattr("fontes.train.term_trainer.time.perf_counter", lambda: 1.0 * next(clock))
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, limit=20), progress=told.append)
-    assert made.trained + made.held_out == 20
+    assert made.trained + made.validation + made.held_out == 20
     assert told
     for one in told:
         assert (one.task, one.unit, one.total) == ("training", "steps", made.steps)
         assert 0 < one.done <= made.steps
         assert one.fraction == one.part
-        assert 0 <= (one.part or 0.0) < 1
+        assert one.part == one.done / one.total
         assert float(one.note.removeprefix("loss ")) > 0
+
+
+def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SETTINGS.with_(epochs=4, dropout=0.2)
+    whole = train_terms(TOPICS, tmp_path / "whole", base, settings)
+    state = tmp_path / "state"
+    monkeypatch.setattr("fontes.train.term_trainer.SAVED_EVERY", 0.0)
+    steps = 0
+
+    def interrupt(self: Any, *arguments: Any, **more: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps == 17:
+            raise KeyboardInterrupt
+        return loss(self, *arguments, **more)
+
+    with monkeypatch.context() as patched:
+        loss = TermTrainer._loss
+        patched.setattr(TermTrainer, "_loss", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train_terms(TOPICS, tmp_path / "m", base, settings, checkpoints=state)
+    assert not (tmp_path / "m").exists()
+    assert sorted(path.name for path in state.iterdir()) == ["checkpoint-16", "training.json"]
+    told: list[int] = []
+    monkeypatch.setattr(TermTrainer, "_loss", lambda self, *a, **b: told.append(1) or loss(self, *a, **b))
+    made = train_terms(TOPICS, tmp_path / "m", base, settings, checkpoints=state)
+    assert len(told) == whole.steps - 16
+    assert (made.steps, made.losses, made.fingerprint) == (whole.steps, whole.losses, whole.fingerprint)
+    with pytest.raises(InputError, match=r"state are of another training, see .*training\.json; give another folder"):
+        train_terms(TOPICS, tmp_path / "n", base, settings.with_(lr=1e-3), checkpoints=state)
+
+
+def test_a_checkpoint_that_was_being_written_is_passed_over(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fontes.train.term_trainer.SAVED_EVERY", 0.0)
+    settings = SETTINGS.with_(epochs=1)
+    first = train_terms(TOPICS, tmp_path / "a", base, settings, checkpoints=tmp_path / "state")
+    (tmp_path / "state" / "checkpoint-99").mkdir()
+    again = train_terms(TOPICS, tmp_path / "b", base, settings, checkpoints=tmp_path / "state")
+    assert (again.steps, again.fingerprint) == (first.steps, first.fingerprint)
+
+
+def test_what_cannot_hold_checkpoints_is_an_error(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
+    with pytest.raises(InputError, match="letters holds other files and no checkpoints"):
+        train_terms(TOPICS, tmp_path / "m", base, SETTINGS, checkpoints=tmp_path / "letters")
+    with pytest.raises(InputError, match=r"letter\.txt.* cannot be written"):
+        train_terms(TOPICS, tmp_path / "m", base, SETTINGS, checkpoints=tmp_path / "letters" / "letter.txt" / "x")
+    with pytest.raises(ParameterError, match="give one of the two"):
+        train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(minutes=1), checkpoints=tmp_path / "c")
+    assert [path.name for path in tmp_path.iterdir()] == ["letters"]
+
+
+def test_the_steps_are_those_of_adamw_with_a_rate_that_rises_and_falls(base: Path, tmp_path: Path) -> None:
+    """The same training in plain torch, over the batches that the Trainer took: the losses are its losses."""
+    settings = SETTINGS.with_(epochs=2, weight=3.0, lr=2e-3)
+    taken: list[Any] = []
+    trainer = TermTrainer(base, settings)
+    examples = trainer.examples(sides_of(TOPICS, settings).learned)
+    network = copy.deepcopy(trainer.network)
+    trainer.network.register_forward_pre_hook(lambda _, __, named: taken.append(dict(named)), with_kwargs=True)
+    losses_of_batches: list[Any] = []
+    loss = trainer._loss
+    trainer._loss = lambda outputs, labels, **more: losses_of_batches.append(labels) or loss(outputs, labels)
+    losses = trainer.train(examples, lambda progress: None)
+    decayed = [p for n, p in network.named_parameters() if not n.endswith("bias") and "LayerNorm" not in n]
+    plain = [p for n, p in network.named_parameters() if n.endswith("bias") or "LayerNorm" in n]
+    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}])
+    expected = []
+    network.train()
+    for step, (batch, labels) in enumerate(zip(taken, losses_of_batches, strict=True)):
+        part = step / len(taken)
+        for group in optimizer.param_groups:
+            group["lr"] = settings.lr * min((part + 1 / len(taken)) / 0.1, (1 - part) / 0.9, 1.0)
+        logits = network(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+        odds = torch.log_softmax(logits, dim=2)
+        counted, weights = labels != -100, torch.tensor([1.0, 3.0])[labels.clamp(min=0)]
+        value = -(weights * odds.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0])[counted].sum() / weights[counted].sum()
+        optimizer.zero_grad()
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        expected.append(float(value.detach()))
+    assert len(losses) == 2 * -(-len(examples) // settings.batch)
+    assert losses == pytest.approx(expected, rel=1e-3)
+
+
+def test_without_accelerate_the_error_names_the_extra(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(MissingExtraError, match=r"training needs accelerate, .*pip install 'fontes\[train\]'"):
+        train_terms(TOPICS, tmp_path / "m", base, SETTINGS)
 
 
 def test_a_training_that_is_interrupted_leaves_what_was_there(
@@ -86,10 +220,10 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
     settings = SETTINGS.with_(epochs=1)
     first = train_terms(TOPICS, target, base, settings)
 
-    def interrupt(*_: Any) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("term_trainer.Trainer._step", "terms._held_out"):
+    for name in ("term_trainer.TermTrainer._loss", "terms._measured"):
         with monkeypatch.context() as patched:
             patched.setattr(f"fontes.train.{name}", interrupt)
             with pytest.raises(KeyboardInterrupt):
@@ -121,14 +255,18 @@ def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) 
 def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> None:
     lacking = [asked("Is it old?", "Who built it?", id=f"x{number}_2") for number in range(5)]
     made = train_terms([*TOPICS.values(), *lacking], tmp_path / "m", base, SETTINGS.with_(epochs=1))
-    assert (made.topics, made.trained + made.held_out) == (104, 66)
+    assert (made.topics, made.trained + made.validation + made.held_out) == (104, 66)
 
 
 @pytest.mark.parametrize(
     ("topics", "message"),
     [
         ([Topic("1_1", "a", turns=(Turn("a", "a"),))], "no topic has earlier turns and a manual rewrite"),
-        ([asked("a", "b", manual="b")], "all topics are of one conversation"),
+        ([asked("a", "b", manual="b")], "the topics are of 1 conversation; three at least"),
+        (
+            [asked("a", "b", manual="b a", id=f"{c}_2") for c in (1, 2)],
+            "of 2 conversations; three at least are needed: to learn from, to choose the threshold on, and to measure with",
+        ),
         ([asked("a", "b", id="1_1"), asked("a", "b", id="2_1")], "no topic has earlier turns and a manual rewrite"),
     ],
 )
@@ -233,7 +371,8 @@ def test_the_command_trains_a_model(base: Path, tmp_path: Path, fontes: Fontes) 
         "float32",
     )
     code, out, err = fontes(*given)
-    assert (code, "a term classifier from" in out, "held out: P " in out) == (0, True, True), err
+    assert (code, "a term classifier from" in out) == (0, True), err
+    assert re.search(r"^threshold 0\.\d+, chosen on topics with P .*\nheld out from both: P .*\n$", out, re.MULTILINE)
     code, out, _ = fontes(*given, "--overwrite", "--json", "--seed", 4)
     assert json.loads(out)["settings"]["seed"] == 4
     code, _, err = fontes(*given)

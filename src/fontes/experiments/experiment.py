@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..comparison import Report
-from ..core import InputError, Qrels, Topics
+from ..core import Qrels, Topics
 from ..core.progress import Report as Listener, silent
 from ..datasets import Dataset, named
 from .collection import Collection
@@ -52,7 +52,7 @@ class Experiment:
         if self._systems.searching and sources.topics is None:
             problem = "there is no key 'topics', and some systems search"
         elif self._systems.searching and sources.corpus is None and self._file.index.path is None:
-            problem = "there is no key 'corpus', and [index] has no 'path': there is nothing to search"
+            problem = "there is no key 'corpus' (or no corpus.jsonl), and [index] has no 'path': there is nothing to search"
         if problem:
             raise problem_in(self._file.path, "collection", problem)
 
@@ -180,13 +180,7 @@ def _judged(sources: Sources, qrels: Qrels) -> Topics:
     """The topics that have judgments: a system need not run on others."""
     source = sources.topics
     topics = _collection(source).topics() if isinstance(source, str) else Topics.read(source)
-    judged = Topics(topic for topic in topics.values() if topic.id in qrels)
-    if not judged:
-        first, other = next(iter(topics), ""), next(iter(qrels), "")
-        raise InputError(
-            f"none of the topics has judgments; topic ids are such as '{first}', those of the qrels such as '{other}'"
-        )
-    return judged
+    return topics.judged(qrels)
 
 
 def _of_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ..core import Doc, ParameterError, Run, Stage, Strings
 from ..core.checks import check_whole
 from ..core.progress import Report
 from ..core.values import Documents
-from ..formats import corpus_docs
+from ..formats import read_corpus
 from ..text.external import version_of
 from ..text.sentences import Spans, sentences
 from .documents import SEPARATOR, PassageDocuments, check_separator
@@ -116,9 +116,9 @@ class Passages(Stage[Run, Run], name="passages"):
         """The passages of all documents of a corpus, to be indexed: `Index.build(passages.docs(corpus), path)`.
 
         Args:
-            corpus: A file or folder that `read_corpus` reads, or an iterable of whatever `Index.build` takes.
+            corpus: What `read_corpus` accepts.
         """
-        documents = iter(corpus_docs(corpus))
+        documents = iter(read_corpus(corpus))
         split = self.splitter()
         while batch := list(islice(documents, BATCH)):
             for doc, spans in zip(batch, split([doc.text for doc in batch]), strict=True):

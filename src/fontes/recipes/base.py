@@ -15,15 +15,13 @@ from ..core.parameters import Parameter, parameters
 from ..core.part import Part
 from ..core.progress import Report, silent
 from ..core.registry import Registry, nearest
-from ..datasets import named, qrels_of, topics_of
+from ..datasets import named, qrels_of, splits_of, topics_of
 from ..experiments import Collection
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
-from ..experiments.problems import Problems
+from ..experiments.problems import NOTHING, Problems
 from ..experiments.runner import Plan, reproducible, run
 from ..measures import Measure, parse
 from .result import RecipeResult, shown
-
-NOTHING = object()  # stands for the index where an expression is only looked at
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,6 +132,7 @@ class Recipe(Part, ABC):
         qrels: object = None,
         output: str | Path = "results",
         *,
+        split: str | None = None,
         measures: Iterable[str | Measure] | None = None,
         progress: Report = silent,
     ) -> RecipeResult:
@@ -149,6 +148,7 @@ class Recipe(Part, ABC):
             output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, the parameters and what was
                 published beside what was found; experiment.lock, the same with versions, hashes and all numbers; and, to be
                 used again by the next run into it, indexes/ and cache/.
+            split: That of the folder or collection that `topics` and `qrels` name.
             measures: In place of those of the recipe.
             progress: Is called with how far each step is.
 
@@ -162,10 +162,11 @@ class Recipe(Part, ABC):
         chosen: tuple[Measure, ...] = ()
         with problems.collected():
             documents = Collection(named(collection) or collection if isinstance(collection, str) else collection, output)
+        of_topics, of_qrels = splits_of((topics, qrels), split)
         with problems.collected():
-            parsed = topics_of(topics) if isinstance(topics, str) else Topics.read(topics)
+            parsed = topics_of(topics, split=of_topics) if isinstance(topics, str) else Topics.read(topics)
         with problems.collected():
-            judged = None if qrels is None else qrels_of(qrels) if isinstance(qrels, str) else Qrels.of(qrels)
+            judged = qrels_of(qrels, split=of_qrels) if isinstance(qrels, str) else None if qrels is None else Qrels.of(qrels)
         with problems.collected():
             chosen = tuple(parse(measure) for measure in measures or self.measures)
         self._look(problems, parsed, judged)

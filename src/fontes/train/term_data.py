@@ -1,9 +1,10 @@
-"""What a term classifier learns from: topics with a history and a manual rewrite, as tokens with labels, in batches."""
+"""What a term classifier learns from: topics with a history and a manual rewrite, as tokens with labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from ..rewrite.turns import utterance
 from .term_settings import TermSettings
 
 IGNORED = -100  # a token that has no label
-POOL = 64  # batches that are made of one part of the shuffled topics, sorted by length
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,25 @@ class Example:
     labels: list[int]
 
 
-def sides_of(topics: Topics, settings: TermSettings) -> tuple[list[Topic], list[Topic]]:
-    """The topics to learn from and those held out: those with history and rewrite, by conversation, in a shuffled order.
+class Sides(NamedTuple):
+    """The topics of a training, each conversation on one side.
+
+    Attributes:
+        learned: Those to learn from.
+        validation: Those to choose the threshold on.
+        held_out: Those that have no part in the training, to measure with.
+    """
+
+    learned: list[Topic]
+    validation: list[Topic]
+    held_out: list[Topic]
+
+
+def sides_of(topics: Topics, settings: TermSettings) -> Sides:
+    """The topics with history and rewrite, divided by conversation, in a shuffled order.
 
     Raises:
-        InputError: There is nothing to learn, or nothing to hold out.
+        InputError: There is nothing to learn, or too little to hold out.
     """
     rewritten = [topic for topic in topics.values() if topic.turns and topic.turns[-1].manual.strip()]
     usable = [topic for topic in rewritten if history_of(topic, settings.answers)]
@@ -45,12 +59,16 @@ def sides_of(topics: Topics, settings: TermSettings) -> tuple[list[Topic], list[
     random = np.random.default_rng(settings.seed)
     usable = [usable[at] for at in random.permutation(len(usable))][: settings.limit]
     names = sorted({_conversation(topic) for topic in usable})
-    if len(names) < 2:
-        raise InputError("there is nothing to hold out: all topics are of one conversation")
-    count = min(len(names) - 1, max(1, round(settings.held_out * len(names))))
-    chosen = {names[at] for at in random.permutation(len(names))[:count]}
-    held_out = [topic for topic in usable if _conversation(topic) in chosen]
-    return [topic for topic in usable if _conversation(topic) not in chosen], held_out
+    if len(names) < 3:
+        need = "three at least are needed: to learn from, to choose the threshold on, and to measure with"
+        raise InputError(f"the topics are of {len(names)} conversation{'s' * (len(names) > 1)}; {need}")
+    count = min(len(names) - 1, max(2, round(settings.held_out * len(names))))
+    chosen = [names[at] for at in random.permutation(len(names))[:count]]
+    side = dict.fromkeys(chosen[: count // 2], 1) | dict.fromkeys(chosen[count // 2 :], 2)
+    sides = Sides([], [], [])
+    for topic in usable:
+        sides[side.get(_conversation(topic), 0)].append(topic)
+    return sides
 
 
 def examples_of(topics: Sequence[Topic], pieces: Pieces, settings: TermSettings) -> list[Example]:
@@ -61,20 +79,6 @@ def examples_of(topics: Sequence[Topic], pieces: Pieces, settings: TermSettings)
     turns = [words_of(utterance(topic)) for topic in topics]
     inputs = pieces.inputs(histories, turns, settings.max_length)
     return [_example(one, marked) for one, marked in zip(inputs, marks, strict=True)]
-
-
-def batches(examples: Sequence[Example], settings: TermSettings) -> Iterator[list[Example]]:
-    """Batches of like length, in another order in each epoch."""
-    random = np.random.default_rng(settings.seed + 1)
-    size = settings.batch
-    for _ in range(settings.epochs):
-        order = random.permutation(len(examples))
-        numbers = []
-        for begin in range(0, len(order), POOL * size):
-            pool = sorted(order[begin : begin + POOL * size], key=lambda at: len(examples[at].ids))
-            numbers += [pool[at : at + size] for at in range(0, len(pool), size)]
-        for at in random.permutation(len(numbers)):
-            yield [examples[number] for number in numbers[at]]
 
 
 def _conversation(topic: Topic) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..core.errors import ParameterError
@@ -33,10 +35,11 @@ class TermSettings(BaseModel):
         max_length: Tokens of an input, 8 at least.
         answers: Of how many turns before the current one the answers belong to the history.
         weight: How much a relevant word counts in the loss against another.
-        held_out: The share of conversations kept out, to set the threshold and measure; above 0 and below 1.
+        held_out: The share of conversations kept out, half to choose the threshold on and half to measure with; above 0 and
+            below 1.
         limit: At most so many topics, the first after the shuffle; None: all.
         analyzer: Whose stems and stop words say which words are relevant.
-        precision: Of the products of matrices: "float32", "bfloat16", or "auto": bfloat16 where the processor computes in it.
+        precision: Of the products of matrices: "float32", "bfloat16", or "auto": bfloat16 where the device computes in it.
         seed: Of the order, the part held out and the dropout; below 2**32.
 
     Raises:
@@ -68,6 +71,12 @@ class TermSettings(BaseModel):
     def with_(self, **changes: Any) -> Self:
         """A copy with other settings."""
         return type(self)(**{**self.model_dump(), **changes})
+
+
+def check_finite(settings: TermSettings, values: Sequence[float]) -> None:
+    """Raises ParameterError where a loss or a probability is no number any more."""
+    if not np.isfinite(values).all():
+        raise ParameterError(f"with lr={settings.lr:g} and weight={settings.weight:g} the numbers overflow: take less")
 
 
 def _sentence(problem: Any) -> str:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InputError
+from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
 from ..core.values import Topic, Topics
-from ..neural.models.hub import fingerprint, located
+from ..neural.models.hub import fingerprint, library, located
 from ..rewrite.quretec import THRESHOLD, QuReTeC
 from ..rewrite.terms import Labels, TermScores, term_scores
 from ..storage.artifact import commit, staging, umask
-from .term_data import sides_of
-from .term_settings import TermSettings
-from .term_trainer import Trainer, check_finite
+from .term_data import Sides, sides_of
+from .term_settings import TermSettings, check_finite
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 CARD = "term_classifier.json"
@@ -39,13 +38,15 @@ class TermTraining:
         settings: How it was trained.
         topics: How many topics were read.
         trained: How many of them have a history and were learned from.
-        held_out: How many were kept out for `scores`.
+        validation: How many were kept out to choose the threshold on.
+        held_out: How many were kept out of that too, for `scores`.
         steps: How many steps the training took.
         epochs: How often each topic was read; below the number that was set where the minutes were over.
         seconds: How long it took.
         losses: The mean loss of each tenth of the steps.
-        threshold: The probability with the best F1 on the part held out, which QuReTeC uses.
-        scores: The terms of the part held out.
+        threshold: The probability with the best F1 on the topics for validation, which QuReTeC uses.
+        chosen: The terms of the topics for validation at this threshold, which was chosen on them: too good to be expected.
+        scores: The terms of the topics held out.
     """
 
     base: str
@@ -53,17 +54,20 @@ class TermTraining:
     settings: TermSettings
     topics: int
     trained: int
+    validation: int
     held_out: int
     steps: int
     epochs: float
     seconds: float
     losses: tuple[float, ...]
     threshold: float
+    chosen: TermScores
     scores: TermScores
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
-        return {**asdict(self), "settings": self.settings.model_dump(), "scores": self.scores.to_dict()}
+        scores = {"chosen": self.chosen.to_dict(), "scores": self.scores.to_dict()}
+        return {**asdict(self), "settings": self.settings.model_dump(), **scores}
 
 
 def train_terms(
@@ -73,10 +77,12 @@ def train_terms(
     settings: TermSettings | None = None,
     overwrite: bool = False,
     progress: Report = silent,
+    checkpoints: str | Path | None = None,
 ) -> TermTraining:
     """Trains a term classifier and writes it to the folder `output`, from which `QuReTeC(output)` loads it.
 
-    The same seed, torch, processor and number of threads give the same model, unless minutes cut it short.
+    The same seed, torch, processor and number of threads give the same model, unless minutes cut it short; so does a training
+    that was interrupted and went on from its checkpoints. It runs on a GPU where there is one.
 
     Args:
         topics: With turns and manual rewrites; those without earlier turns, or a rewrite of their own, teach nothing. All
@@ -86,37 +92,50 @@ def train_terms(
         settings: How to train; None: the defaults.
         overwrite: Whether a term classifier that is there is replaced.
         progress: Is called about once a second.
+        checkpoints: A folder for the state of the training, every five minutes. A training that was interrupted goes on from
+            there, when it is started again with the same topics, base and settings. None: it begins anew.
 
     Raises:
-        InputError: The topics have no rewrites or histories, `output` is there or cannot be written, or the base is not
-            there or no encoder.
-        ParameterError: The numbers overflow at this learning rate and weight.
+        InputError: The topics have no rewrites or histories, `output` is there or cannot be written, the base is not there or
+            no encoder, or the checkpoints are of another training.
+        ParameterError: The numbers overflow at this learning rate and weight, or there are minutes and checkpoints.
+        MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or TermSettings()
     place = Path(output)
     _check_place(place, overwrite)
+    if checkpoints is not None and settings.minutes is not None:
+        raise ParameterError(
+            "with minutes the learning rate follows the clock, so checkpoints are of no use: give one of the two"
+        )
+    for name in ("torch", "transformers", "accelerate"):
+        library(name, "training", extra="train")
+    from .term_trainer import TermTrainer
+
     start = time.perf_counter()
     topics = Topics.of(topics)
-    learned, held_out = sides_of(topics, settings)
-    trainer = Trainer(located(base, "encoder"), settings)
-    examples = trainer.examples(learned)
-    losses = trainer.train(examples, progress)
+    sides = sides_of(topics, settings)
+    trainer = TermTrainer(located(base, "encoder"), settings)
+    examples = trainer.examples(sides.learned)
+    losses = trainer.train(examples, progress, None if checkpoints is None else Path(checkpoints))
     with _writing(place) as folder:
         trainer.save(folder, THRESHOLD, place)
-        threshold, scores = _held_out(folder, held_out, settings)
+        threshold, chosen, scores = _measured(folder, sides, settings)
         trainer.save(folder, threshold, place)
         training = TermTraining(
             base=str(base),
             fingerprint=fingerprint(folder),
             settings=settings,
             topics=len(topics),
-            trained=len(learned),
-            held_out=len(held_out),
+            trained=len(sides.learned),
+            validation=len(sides.validation),
+            held_out=len(sides.held_out),
             steps=len(losses),
             epochs=round(len(losses) / math.ceil(len(examples) / settings.batch), 3),
             seconds=round(time.perf_counter() - start, 1),
             losses=_tenths(losses),
             threshold=threshold,
+            chosen=chosen,
             scores=scores,
         )
         (folder / CARD).write_text(json.dumps(training.to_dict(), indent=2) + "\n", encoding="utf-8")
@@ -150,16 +169,20 @@ def _writing(place: Path) -> Iterator[Path]:
         raise InputError(f"{place} cannot be written: {error.strerror or error}") from error
 
 
-def _held_out(folder: Path, topics: list[Topic], settings: TermSettings) -> tuple[float, TermScores]:
-    """The threshold with the best F1 on the topics held out, and what it scores there."""
-    held_out = Topics(topics)
-    stage = QuReTeC(folder, settings.answers, max_length=settings.max_length, precision="float32", device="cpu")
-    probabilities, labels = stage.probabilities(held_out), Labels(settings.analyzer)
-    check_finite(settings, [value for words in probabilities.values() for _, value in words])
-    thresholds = [round(0.05 * at, 2) for at in range(2, 19)]
-    scores = {at: term_scores(probabilities, held_out, at, settings.answers, analyzer=labels) for at in thresholds}
-    best = max(thresholds, key=lambda at: (scores[at].f1, -abs(at - THRESHOLD)))
-    return best, scores[best]
+def _measured(folder: Path, sides: Sides, settings: TermSettings) -> tuple[float, TermScores, TermScores]:
+    """The threshold with the best F1 on the topics for validation; what it scores there, and on those held out."""
+    stage = QuReTeC(folder, settings.answers, max_length=settings.max_length, precision="float32")
+    labels = Labels(settings.analyzer)
+
+    def scores(side: list[Topic], thresholds: Sequence[float]) -> dict[float, TermScores]:
+        topics = Topics(side)
+        probabilities = stage.probabilities(topics)
+        check_finite(settings, [value for words in probabilities.values() for _, value in words])
+        return {at: term_scores(probabilities, topics, at, settings.answers, analyzer=labels) for at in thresholds}
+
+    by_threshold = scores(sides.validation, [round(0.05 * at, 2) for at in range(2, 19)])
+    best = max(by_threshold, key=lambda at: (by_threshold[at].f1, -abs(at - THRESHOLD)))
+    return best, by_threshold[best], scores(sides.held_out, [best])[best]
 
 
 def _tenths(losses: list[float]) -> tuple[float, ...]:

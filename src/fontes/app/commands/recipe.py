@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import Json
+from ..options import Json, Split
 
 if TYPE_CHECKING:
     from ...recipes import Recipe
@@ -66,9 +66,12 @@ def run(
     collection: Annotated[
         str, typer.Option(help="Documents: a file, a folder, an index, irds:NAME, sample:NAME.", show_default=False)
     ],
-    topics: Annotated[str, typer.Option(help="Topics: a file, irds:NAME, sample:NAME, or -.", show_default=False)],
+    topics: Annotated[
+        str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.", show_default=False)],
     qrels: Annotated[str | None, typer.Option(help="Judgments, to measure and compare.", show_default=False)] = None,
+    split: Split = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
@@ -91,6 +94,7 @@ def run(
             topics,
             qrels,
             output,
+            split=split,
             measures=None if measures is None else [m for m in COMMA.split(measures) if m.strip()],
             progress=report,
         )

@@ -32,15 +32,20 @@ def terms(
     max_length: Annotated[int, typer.Option(help="Tokens of an input; the oldest are lost first.")] = 256,
     answers: Annotated[int, typer.Option(help="Of how many turns before the current one the answers are read.")] = 0,
     weight: Annotated[float, typer.Option(help="How much a relevant word counts in the loss.")] = 1.0,
-    held_out: Annotated[float, typer.Option(help="The share of conversations kept out, to measure.")] = 0.05,
+    held_out: Annotated[
+        float, typer.Option(help="The share of conversations kept out: half to choose the threshold on, half to measure with.")
+    ] = 0.05,
     limit: Annotated[int | None, typer.Option(help="At most so many topics.", show_default="all")] = None,
     analyzer: Annotated[str, typer.Option(help="Whose stems and stop words say which words are relevant.")] = "english",
     precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
     seed: Annotated[int, typer.Option(help="Of the order, the part held out and the dropout.")] = 0,
+    checkpoints: Annotated[
+        Path | None, typer.Option(help="A folder to go on from after an interruption.", show_default="none")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind."""
+    """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind but its checkpoints."""
     from ...datasets import topics_of
     from ...train import TermSettings, train_terms
     from ..output import print_json
@@ -62,7 +67,7 @@ def terms(
         seed=seed,
     )
     with reporting(json) as report:
-        training = train_terms(topics_of(topics), output, base, settings, overwrite, report)
+        training = train_terms(topics_of(topics), output, base, settings, overwrite, report, checkpoints)
     if json:
         print_json(training.to_dict())
     else:
@@ -112,4 +117,5 @@ def _say(output: Path, training: TermTraining) -> None:
 
     learned, steps = counted(training.trained, "topic"), counted(training.steps, "step")
     say(f"{output}: a term classifier from {learned} read {training.epochs:.2f} times in {steps} and {training.seconds:.0f} s")
-    say(f"held out: {training.scores} at a threshold of {training.threshold:g}")
+    say(f"threshold {training.threshold:g}, chosen on topics with {training.chosen}")
+    say(f"held out from both: {training.scores}")

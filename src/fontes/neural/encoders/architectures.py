@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...core.errors import ParameterError
-from ..models.hub import library, quiet, readable
+from ..models.hub import NO_CODE, library, quiet, readable
 
 ATTENTIONS = ("model", "favor+")
 ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none is far above
@@ -57,11 +57,14 @@ class Replaced(Plain):
     """A model whose attention was replaced: it gets no mask itself, its attentions do."""
 
     def hidden(self, module: Any, ids: Any, mask: Any) -> Any:
+        return module(input_ids=ids, attention_mask=self.masked(module, mask)).last_hidden_state
+
+    def masked(self, module: Any, mask: Any) -> Any:
+        """Hands a mask to the attentions; what the model is to be called with in its place."""
         from .attention import set_mask
 
         set_mask(module, mask.bool())
-        # Ones and not None: without a mask transformers warns of padding.
-        return module(input_ids=ids, attention_mask=mask.new_ones(mask.shape)).last_hidden_state
+        return mask.new_ones(mask.shape)  # and not None: without a mask transformers warns of padding
 
 
 class Nystromformer(Replaced):
@@ -157,7 +160,7 @@ def load(folder: Any, name: str) -> Any:
     transformers = library("transformers", "TransformerEncoder")
     library("torch", "TransformerEncoder")
     with readable(f"transformers cannot read the model {name}"), quiet():
-        module = transformers.AutoModel.from_pretrained(str(folder), local_files_only=True).float()
+        module = transformers.AutoModel.from_pretrained(str(folder), **NO_CODE).float()
     return module.get_encoder() if module.config.is_encoder_decoder else module
 
 

@@ -20,7 +20,7 @@ from ...core.errors import FontesError, InputError, MissingExtraError, Parameter
 T = TypeVar("T")
 
 PATIENCE = 3.0  # seconds to wait for the hub's answer before it counts as unreachable
-PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu"}
+PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu", "sklearn": "scikit-learn"}
 WEIGHTS = (".safetensors", ".bin")
 SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, own code
 # Files beside a model that do not change what it computes: other formats of the same weights, and traces of its training.
@@ -28,12 +28,15 @@ IGNORED_FOLDERS = ("onnx", "openvino", "eval", "runs", ".cache", ".git")
 IGNORED_FILES = ("training_args.bin", "optimizer.bin", "scheduler.bin", "trainer_state.json", "data_config.json")
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel", "*.gguf", "coreml/*"]
 
+# How every model is read: from its folder, and without running Python files that may lie there.
+NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+
 _loaded: dict[Hashable, Any] = {}
 _lock = threading.RLock()
 
 
-def library(name: str, purpose: str) -> Any:
-    """The module `name` of the extra `neural`.
+def library(name: str, purpose: str, extra: str = "neural") -> Any:
+    """The module `name`, which the extra brings.
 
     Raises:
         MissingExtraError: It is not installed; the message says that `purpose` needs it.
@@ -41,9 +44,10 @@ def library(name: str, purpose: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        if error.name and error.name.partition(".")[0] != name:
+        package = name.partition(".")[0]
+        if error.name and error.name.partition(".")[0] != package:
             raise  # it is there, and what it needs itself is broken: that is the message to see
-        raise MissingExtraError.of(PACKAGES.get(name, name), "neural", purpose) from None
+        raise MissingExtraError.of(PACKAGES.get(package, package), extra, purpose) from None
 
 
 def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
@@ -169,12 +173,12 @@ def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
     library("torch", f"a {kind}")
     broken = f"{folder} cannot be loaded as a {kind}"
     with readable(broken):
-        config = transformers.AutoConfig.from_pretrained(folder)
+        config = transformers.AutoConfig.from_pretrained(folder, **NO_CODE)
     if not getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
     with readable(broken), quiet():
-        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **NO_CODE)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
     return model.float(), tokenizer
 
 
