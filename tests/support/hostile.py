@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from fontes.core.errors import FontesError
 
 EXAMPLES = 60  # of each grammar in `make test`
-MANY = int(os.environ.get("FONTES_EXAMPLES", 12_000))  # in `make test-all`
+MANY = int(os.environ.get("FONTES_EXAMPLES", 6_000))  # in `make test-all`
 SECONDS = 20  # that one example may take
 COUNTS: Counter[str] = Counter()
 each_grammar = pytest.mark.parametrize("examples", [EXAMPLES, pytest.param(MANY, marks=pytest.mark.slow)])
