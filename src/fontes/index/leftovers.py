@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
-from functools import partial
 from pathlib import Path
 
 from ..core.errors import IndexFormatError
@@ -55,10 +54,6 @@ def _of_index(path: Path) -> Iterator[Leftover]:
 
 def _is_unnamed(segment: Path) -> bool:
     return segment.name not in _segments(segment.parent)
-
-
-def _is_unnamed(path: Path, name: str) -> bool:
-    return name not in _segments(path)
 
 
 def _segments(path: Path) -> set[str]:
