@@ -109,7 +109,9 @@ class Run(Mapping[str, "Ranking"]):
             raise InputError(f"a run cannot be made from {type(value).__name__}; give a mapping, a DataFrame or triples")
         topic_ids: dict[str, int] = {t: i for i, t in enumerate(topics or ())}
         doc_ids: dict[str, int] = {}
-        numbers, codes, scores = [], [], []
+        numbers: list[int] = []
+        codes: list[int] = []
+        scores: list[float] = []
         try:
             for topic_id, doc_id, score in rows:
                 if not (type(topic_id) is type(doc_id) is str):

@@ -190,12 +190,10 @@ def json_line(row: Any, indent: int | None = None) -> bytes:
 def _string(value: Any, part: str, where: str) -> str:
     if isinstance(value, str):
         return str(value)
-    if part == "id" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return string_of(value, "id", where)
     if part != "id" and value is None:
         return ""
     if isinstance(value, Real) and not isinstance(value, bool):
-        return str(value)
+        return string_of(value, part, where) if part == "id" else str(value)
     kind = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
     raise InputError(f"{where}: the {part} is {kind.get(type(value), type(value).__name__)}, not a string")
 

@@ -112,7 +112,7 @@ def below(name: str, rows: Iterator[Row]) -> tuple[list[str], Iterator[Row]]:
     Raises:
         InputError: A name occurs twice, or, while iterating, a row has another number of cells.
     """
-    number, first = next(rows)
+    number, first = next(rows, (1, []))
     header = [cell.strip() for cell in first]
     twice = next((cell for i, cell in enumerate(header) if cell and cell in header[:i]), None)
     if twice is not None:

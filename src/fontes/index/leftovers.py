@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 from ..core.errors import IndexFormatError
@@ -45,12 +46,14 @@ def _of_index(path: Path) -> Iterator[Leftover]:
         named = _segments(path)
         others = [f for f in sorted(path.iterdir()) if SEGMENT_NAME.fullmatch(f.name) and f.name not in named and f.is_dir()]
         for segment in others:
-            yield Leftover(
-                segment, "a segment of no index", False, path.parent, lambda s=segment: s.name not in _segments(path)
-            )
+            yield Leftover(segment, "a segment of no index", False, path.parent, partial(_is_unnamed, segment))
         stack.close()
         for name in sorted(named):
             yield from _of_segment(path / name)
+
+
+def _is_unnamed(segment: Path) -> bool:
+    return segment.name not in _segments(segment.parent)
 
 
 def _segments(path: Path) -> set[str]:
@@ -80,7 +83,8 @@ def clean(place: Path) -> tuple[list[Leftover], list[Leftover]]:
     Returns:
         What is gone, and what stays.
     """
-    gone, staying = [], []
+    gone: list[Leftover] = []
+    staying: list[Leftover] = []
     for item in leftovers(place):
         (gone if not item.in_use and item.remove() else staying).append(item)
     return gone, staying
