@@ -148,7 +148,9 @@ def recipes(folder: Path, model: str) -> None:
         ),
         ("canonical passages", folder / "corpus.jsonl", canonical, answers, ["RR@10", "R@10"]),
     ]
-    rerankers = {"none": None, "all-MiniLM-L6-v2": Cosine(ft.SentenceEncoder(str(get_model_path()), precision="float32"))}
+    encoder = ft.SentenceEncoder(str(get_model_path()), precision="float32")
+    print(f"encoder in {encoder.chosen_precision}")
+    rerankers = {"none": None, "all-MiniLM-L6-v2": Cosine(encoder)}
     for name, corpus, topics, qrels, asked in cases:
         runs = {}
         for rewriter in ("raw", "automatic", "manual"):

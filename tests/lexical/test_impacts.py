@@ -69,6 +69,12 @@ def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(colle
         assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
 
 
+def test_terms_are_worked_on_in_ranges_of_so_many_postings_or_one_by_one_where_they_have_more(monkeypatch):
+    monkeypatch.setattr(impacts, "CHUNK", 5)
+    df = [1, 2, 2, 7, 1, 1, 1, 1, 1, 1]
+    assert list(impacts._chunks(np.cumsum([0, *df]))) == [(0, 3), (3, 4), (4, 9), (9, 10)]
+
+
 @pytest.fixture
 def large(collection, tmp_path, monkeypatch):
     """A copy of the index that counts as large, so that its impacts are kept on disk, in a cache of its own."""
@@ -89,6 +95,21 @@ def test_impacts_of_a_large_index_are_kept_and_used_again(large, monkeypatch):
     assert len(models(large)) == 2  # the lists and one model
     monkeypatch.setattr(impacts, "_weighted", lambda *a: pytest.fail("worked out again"))
     assert Index.open(large).bm25()("w1 w2 w9") == first
+
+
+def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monkeypatch):
+    def zeros(index, weighting, lists):
+        return {name: np.zeros(shape, dtype) for name, (dtype, shape) in impacts._impact_shapes(index, lists).items()}
+
+    monkeypatch.setattr(impacts, "_weighted", zeros)
+    index = Index.open(large)
+    with impacts.in_memory():
+        with impacts.in_memory():
+            impacts.impacts_of(index, index.bm25(k1=1.0).weighting)
+        impacts.impacts_of(index, index.bm25(k1=1.1).weighting)
+        assert models(large) == ["lists"]
+    impacts.impacts_of(index, index.bm25(k1=1.2).weighting)
+    assert len(models(large)) == 2
 
 
 def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):

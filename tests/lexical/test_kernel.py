@@ -106,9 +106,11 @@ def plain(collection: Collection, bag: dict[int, float], k: int) -> list[tuple[f
     return sorted(every, reverse=True)[:k]
 
 
-def results(collection: Collection, bags: list[dict[int, float]], k: int) -> list[list[tuple[float, int]]]:
-    """The same of the compiled search, which is asked for the topics after the first."""
-    c, depth = collection, next((i for i, depth in enumerate(DEPTHS) if k <= depth), -1)
+def results(
+    collection: Collection, bags: list[dict[int, float]], k: int, thresholds: bool = True
+) -> list[list[tuple[float, int]]]:
+    """The same of the compiled search, which is asked for the topics after the first; with the k-th best weights or without."""
+    c, depth = collection, next((i for i, depth in enumerate(DEPTHS) if k <= depth and thresholds), -1)
     bags = [{0: 1.0}, *bags]
     ordered = [sorted(bag.items()) for bag in bags]
     bounds = np.concatenate([[0], np.cumsum([len(bag) for bag in ordered])]).astype(np.int64)
@@ -134,7 +136,7 @@ def test_the_best_k_are_those_of_plain_sums(collection: Collection, k: int) -> N
     bags: list[dict[int, float]] = [{}, {0: 1.0}, {13: 2.0}, {0: 0.5, 13: 0.25, 12: 1.0}, {9: 1.0}, {9: 1.0, 4: 3.0, 11: 0.1}]
     for _ in range(8):
         terms = draws.choice(BELOW, draws.integers(1, 9), replace=False)
-        bags.append({int(term): float(draws.integers(1, 8)) / 4 for term in terms})
+        bags.append({int(term): float(draws.integers(1, 8)) / 4 * 1000.0 ** draws.integers(-1, 2) for term in terms})
     assert results(collection, bags, k) == [plain(collection, bag, k) for bag in bags]
 
 
@@ -154,9 +156,13 @@ def test_many_equal_scores_are_told_apart_by_the_ids_alone(collection: Collectio
         assert results(equal, bags, k) == [plain(equal, bag, k) for bag in bags]
 
 
-@pytest.mark.parametrize("high", [0, 2 * WINDOW, WINDOW + 640], ids=["before", "after", "in the same window"])
+@pytest.mark.parametrize(
+    ("high", "thresholds"),
+    [(0, True), (2 * WINDOW, True), (WINDOW + 640, True), (0, False)],
+    ids=["before", "after", "in the same window", "by the results so far"],
+)
 @pytest.mark.parametrize("k", [10, 100])
-def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, high: int) -> None:
+def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, high: int, thresholds: bool) -> None:
     """Weights that grow after the bounds are made would be seen if they were looked at."""
     docs = np.concatenate([np.arange(100) + high, np.arange(300) + WINDOW])  # 100 that are good, 300 that are not
     weights = np.concatenate([np.full(100, 4.0), np.full(300, 3.9)]).astype(np.float32)
@@ -170,7 +176,7 @@ def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, hi
     rank = np.arange(3 * WINDOW, dtype=np.uint32)
     grown = np.where(low, 1e6, weights).astype(np.float32)
     made = Collection(bounds, docs, grown, row_of, best, kth, positive, rows, starts, rank)
-    assert results(made, [{0: 2.0}], k) == [[(8.0, doc) for doc in range(high + 99, high + 99 - k, -1)]]
+    assert results(made, [{0: 2.0}], k, thresholds) == [[(8.0, doc) for doc in range(high + 99, high + 99 - k, -1)]]
 
 
 def interpreted(function: Any) -> Any:

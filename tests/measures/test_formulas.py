@@ -12,22 +12,36 @@ from fontes import evaluate
 from fontes.core import ParameterError
 from fontes.measures import (
     AP,
+    BPM,
+    ERR,
+    INSQ,
+    INST,
+    NERR8,
+    NERR9,
+    NERR10,
+    NERR11,
     RBP,
     RR,
+    SDCG,
+    Accuracy,
     Bpref,
     Complete,
     IPrec,
     Judged,
+    NumQ,
     NumRel,
     NumRelRet,
     NumRet,
     P,
     R,
     Rprec,
+    SetAP,
     SetF,
     SetP,
     SetR,
+    SetRelP,
     Success,
+    infAP,
     nDCG,
     parse,
 )
@@ -116,7 +130,7 @@ def set_f(beta: float) -> Formula:
 
 def dcg(grades: Grades, gain: str) -> float:
     gains = [max(g or 0, 0) for g in grades]
-    return sum((2**g - 1 if gain == "exp" else g) / math.log2(i + 1) for i, g in enumerate(gains, 1))
+    return sum((2**g - 1 if gain == "exp-log2" else g) / math.log2(i + 1) for i, g in enumerate(gains, 1))
 
 
 def normalised(gain: str, k: int | None = None) -> Formula:
@@ -140,6 +154,64 @@ def r_precision(grades: Grades, judged: list[int], rel: int) -> float:
 
 def judged_share(grades: Grades, judged: list[int], rel: int) -> float:
     return share(sum(g is not None for g in grades), len(grades))
+
+
+def condensed(formula: Formula) -> Formula:
+    """The same of the judged documents alone (Sakai, 2007)."""
+    return lambda grades, judged, rel: formula([g for g in grades if g is not None and g >= 0], judged, rel)
+
+
+def set_average_precision(grades: Grades, judged: list[int], rel: int) -> float:
+    return share(hits(grades, rel), len(grades)) * share(hits(grades, rel), hits([*judged], rel))
+
+
+def relative_precision(grades: Grades, judged: list[int], rel: int) -> float:
+    return share(hits(grades, rel), min(len(grades), hits([*judged], rel)))
+
+
+def accuracy(grades: Grades, judged: list[int], rel: int) -> float:
+    marks = [hit(g, rel) for g in grades]
+    pairs = [(i, j) for i, a in enumerate(marks) for j, b in enumerate(marks) if a and not b]
+    return float(any(marks)) * (share(sum(i < j for i, j in pairs), len(pairs)) if pairs else 1.0)
+
+
+def inferred(grades: Grades, judged: list[int], rel: int) -> float:
+    """Yilmaz and Aslam, 2006, with a negative grade for what was pooled and not judged."""
+    total, epsilon = 0.0, 1e-5
+    for j, g in enumerate(grades):
+        if hit(g, rel):
+            pooled = [h for h in grades[:j] if h is not None]
+            relevant, wrong = hits([*pooled], rel), sum(0 <= h < rel for h in pooled)
+            among = (relevant + epsilon) / (relevant + wrong + 2 * epsilon)
+            total += 1 / (j + 1) + (len(pooled) / (j + 1) * among if j else 0)
+    return share(total, hits([*judged], rel))
+
+
+def expected_reciprocal_rank(grades: Grades, judged: list[int], rel: int) -> float:
+    total, there = 0.0, 1.0
+    for i, g in enumerate(grades, 1):
+        satisfied = (2 ** max(g or 0, 0) - 1) / 2**4
+        total, there = total + there * satisfied / i, there * (1 - satisfied)
+    return total
+
+
+def browsed(going_on: Callable[[int, float, float], float], k: int | None = None) -> Formula:
+    """A measure of C/W/L, from the probability to go on at rank i with the gain there and the gain so far."""
+
+    def formula(grades: Grades, judged: list[int], rel: int) -> float:
+        seen, weights, value, so_far = 1.0, 0.0, 0.0, 0.0
+        for i in range(1, 1001):
+            gain = max(grades[i - 1] or 0, 0) / 3 if i <= len(grades) else 0.0
+            so_far += gain
+            weights, value = weights + seen, value + seen * gain
+            seen *= 0.0 if i == k else going_on(i, gain, so_far)
+        return value / weights
+
+    return formula
+
+
+def insq(i: int, t: float) -> float:
+    return ((i + 2 * t - 1) / (i + 2 * t)) ** 2
 
 
 BINARY: list[tuple[Measure, Formula]] = [
@@ -167,15 +239,39 @@ BINARY: list[tuple[Measure, Formula]] = [
     (IPrec @ 0, interpolated(0.0)),
     (IPrec @ 0.3, interpolated(0.3)),
     (IPrec @ 1, interpolated(1.0)),
+    (SetAP, set_average_precision),
+    (SetAP @ 9, cut(set_average_precision, 9)),
+    (SetRelP, relative_precision),
+    (SetP(relative=True) @ 4, cut(relative_precision, 4)),
+    (Accuracy, accuracy),
+    (Accuracy @ 6, cut(accuracy, 6)),
+    (infAP, inferred),
+    (NumRet(rel=1), lambda grades, judged, rel: hits(grades, rel)),
+    (AP(judged_only=True), condensed(average_precision)),
+    (P(judged_only=True) @ 5, condensed(lambda grades, judged, rel: hits(grades[:5], rel) / 5)),
+    (SetP(judged_only=True) @ 5, condensed(lambda grades, judged, rel: share(hits(grades[:5], rel), len(grades[:5])))),
     (NumRel, lambda grades, judged, rel: hits([*judged], rel)),
     (NumRelRet, lambda grades, judged, rel: hits(grades, rel)),
 ]
 GRADED: list[tuple[Measure, Formula]] = [
-    (nDCG, normalised("linear")),
-    (nDCG @ 1, normalised("linear", 1)),
-    (nDCG @ 5, normalised("linear", 5)),
-    (nDCG(dcg="exp-log2"), normalised("exp")),
-    (nDCG(dcg="exp-log2") @ 4, normalised("exp", 4)),
+    (nDCG, normalised("log2")),
+    (nDCG @ 1, normalised("log2", 1)),
+    (nDCG @ 5, normalised("log2", 5)),
+    (nDCG(dcg="exp-log2"), normalised("exp-log2")),
+    (nDCG(dcg="exp-log2") @ 4, normalised("exp-log2", 4)),
+    (nDCG(judged_only=True) @ 5, condensed(normalised("log2", 5))),
+    (Judged, judged_share),
+    (NumQ, lambda grades, judged, rel: 1),
+    (ERR @ 4, cut(expected_reciprocal_rank, 4)),
+    (ERR, expected_reciprocal_rank),
+    (SDCG(max_rel=3) @ 5, browsed(lambda i, gain, so_far: math.log2(i + 1) / math.log2(i + 2), 5)),
+    (BPM(max_rel=3, T=1) @ 7, browsed(lambda i, gain, so_far: float(so_far < 1), 7)),
+    (INSQ(max_rel=3, T=2), browsed(lambda i, gain, so_far: insq(i, 2))),
+    (INST(max_rel=3, T=2), browsed(lambda i, gain, so_far: insq(i, 2 - so_far / 2))),
+    (NERR8(max_rel=3) @ 5, browsed(lambda i, gain, so_far: 1 - gain, 5)),
+    (NERR9(max_rel=3) @ 5, browsed(lambda i, gain, so_far: i / (i + 1) * (1 - gain), 5)),
+    (NERR10(max_rel=3, p=0.7), browsed(lambda i, gain, so_far: 0.7 * (1 - gain))),
+    (NERR11(max_rel=3, T=1.5), browsed(lambda i, gain, so_far: insq(i, 1.5) * (1 - gain))),
     (Judged @ 5, cut(judged_share, 5)),
     (Judged @ 100, judged_share),
     (NumRet, lambda grades, judged, rel: len(grades)),

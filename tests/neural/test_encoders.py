@@ -115,6 +115,21 @@ def test_nystroemformer_runs_the_approximation_of_transformers_and_not_full_atte
     np.testing.assert_allclose(found[2], nystrom_by_transformers(folder, given[2], 0), atol=1e-4)
 
 
+def test_a_sentence_encoder_of_a_nystroemformer_runs_its_approximation_too() -> None:
+    folder = tiny("nystromformer")
+    encoder = SentenceEncoder(folder, normalize=False, precision="float32")  # a plain folder: pooled by the mean
+    given = docs(62, 126, 6, 70, 33, 7)
+    found = encoder.encode_documents(given)
+    for i, tokens in ((0, 64), (1, 128), (2, 0), (3, 72)):
+        np.testing.assert_allclose(found[i], nystrom_by_transformers(folder, given[i], tokens), atol=1e-4)
+    same = TransformerEncoder(folder, normalize=False, precision="float32").encode_documents(given)
+    np.testing.assert_allclose(found, same, atol=1e-4)
+    alone = np.concatenate([encoder.encode_documents([doc]) for doc in given])
+    np.testing.assert_allclose(found, alone, atol=1e-4)
+    half = SentenceEncoder(folder, precision="bfloat16").encode_documents(given)
+    assert np.sum(half * found / np.linalg.norm(found, axis=1, keepdims=True), axis=1).min() > 0.99
+
+
 def test_nystroems_segments_are_the_texts_own_whatever_its_length() -> None:
     from fontes.neural.encoders.attention import _segments
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,45 @@ from support.word_encoder import Words
 
 import fontes as ft
 from fontes.causal.head import cue_features
-from fontes.train.causality import fitted, labelled
+from fontes.train.causality import cross_validated, fitted, labelled, log_loss
+
+pytest.importorskip("sklearn")
 
 CAUSAL = ["a spark did it", "one spark", "sparks, and rain", "spark after spark"]
 OTHERS = ["the fair", "a fair day", "fair and rain", "rain"]
 PAIRS = [(text, 1) for text in CAUSAL] * 3 + [(text, 0) for text in OTHERS] * 3
 
 
-def test_the_weights_are_those_of_scikit_learn() -> None:
-    linear_model = pytest.importorskip("sklearn.linear_model")
+def test_the_weights_are_those_that_make_the_stated_loss_least() -> None:
     generator = np.random.default_rng(0)
     inputs = generator.normal(size=(200, 6))
     labels = (inputs[:, 0] - inputs[:, 1] + generator.normal(size=200) > 0.3).astype(np.int64)
+    signs = 2 * labels - 1
     for strength in (0.1, 1.0, 10.0):
-        reference = linear_model.LogisticRegression(C=1 / strength, tol=1e-10, max_iter=10_000).fit(inputs, labels)
-        expected = [*reference.coef_[0], *reference.intercept_]
-        assert fitted(inputs, labels, strength) == pytest.approx(expected, abs=1e-4)
+        weights = fitted(inputs, labels, strength)
+        # The gradient of the sum of log losses and strength / 2 times the squared length of the weights without the bias.
+        slopes = -signs / (1 + np.exp(signs * (inputs @ weights[:-1] + weights[-1])))
+        assert inputs.T @ slopes + strength * weights[:-1] == pytest.approx(np.zeros(6), abs=1e-3)
+        assert slopes.sum() == pytest.approx(0, abs=1e-3)
+
+
+def test_each_sentence_is_judged_by_a_model_that_did_not_see_it() -> None:
+    """Labels at random, and so many dimensions that a model knows each sentence that it saw: no better than chance."""
+    generator = np.random.default_rng(4)
+    inputs, labels = generator.normal(size=(120, 200)), np.arange(120) % 2
+    weights = fitted(inputs, labels, 0.01)
+    assert ((inputs @ weights[:-1] + weights[-1] > 0) == (labels == 1)).all()
+    probabilities = cross_validated(inputs, labels, 0.01, 4, 0)
+    assert 0.3 < ((probabilities > 0.5) == (labels == 1)).mean() < 0.7
+    own = np.where(labels == 1, probabilities, 1 - probabilities)
+    assert log_loss(labels, probabilities) == pytest.approx(-np.log(own).mean())
+    assert not np.array_equal(probabilities, cross_validated(inputs, labels, 0.01, 4, 1))
+
+
+def test_without_scikit_learn_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
+    with pytest.raises(ft.core.MissingExtraError, match=r"training a head needs scikit-learn, .*pip install 'fontes\[train\]'"):
+        ft.train.train_causality(PAIRS, Words(), folds=3)
 
 
 def test_a_head_learns_which_words_report_a_cause_and_says_what_it_was_made_of() -> None:
@@ -109,7 +133,9 @@ def test_where_nothing_is_said_to_be_causal_precision_and_f1_are_0() -> None:
         ([("a", 1), (" ", 0)], {}, ft.core.InputError, "sentence 2 has no text"),
         ([("a", 1), ("b", 2)], {}, ft.core.InputError, r"sentence 2: the label must be 1 \(reports a cause\) or 0, not 2"),
         ([("a", 1), ("b", None)], {}, ft.core.InputError, "not None"),
-        (PAIRS, {"folds": 1}, ft.core.ParameterError, "from 2 to the 24 sentences, not 1"),
+        (PAIRS, {"folds": 1}, ft.core.ParameterError, "from 2 to the 12 sentences of the rarer label, not 1"),
+        (PAIRS[:14], {"folds": 3}, ft.core.ParameterError, "from 2 to the 2 sentences of the rarer label, not 3"),
+        (PAIRS[:13], {}, ft.core.InputError, "two sentences at least that report a cause, and two others"),
         (PAIRS, {"strengths": ()}, ft.core.ParameterError, "strengths must be numbers above 0"),
         (PAIRS, {"strengths": (0.0,)}, ft.core.ParameterError, "strengths must be numbers above 0"),
     ],

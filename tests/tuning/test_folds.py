@@ -86,7 +86,7 @@ def test_there_may_be_as_many_folds_as_units_and_no_more():
     assert sorted(folds_of(units, 3, 0).values()) == [0, 1, 2]
     with pytest.raises(ft.core.ParameterError, match="4 folds cannot be made of 3 topics or groups of topics"):
         folds_of(units, 4, 0)
-    for folds in (1, 0, -2, True, 2.0, "2"):
+    for folds in (1, 0, -2, True, 2.0, 2.5, 3.0, "2", None):
         with pytest.raises(ft.core.ParameterError, match="folds must be a whole number from 2 up"):
             folds_of(units, folds, 0)
 

@@ -88,6 +88,13 @@ def test_a_function_gives_the_defaults_of_its_signature(collection):
         maker_of(lambda: index.bm25(), {"k1": [2]}, None)
 
 
+def test_of_a_function_without_a_signature_nothing_is_known():
+    maker, space = maker_of(dict, {"k1": [2]}, None)
+    assert (maker.make, maker.unchanged, maker.default, maker.ranges, space) == (dict, None, {}, {}, {"k1": [2]})
+    with pytest.raises(ParameterError, match="the function that makes the stage gave a dict, not a stage"):
+        maker({"k1": 2})
+
+
 def test_a_memory_runs_each_stage_once_and_forgets_those_used_longest_ago(collection):
     _, topics, _ = collection
     calls = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -80,7 +81,9 @@ def test_what_is_chosen_for_a_fold_does_not_depend_on_its_own_judgments(method):
 
 def test_each_setting_is_run_once_whatever_the_number_of_folds():
     Memorised.calls.clear()
-    ft.tune(Memorised(), {"place": [3, 4, 3]}, *MEMORISED, "RR", 6)
+    start = time.perf_counter()
+    found = ft.tune(Memorised(), {"place": [3, 4, 3]}, *MEMORISED, "RR", 6)
+    assert 0 < found.seconds < time.perf_counter() - start
     assert sorted(Memorised.calls) == [0, 3, 4]  # the stage as given, and two settings
 
 
@@ -293,6 +296,8 @@ def test_functions_and_stages_that_do_not_fit_are_refused(collection):
         ft.tune(index.bm25() >> index.rm3(), {"b": [0.1]}, topics, qrels)
     with pytest.raises(ft.core.InputError, match="1 of the 21 judged topics are not among the topics, the first is 'x'"):
         ft.tune(index.bm25(), {"b": [0.1]}, topics, qrels.to_dict() | {"x": {"d01": 1}})
+    with pytest.raises(ft.core.InputError, match="2 of the 22 judged topics are not among the topics, the first is 'y'"):
+        ft.tune(index.bm25(), {"b": [0.1]}, topics, {"y": {"d01": 1}} | qrels.to_dict() | {"x": {"d01": 1}})
 
 
 def test_topics_without_judgments_are_not_searched(collection):

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .checks import check_id
+from .checks import grade_of, string_of
 from .edge import read
 from .errors import InputError, ParameterError
-from .numbers import real, whole
-from .values import column
+from .table import Table
 
 NO_GROUP = ("0", "Q0", "")
 GREATEST = 2**53  # the greatest grade: a float holds each whole number up to it
@@ -54,13 +53,15 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         """Qrels from whatever a caller has at hand.
 
         Args:
-            value: Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns query_id
-                or qid, doc_id or docno, relevance or label), an iterable of (topic id, document id, grade), or the path of a
-                file or of a folder in BEIR's form.
+            value: Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns such as
+                query_id or qid, doc_id, docno or cord_uid, and relevance or label, without which the grade is 1), an iterable
+                of (topic id, document id, grade), or the path of a file or of a folder in BEIR's form. A whole number as an id
+                stands for its digits.
             split: Of a folder: which; by default the only one.
 
         Raises:
-            InputError: It is nothing of the kind, a grade is no whole number, or a document has two grades for one topic.
+            InputError: It is nothing of the kind, an id is neither string nor whole number, a grade is no whole number, or a
+                document has two grades for one topic.
             ParameterError: There is no such split, or there are several and none was named.
         """
         if isinstance(value, (str, os.PathLike)):
@@ -71,24 +72,17 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         if isinstance(value, Qrels):
             return value
         rows: Iterable[tuple[Any, Any, Any]]
+        if hasattr(value, "columns"):
+            return cls(Table.of_frame(value).judgments())
         if isinstance(value, Mapping):
-            rows = (
-                (check_id("topic", t), check_id("document", d), g) for t, grades in value.items() for d, g in grades.items()
-            )
-        elif hasattr(value, "columns"):
-            rows = zip(
-                column(value, ("query_id", "qid")),
-                column(value, ("doc_id", "docno")),
-                column(value, ("relevance", "label")),
-                strict=True,
-            )
+            rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())
         elif isinstance(value, Iterable):
             rows = value
         else:
             raise InputError(f"qrels cannot be made from {type(value).__name__}; give a mapping, a DataFrame or triples")
         try:
-            return cls((str(t), "0", str(d), _grade(g)) for t, d, g in rows)
-        except (TypeError, ValueError, OverflowError, AttributeError) as e:
+            return cls(_row(number, row) for number, row in enumerate(rows, 1))
+        except (TypeError, ValueError, AttributeError, OverflowError) as e:
             if isinstance(e, InputError):
                 raise
             raise InputError(f"the qrels are not rows of topic id, document id and a whole number ({e})") from e
@@ -138,8 +132,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         return f"Qrels({len(self)} topics, {sum(map(len, self._grades.values()))} judgments)"
 
 
-def _grade(value: Any) -> int:
-    number = whole(value) if isinstance(value, str) else value
-    if int(number) != real(number):
-        raise ValueError(f"the grade {value} is not a whole number")
-    return int(number)
+def _row(number: int, row: tuple[Any, Any, Any]) -> tuple[str, str, str, int]:
+    topic, doc, grade = row
+    where = f"row {number} of the qrels"
+    return string_of(topic, "topic id", where), "0", string_of(doc, "document id", where), grade_of(grade)

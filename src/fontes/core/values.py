@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from .checks import check_id
+from .checks import string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_explanation
+from .table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,13 @@ class Topics(Mapping[str, Topic]):
         """Topics in their order.
 
         Raises:
-            InputError: An id occurs twice.
+            InputError: An id occurs twice, or is no string.
         """
         self._topics: dict[str, Topic] = {}
         for topic in topics:
-            if check_id("topic", topic.id) in self._topics:
+            if not isinstance(topic.id, str):
+                raise InputError(f"the id of a Topic is {topic.id!r}, not a string; write Topic('{topic.id}', …)")
+            if topic.id in self._topics:
                 raise InputError(f"topic '{topic.id}' occurs twice; topic ids must be unique")
             self._topics[topic.id] = topic
 
@@ -121,11 +124,11 @@ class Topics(Mapping[str, Topic]):
 
         Args:
             value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a pandas DataFrame (columns
-                query_id or qid, and text or query), an iterable of Topic, of (id, text) pairs, or of strings (ids "1", "2", …),
-                or the path of a file as a `Path`.
+                such as qid, query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, or of
+                strings (ids "1", "2", …), or the path of a file as a `Path`. A whole number as an id stands for its digits.
 
         Raises:
-            InputError: It is nothing of the kind, or an id occurs twice.
+            InputError: It is nothing of the kind, an id is neither string nor whole number, or occurs twice.
         """
         if isinstance(value, Topics):
             return value
@@ -136,11 +139,9 @@ class Topics(Mapping[str, Topic]):
         if isinstance(value, os.PathLike):
             return cls.read(value)
         if isinstance(value, Mapping):
-            return cls(_named(topic_id, topic) for topic_id, topic in value.items())
+            return cls(t if isinstance(t, Topic) else _topic((i, t), n) for n, (i, t) in enumerate(value.items(), 1))
         if hasattr(value, "columns"):
-            ids = column(value, ("query_id", "qid"))
-            texts = column(value, ("text", "query"))
-            return cls(Topic(str(i), str(t)) for i, t in zip(ids, texts, strict=True))
+            return cls(Topic(*fields) for fields in Table.of_frame(value).topics())
         if isinstance(value, Iterable):
             return cls(_topic(item, number) for number, item in enumerate(value, 1))
         raise InputError(f"topics cannot be made from {type(value).__name__}; give a query, a mapping or a list")
@@ -223,27 +224,6 @@ class Explanation:
         return "\n".join(lines)
 
 
-def column(frame: Any, names: tuple[str, ...]) -> list[Any]:
-    """The column of a DataFrame under the first of `names` that it has.
-
-    Raises:
-        InputError: It has none of them; the message lists its columns.
-    """
-    for name in names:
-        if name in frame.columns:
-            return list(frame[name])
-    raise InputError(f"the DataFrame has no column {' or '.join(names)}; it has {', '.join(map(str, frame.columns))}")
-
-
-def _named(topic_id: object, topic: object) -> Topic:
-    """The topic of an item of a mapping."""
-    if isinstance(topic, Topic):
-        return topic
-    if isinstance(topic, str):
-        return Topic(check_id("topic", topic_id), topic)
-    raise InputError(f"topic '{topic_id}' is no text but a {type(topic).__name__}; give a mapping from id to text or Topic")
-
-
 def _topic(item: object, number: int) -> Topic:
     match item:
         case Topic():
@@ -251,5 +231,5 @@ def _topic(item: object, number: int) -> Topic:
         case str():
             return Topic(str(number), item)
         case (topic_id, str() as text):
-            return Topic(str(topic_id), text)
+            return Topic(string_of(topic_id, "topic id", f"item {number} of the topics"), text)
     raise InputError(f"item {number} of the topics is a {type(item).__name__}; give Topic, (id, text) or a string")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..core import FontesError, ParameterError, PipelineError, Run, Stage, Topics
 from ..core.expression import part
 from ..core.part import Part
+from .problems import NOTHING, Problems
 from .settings import ExperimentFile, problem_in
 
 if TYPE_CHECKING:
     from ..index import Index
 
 MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
-NOTHING = object()  # stands for the index where expressions are only looked at
-ANY_RUN = Run.of({"1": {"1": 1.0}})  # and for a run
+ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
 
 
 class Expressions:
@@ -33,8 +33,15 @@ class Expressions:
     def __init__(self, file: ExperimentFile) -> None:
         self._file = file
         self._names = list(file.raw["systems"])
-        systems = self._resolved(NOTHING, dict.fromkeys(file.runs, ANY_RUN))
-        self.searching = any(isinstance(system, Stage) for system in systems.values())
+        systems: dict[str, Any] = dict.fromkeys(file.runs, ANY_RUN)
+        problems = Problems()
+        for name in file.expressions:
+            with problems.collected():
+                self._resolve(name, NOTHING, systems, ())
+        problems.raise_all(str(file.path))
+        self.stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
+        """The systems that search, over nothing: to be looked at."""
+        self.searching = bool(self.stages)
         """Whether any system searches; the others are runs that are there already."""
 
     def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from ..measures import DEFAULT, Measure, parse
 from ..storage.files import reading
 from .runner import FORMS
 
+PARTS = 100  # of a dotted key: the time that a key takes goes with their square
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 KINDS = {
     "string_type": "a string",
@@ -286,8 +288,12 @@ class _Reader:
 def _toml(path: Path) -> dict[str, Any]:
     with reading(path) as source:
         text = source.text()
+    if any(part.count(".") > PARTS for line in text.splitlines() for part in line.split("=")):
+        raise InputError(f"{path}: not TOML that is read here: a key of more than {PARTS} parts")
     try:
-        return tomllib.loads(text)
+        raw = tomllib.loads(text)
+        json.dumps(raw, default=str)  # which fails where a message could not show a value
+        return raw
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
     except ValueError:  # Python's own limit

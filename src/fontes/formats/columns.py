@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
-from ..core.numbers import whole
+from ..core.checks import grade_of
 from ..core.strings import SURROGATE, utf8
 from ..storage.files import Source
 from .format import File
@@ -46,7 +46,7 @@ def read_qrels_columns(source: Source, width: int) -> Qrels:
         return Qrels(rows)
     except InputError as error:
         # Qrels takes the rows one by one: the line read last is the one at fault.
-        raise error if rows.wrong else InputError.at(source.name, rows.line, str(error)) from None
+        raise error if str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error)) from None
 
 
 def run_width(file: File) -> int:
@@ -102,7 +102,6 @@ class _QrelsRows:
         self.source = source
         self.width = width
         self.line = 0
-        self.wrong = False
 
     def __iter__(self) -> Iterator[tuple[str, str, str, int]]:
         first = True
@@ -113,21 +112,20 @@ class _QrelsRows:
                 either = first and len(cells) not in QRELS_COLUMNS
                 columns = " or ".join(QRELS_COLUMNS.values()) if either else QRELS_COLUMNS[self.width]
                 raise self._error(f"{len(cells)} columns, not {columns}")
-            if first and self.width == BEIR_QRELS and cells[0].lower() in QRELS_HEADER and not _parses(whole, cells[2]):
+            if first and self.width == BEIR_QRELS and cells[0].lower() in QRELS_HEADER and not _parses(grade_of, cells[2]):
                 first = False
                 continue
             first = False
-            if not _parses(whole, cells[-1]):
+            if not _parses(grade_of, cells[-1]):
                 raise self._error(f"the grade '{cells[-1]}' is not an integer")
             topic, doc = cells[0].strip(), cells[-2].strip()
-            yield topic, cells[1].strip() if self.width == TREC_QRELS else "0", doc, whole(cells[-1])
+            yield topic, cells[1].strip() if self.width == TREC_QRELS else "0", doc, grade_of(cells[-1])
 
     def _cells(self, line: str) -> list[str]:
         cells = line.split("\t")
         return cells if len(cells) == self.width else line.split()
 
     def _error(self, problem: str) -> InputError:
-        self.wrong = True
         return InputError.at(self.source.name, self.line, problem)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
-from ..storage.files import STANDARD, reading, write as write_bytes
-from .corpus import docs as as_docs, read_corpus
+from ..core.strings import SURROGATE
+from ..storage.files import STANDARD, as_path, reading, write as write_bytes
+from .corpus import read_corpus
 from .folder import FORM, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
 
@@ -36,6 +37,9 @@ def read_topics(path: str | Path, format: str | None = None, split: str | None =
         except InputError as error:
             raise error if str(error).startswith(file.name) else InputError(f"{file.name}: {error}") from None
     _check_filled("topics", topics, path)
+    for topic_id in topics:
+        if SURROGATE.search(topic_id):
+            raise InputError(f"{path}: the topic id '{topic_id}' has half of a surrogate pair in it, which no file can hold")
     return topics
 
 
@@ -86,7 +90,7 @@ def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["cor
     """Writes documents.
 
     Args:
-        docs: What `fontes.formats.docs` accepts.
+        docs: What `read_corpus` accepts.
         path: The file, packed where its name ends in .gz; "-" is standard output.
         format: "jsonl", as BEIR: `_id`, `title`, `text`, and each metadata key; or another format's name.
 
@@ -94,7 +98,7 @@ def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["cor
         InputError: For documents that the format cannot hold, such as metadata that are not of JSON, and where writing fails.
         ParameterError: For a format that cannot be written.
     """
-    write_bytes(path, format_named(format, "write", "corpus").write_corpus(as_docs(docs)))
+    write_bytes(path, format_named(format, "write", "corpus").write_corpus(read_corpus(docs)))
 
 
 def write_topics(topics: object, path: str | Path, format: str = KINDS["topics"].first) -> None:
@@ -146,7 +150,7 @@ def write_run(run: object, path: str | Path, tag: str = "fontes", format: str = 
         ParameterError: For a tag that is not one word, and for a format that cannot be written.
     """
     chosen = format_named(format, "write", "run")
-    if tag.split() != [tag]:
+    if tag.split() != [tag] or SURROGATE.search(tag):
         raise ParameterError(f"the tag '{tag}' must be one word")
     write_bytes(path, chosen.write_run(Run.of(run), tag))
 
@@ -174,7 +178,7 @@ def write(kind: str, value: Any, path: str | Path, format: str | None = None, ta
 
 def _is_folder(path: str | Path, split: str | None) -> bool:
     """Raises ParameterError for the split of a file."""
-    folder = str(path) != STANDARD and Path(path).is_dir()
+    folder = str(path) != STANDARD and as_path(path).is_dir()
     if split is not None and not folder:
         raise ParameterError(f"{path}: there is no split '{split}' in a file; {FORM}")
     return folder

@@ -59,10 +59,11 @@ def _text(file: File) -> str:
     encoding = declared[1].decode(errors="replace").lower() if declared else UTF8[0]
     if encoding in UTF8:
         return file.text()
+    content = file.content()
     try:
         if codecs.lookup(encoding).name in NO_CHARSETS:
             raise LookupError(encoding)
-        return file.content().decode(encoding)
+        return content.decode(encoding)
     except LookupError:
         raise InputError.at(file.name, 1, f"there is no encoding '{encoding}'; convert the file to UTF-8") from None
     except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,14 +13,17 @@ from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError
 from ..storage.arrays import REMEDY, sync, sync_folder
-from ..storage.artifact import FileTable, changed, file_table, read_settings, staging, umask, wrong_size
+from ..storage.artifact import FileTable, changed, file_table, is_table, read_settings, staging, umask, wrong_size
+from ..storage.files import as_path
 from ..storage.hashes import hash_json
+from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 
 FORMAT = "fontes-index"
 VERSION = 1
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
+SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -49,7 +53,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has the index format {version}, {age} than the {VERSION} that this Fontes reads; {remedy}"
         )
     try:
-        sound = manifest["fingerprint"] == _fingerprint(manifest, manifest["segments"][0]["files"])
+        segment = manifest["segments"][0]
+        sound = manifest["fingerprint"] == _fingerprint(manifest, segment["files"]) and is_table(segment["files"])
+        sound = sound and SEGMENT_NAME.fullmatch(segment["name"]) is not None and len(manifest["segments"]) == 1
     except (KeyError, IndexError, TypeError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
@@ -133,7 +139,7 @@ def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], ove
     whole = stage / "index"
     whole.mkdir()
     whole.chmod(0o777 & ~umask())
-    with locked(path.parent):
+    with uninterrupted(shown), locked(path.parent):
         _check_place(shown, overwrite, drop_vectors)
         name = _free_name(path, f"{SEGMENT}-{fingerprint[:16]}")
         complete = {**manifest, "fingerprint": fingerprint, "segments": [{"name": name, "files": files}]}
@@ -162,8 +168,11 @@ def _replace(path: Path, whole: Path, name: str) -> None:
 
 def vectors_in(path: Path) -> list[str]:
     """What the vectors of an index are of, finished or not: an encoder, and the form in which they are stored."""
-    names = []
-    for folder in sorted(path.glob(f"{SEGMENT}-*/*")):
+    names, folders = [], []
+    for segment in path.glob(f"{SEGMENT}-*"):
+        with contextlib.suppress(OSError):  # another build may be removing it
+            folders += list(segment.iterdir())
+    for folder in sorted(folders):
         if folder.name.lstrip(".").startswith(("vectors-", "late-")) and folder.is_dir():
             facts = read_settings(folder)
             model, form = facts.get("encoder", facts.get("colbert")), facts.get("dtype", f"{facts.get('nbits')} bits")
@@ -172,13 +181,13 @@ def vectors_in(path: Path) -> list[str]:
 
 
 def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
-    if (path / MANIFEST).exists():
+    if (as_path(path) / MANIFEST).exists():
         if not overwrite:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")
         if not drop_vectors and (vectors := vectors_in(path)):
             raise InputError(
-                f"{path} holds vectors, which a new index has not: {', '.join(vectors)}; build at another place to keep "
-                "them, or drop them with drop_vectors=True (--drop-vectors)"
+                f"{path} holds vectors, which a new index has not: {', '.join(vectors)}; build at another place to keep them, "
+                "or drop them with drop_vectors=True (--drop-vectors)"
             )
     elif path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InputError(f"{path} exists and is not an index; choose another place")

@@ -18,9 +18,10 @@ from ..core.html import table
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..formats import docs as as_docs, read_corpus
+from ..formats import read_corpus
 from ..storage.arrays import REMEDY
 from ..storage.artifact import check_folder, read_settings
+from ..storage.files import as_path
 from ..text import Analyzer, snippet
 from .build import SCALE, TermWeights, build_segment, content, memory_size
 from .embeddings import Embeddings, find
@@ -85,8 +86,8 @@ class Index(Factory):
         The same documents give the same bytes. Nothing is left behind by a build that fails.
 
         Args:
-            docs: A file or folder that `read_corpus` reads, or an iterable of Doc, of dicts with "_id" (or "id") and "text", or
-                of (id, text) pairs.
+            docs: What `read_corpus` accepts: a file or folder, a DataFrame, or an iterable of Doc, of dicts with "_id" (or
+                "id") and "text", or of (id, text) pairs; `read_corpus(docs, fields=…)` where the columns have other names.
             path: The directory.
             analyzer: A name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`.
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
@@ -107,7 +108,7 @@ class Index(Factory):
         chosen = Analyzer.of(analyzer)
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        documents = read_corpus(docs) if isinstance(docs, (str, Path)) else as_docs(docs)
+        documents = read_corpus(docs)
         with building(path, overwrite, drop_vectors) as stage:
             folder = stage / "segment"
             folder.mkdir()
@@ -147,7 +148,7 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        path = Path(path)
+        path = as_path(path)
         while True:
             seen = manifest_file(path)
             manifest = read_manifest(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import gzip
 import io
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from ..core import InputError
+from .interrupts import uninterrupted
 
 STANDARD = "-"
 BUFFER = 1 << 18
@@ -159,7 +161,7 @@ def reading(path: str | Path) -> Iterator[Source]:
         if name == STANDARD:
             yield Source("standard input", sys.stdin.buffer)
             return
-        with _opened(path) as stored:
+        with as_path(path).open("rb", buffering=BUFFER) as stored:
             if name.endswith(".gz"):
                 with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), BUFFER) as file:
                     yield Source(name, file, stored)
@@ -193,18 +195,17 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
     if name == STANDARD:
         _copy(chunks, sys.stdout.buffer, name)
         return
-    with _named(name):
-        target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(as_path(path)))
     direct = target.exists() and not stat.S_ISREG(target.stat().st_mode)
     place = target if direct else target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         _write(name, place, chunks)
         if not direct:
-            with _oserrors(name):
+            with _oserrors(name), uninterrupted(target):
                 place.replace(target)
     except BaseException:
         if not direct:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), uninterrupted():
                 place.unlink()
         raise
 
@@ -221,23 +222,25 @@ def decode(line: bytes, path: object, number: int) -> str:
         raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file first") from None
 
 
+def as_path(path: str | Path) -> Path:
+    """The path, whether or not something is there.
+
+    Raises:
+        InputError: Nothing can be there: it has a NUL or half of a surrogate pair in it, or is too long.
+    """
+    try:
+        os.lstat(path)
+    except ValueError as error:
+        raise InputError(f"{path}: no file can have this name ({error})") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{path}: no file can have this name ({error.strerror})") from None
+    return Path(path)
+
+
 def plain_name(path: str | Path) -> str:
     """The name of the file in lower case, without .gz."""
     return Path(path).name.lower().removesuffix(".gz")
-
-
-def _opened(path: str | Path) -> IO[bytes]:
-    with _named(str(path)):
-        return Path(path).open("rb", buffering=BUFFER)
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """ValueError is what Python has for a name that no file can have."""
-    try:
-        yield
-    except ValueError as error:
-        raise InputError(f"{name}: no file can have this name ({error})") from None
 
 
 def _write(name: str, place: Path, chunks: Iterable[bytes]) -> None:

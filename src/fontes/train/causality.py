@@ -17,12 +17,14 @@ from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, Report, silent
 from ..formats.records import json_rows
+from ..neural.models.hub import library
 from ..storage.files import reading
 
 if TYPE_CHECKING:
     from ..neural import Encoder
 
 STRENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+PURPOSE = "training a head"
 DIGITS = 6  # of a weight in a head's file
 BLOCK = 500  # samples of the bootstrap at once
 
@@ -91,15 +93,15 @@ def train_causality(
 ) -> CausalHead:
     """A logistic regression over the vectors of sentences and their cues, for `CausalEvidence(encoder, head=…)`.
 
-    The loss is the sum of log losses and strength / 2 times the squared length of the weights without the bias; L-BFGS finds
-    the least (Liu and Nocedal 1989). The sentences are dealt into `folds` at random by `seed`, those of each label evenly. The
-    head's `card` holds the counts, the strength, and log loss, accuracy and F1 of the cross-validation, each sentence judged by
+    It is scikit-learn's: the loss is the sum of log losses and strength / 2 times the squared length of the weights without the
+    bias (C is 1 / strength). The sentences are dealt into `folds` at random by `seed`, those of each label evenly. The head's
+    `card` holds the counts, the strength, and log loss, accuracy and F1 of the cross-validation, each sentence judged by
     the model that did not see it. The threshold is 0.5.
 
     Args:
         train: A file of JSON lines with `text` and `label` (1: reports a cause; 0: does not), or pairs of them.
         encoder: Gives the sentences' vectors.
-        folds: Of the cross-validation, from 2 up.
+        folds: Of the cross-validation, from 2 to the number of sentences of the rarer label.
         seed: Of the deal.
         strengths: Of the L2 regularization of the weights, of which the one with the least log loss in cross-validation is
             taken.
@@ -109,26 +111,31 @@ def train_causality(
     Raises:
         InputError: A line has no text or another label, or all sentences have one label.
         ParameterError: A parameter is out of its range.
+        MissingExtraError: scikit-learn is missing.
     """
     texts, labels = labelled(train)
     if not 0 < labels.sum() < len(labels):
         raise InputError(f"training needs sentences that report a cause and others; all {len(labels)} have one label")
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(labels):
-        raise ParameterError(f"folds must be a whole number from 2 to the {len(labels)} sentences, not {folds!r}")
+    fewest = int(min(labels.sum(), len(labels) - labels.sum()))
+    if fewest < 2:
+        raise InputError(
+            "training needs two sentences at least that report a cause, and two others: to learn from and to judge"
+        )
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= fewest:
+        raise ParameterError(f"folds must be a whole number from 2 to the {fewest} sentences of the rarer label, not {folds!r}")
     check_whole("seed", seed, 0)
     if not strengths or min(strengths) <= 0:
         raise ParameterError(f"strengths must be numbers above 0, not {strengths!r}")
     inputs = np.hstack([sentence_vectors(encoder, texts).astype(np.float64), cue_features(texts)])
-    fold_of = _dealt(labels, folds, seed)
     start = time.perf_counter()
     held_out = {}
     for n, strength in enumerate(strengths, 1):
-        held_out[strength] = _held_out(inputs, labels, fold_of, strength)
+        held_out[strength] = cross_validated(inputs, labels, strength, folds, seed)
         progress(Progress("cross-validating", n, len(strengths), time.perf_counter() - start, "strengths"))
-    losses = {strength: float(np.logaddexp(0, -_signs(labels) * logits).mean()) for strength, logits in held_out.items()}
+    losses = {strength: log_loss(labels, probabilities) for strength, probabilities in held_out.items()}
     best = min(losses, key=lambda strength: losses[strength])
     weights = [_rounded(weight) for weight in fitted(inputs, labels, best)]
-    cross = measure_causality(1 / (1 + np.exp(-held_out[best])), labels, resamples=1)
+    cross = measure_causality(held_out[best], labels, resamples=1)
     card = {
         "train": Path(os.fspath(train)).name if isinstance(train, (str, os.PathLike)) else "sentences",
         "sentences": len(labels),
@@ -204,37 +211,26 @@ def labelled(sentences: Labelled) -> tuple[list[str], NDArray[np.int64]]:
 
 def fitted(inputs: Floats, labels: NDArray[np.int64], strength: float) -> Floats:
     """The weights of the logistic regression, the bias last, float64 (features + 1,)."""
-    from scipy.optimize import minimize
-
-    signs = _signs(labels)
-
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        margins = signs * (inputs @ weights[:-1] + weights[-1])
-        slope = -signs / (1 + np.exp(margins))
-        value = np.logaddexp(0, -margins).sum() + strength / 2 * (weights[:-1] @ weights[:-1])
-        return float(value), np.append(inputs.T @ slope + strength * weights[:-1], slope.sum())
-
-    least: Floats = minimize(loss, np.zeros(inputs.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
-    return least
+    model = _regression(strength).fit(inputs, labels)
+    return np.append(model.coef_[0], model.intercept_)
 
 
-def _held_out(inputs: Floats, labels: NDArray[np.int64], fold_of: NDArray[np.int64], strength: float) -> Floats:
-    """The logit of each sentence, by a model that was fitted without its fold."""
-    logits = np.empty(len(labels))
-    for fold in range(int(fold_of.max()) + 1):
-        out = fold_of == fold
-        weights = fitted(inputs[~out], labels[~out], strength)
-        logits[out] = inputs[out] @ weights[:-1] + weights[-1]
-    return logits
+def cross_validated(inputs: Floats, labels: NDArray[np.int64], strength: float, folds: int, seed: int) -> Floats:
+    """The probability of the label 1 of each sentence, by a model that was fitted without its fold, float64 (sentences,)."""
+    selection = library("sklearn.model_selection", PURPOSE, "train")
+    dealt = selection.StratifiedKFold(folds, shuffle=True, random_state=seed)
+    probabilities = selection.cross_val_predict(_regression(strength), inputs, labels, cv=dealt, method="predict_proba")
+    causal: Floats = probabilities[:, 1]
+    return causal
 
 
-def _dealt(labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
-    """The fold of each sentence, those of each label dealt evenly at random."""
-    order = np.random.default_rng(seed).permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    fold_of = np.empty(len(labels), dtype=np.int64)
-    fold_of[order] = np.arange(len(labels)) % folds
-    return fold_of
+def log_loss(labels: NDArray[np.int64], probabilities: Floats) -> float:
+    """The mean negative logarithm of the probability of each sentence's own label."""
+    return float(library("sklearn.metrics", PURPOSE, "train").log_loss(labels, probabilities))
+
+
+def _regression(strength: float) -> Any:
+    return library("sklearn.linear_model", PURPOSE, "train").LogisticRegression(C=1 / strength, tol=1e-8, max_iter=10_000)
 
 
 def _values(truth: NDArray[np.bool_], scores: Floats, threshold: float, times: Floats) -> Floats:
@@ -260,11 +256,6 @@ def _values(truth: NDArray[np.bool_], scores: Floats, threshold: float, times: F
 def _share(part: Floats, whole: Floats) -> Floats:
     shares: Floats = np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
     return shares
-
-
-def _signs(labels: NDArray[np.int64]) -> Floats:
-    signs: Floats = 2.0 * labels.astype(np.float64) - 1
-    return signs
 
 
 def _rounded(value: float) -> float:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -105,8 +105,7 @@ class TermTrainer:
                 callbacks=[_Watch(self, steps, part, progress, checkpoints is not None)],
             )
             trainer.remove_callback(transformers.PrinterCallback)
-            trainer.create_optimizer()
-            trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate)
+            trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.create_optimizer(), rate)
             if checkpoints is not None:
                 stack.enter_context(readable(f"the training with checkpoints in {checkpoints} stopped"))
             trainer.train(resume_from_checkpoint=last)
@@ -168,7 +167,7 @@ class TermTrainer:
         return str(max(whole, key=lambda path: int(path.name.rpartition("-")[2]))) if whole else None
 
 
-class _Order(LengthGroupedSampler):  # type: ignore[misc]
+class _Order(LengthGroupedSampler):
     """The order of an epoch: examples of like length together, at random by the seed and the epoch alone."""
 
     def __init__(self, size: int, lengths: list[int], seed: int) -> None:
@@ -187,9 +186,9 @@ class _Trainer(transformers.Trainer):
     """
 
     def get_train_dataloader(self) -> Any:
-        size = self._train_batch_size
-        order = _Order(size, [len(example["input_ids"]) for example in self.train_dataset], self.args.seed)
-        batches = torch.utils.data.DataLoader(self.train_dataset, size, sampler=order, collate_fn=self.data_collator)
+        size, examples = self._train_batch_size, cast(Any, self.train_dataset)
+        order = _Order(size, [len(example["input_ids"]) for example in examples], self.args.seed)
+        batches = torch.utils.data.DataLoader(examples, size, sampler=order, collate_fn=self.data_collator)
         return self.accelerator.prepare(batches)
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ...core.checks import real
 from ...core.errors import ParameterError
-from ...core.numbers import real
 from ..options import Split
 
 commands = typer.Typer()

@@ -83,19 +83,18 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
-    from ...datasets import judged_topics, named
     from ...recipes import recipe
     from ..output import print_json
     from ..progress import note, reporting
 
     chosen = recipe(name).set(settings or [])
-    known, judgments = judged_topics(topics, qrels, split)
     with reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
-            named(collection) or collection,
-            known,
-            judgments,
+            collection,
+            topics,
+            qrels,
             output,
+            split=split,
             measures=measures or None,
             progress=report,
         )

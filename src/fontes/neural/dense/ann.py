@@ -248,8 +248,7 @@ def searcher(embeddings: Embeddings, spec: str, measure: Callable[[Searcher], di
     """
 
     def make() -> Searcher:
-        if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
-            raise ParameterError(f"{NAMES}; it is {spec!r}")
+        check_algorithm(spec)
         new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
         folder = embeddings.cache / hash_text(spec)[:16]
         if not _load(new, embeddings, folder):
@@ -261,6 +260,21 @@ def searcher(embeddings: Embeddings, spec: str, measure: Callable[[Searcher], di
 
     searchers: Cached[str, Searcher] = embeddings.searchers
     return searchers.get(spec, make)
+
+
+def check_algorithm(spec: str) -> None:
+    """Looks at the algorithm `spec` before anything is encoded for it.
+
+    Raises:
+        ParameterError: It is none of Annoy's, although it begins so.
+        MissingExtraError: Its library is not installed.
+    """
+    if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
+        raise ParameterError(f"{NAMES}; it is {spec!r}")
+    if ANNOY.fullmatch(spec):
+        _annoy()
+    elif spec != "flat":
+        _faiss()
 
 
 def _facts(artifact: Artifact) -> dict[str, Any]:

@@ -173,6 +173,12 @@ class Dense(Stage[Topics, Run], name="dense"):
             raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
         super().check()
 
+    def check_needs(self) -> None:
+        from .ann import check_algorithm
+
+        check_algorithm(self.algorithm)
+        super().check_needs()
+
     def _embeddings(self) -> Embeddings:
         return self.index.embeddings(self._encoder, self.dtype)
 

@@ -57,11 +57,14 @@ class Replaced(Plain):
     """A model whose attention was replaced: it gets no mask itself, its attentions do."""
 
     def hidden(self, module: Any, ids: Any, mask: Any) -> Any:
+        return module(input_ids=ids, attention_mask=self.masked(module, mask)).last_hidden_state
+
+    def masked(self, module: Any, mask: Any) -> Any:
+        """Hands a mask to the attentions; what the model is to be called with in its place."""
         from .attention import set_mask
 
         set_mask(module, mask.bool())
-        # Ones and not None: without a mask transformers warns of padding.
-        return module(input_ids=ids, attention_mask=mask.new_ones(mask.shape)).last_hidden_state
+        return mask.new_ones(mask.shape)  # and not None: without a mask transformers warns of padding
 
 
 class Nystromformer(Replaced):

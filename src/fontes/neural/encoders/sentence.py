@@ -17,7 +17,7 @@ from ...core.values import Doc
 from ..models.base import token_ids
 from ..models.compute import Precision, Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, readable
-from .architectures import ENDLESS, position_limit
+from .architectures import ENDLESS, Nystromformer, Plain, position_limit
 from .base import PretrainedEncoder, sample_ids, text_of
 
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of prompts, as sentence-transformers has them
@@ -27,8 +27,9 @@ QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of 
 class SentenceEncoder(PretrainedEncoder["SentenceModel"], name="sentence_encoder"):
     """An encoder of sentence-transformers: its pooling, projections, normalization and prompts are the model's own.
 
-    The transformer runs in `precision`; pooling and what follows it in float32. A model whose first module is no transformer
-    over text (static embeddings, a router) runs through sentence-transformers' own `encode` in float32.
+    The transformer runs in `precision`; pooling and what follows it in float32. A Nyströmformer runs with real Nyström
+    attention, as in `TransformerEncoder`, and not with the full attention of its configuration. A model whose first module is
+    no transformer over text (static embeddings, a router) runs through sentence-transformers' own `encode` in float32.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub (`all-MiniLM-L6-v2`, `intfloat/e5-base-v2`, …).
@@ -92,6 +93,7 @@ class SentenceModel:
         self.tokenizer: Any = self.model.tokenizer
         transformer = getattr(self.model[0], "auto_model", None)
         self.transformer: Any = transformer if hasattr(getattr(transformer, "config", None), "vocab_size") else None
+        self.nystrom = Nystromformer(self.transformer) if _is_nystromformer(self.transformer) else None
         if max_length is not None:
             self._cut(name, max_length)
         self.length = int(min(self.model.max_seq_length or ENDLESS, ENDLESS))
@@ -116,7 +118,18 @@ class SentenceModel:
         return list(map(len, token_ids(self.tokenizer, [prompt + text for text in texts], length)))
 
     def vectors(self, texts: list[str], prompt: str, task: str) -> NDArray[np.float32]:
-        """The vectors of texts as one batch, float32 (number of texts, dim)."""
+        """The vectors of texts as one batch, or one for each group of the architecture, float32 (number of texts, dim)."""
+        groups: dict[int, list[int]] = {}
+        if self.nystrom is not None:
+            for number, length in enumerate(self.lengths(texts, prompt)):
+                groups.setdefault(self.nystrom.group(length), []).append(number)
+        if len(groups) > 1:
+            parts = [self._batch([texts[n] for n in numbers], prompt, task) for numbers in groups.values()]
+            vectors: NDArray[np.float32] = np.concatenate(parts)[np.argsort(np.concatenate(list(groups.values())))]
+            return vectors
+        return self._batch(texts, prompt, task)
+
+    def _batch(self, texts: list[str], prompt: str, task: str) -> NDArray[np.float32]:
         torch = library("torch", "SentenceEncoder")
         if self.transformer is None:
             encode = getattr(self.model, f"encode_{task}", self.model.encode)
@@ -125,7 +138,12 @@ class SentenceModel:
         features = self._features(texts, prompt)
         features = {name: value.to(self.prepared.device) if hasattr(value, "to") else value for name, value in features.items()}
         with torch.inference_mode():
+            mask = features.get("attention_mask")
+            if self.nystrom is not None:
+                features["attention_mask"] = self.nystrom.masked(self.transformer, mask)
             features = self.model[0](features)
+            if self.nystrom is not None:
+                features["attention_mask"] = mask  # which pooling looks at
             for name, value in features.items():
                 if isinstance(value, torch.Tensor) and value.is_floating_point():
                     features[name] = value.float()
@@ -140,7 +158,8 @@ class SentenceModel:
     def _means(self, module: Any, ids: NDArray[np.int32]) -> Any:
         torch = library("torch", "SentenceEncoder")
         tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
-        return module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state.float().mean(dim=1)
+        architecture = self.nystrom or Plain(module)
+        return architecture.hidden(module, tokens, torch.ones_like(tokens)).float().mean(dim=1)
 
     def _cut(self, name: str, max_length: int) -> None:
         if self.transformer is None:
@@ -149,3 +168,7 @@ class SentenceModel:
         if limit is not None and max_length > limit:
             raise ParameterError(f"max_length is {max_length}, but {name} has positions for {limit} tokens only")
         self.model.max_seq_length = max_length
+
+
+def _is_nystromformer(transformer: Any) -> bool:
+    return transformer is not None and transformer.config.model_type == "nystromformer"

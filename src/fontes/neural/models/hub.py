@@ -44,9 +44,10 @@ def library(name: str, purpose: str, extra: str = "neural") -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        if error.name and error.name.partition(".")[0] != name:
+        package = name.partition(".")[0]
+        if error.name and error.name.partition(".")[0] != package:
             raise  # it is there, and what it needs itself is broken: that is the message to see
-        raise MissingExtraError.of(PACKAGES.get(name, name), extra, purpose) from None
+        raise MissingExtraError.of(PACKAGES.get(package, package), extra, purpose) from None
 
 
 def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
