@@ -84,8 +84,11 @@ def test_annoy_gives_the_cosine_of_its_distance(index):
     for topic, text in queries().items():
         rows, distances = forest.get_nns_by_vector(Hashed().encode_queries([text])[0], 10, include_distances=True)
         cosines = {index.ids[row]: 1 - distance**2 / 2 for row, distance in zip(rows, distances, strict=True)}
-        for hit in run[topic]:
-            assert hit.score == pytest.approx(cosines.get(hit.id, hit.score), abs=1e-5)
+        products = made @ Hashed().encode_queries([text])[0]
+        exact = {index.ids[row]: float(product) for row, product in enumerate(products)}
+        assert len(run[topic]) == 10
+        assert {hit.id: hit.score for hit in run[topic]} == pytest.approx({i: exact[i] for i in run[topic].ids}, abs=1e-5)
+        assert cosines == pytest.approx({i: exact[i] for i in cosines}, abs=1e-5)
         assert len(set(cosines) & set(run[topic].ids)) >= 5
 
 
