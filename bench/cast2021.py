@@ -151,7 +151,7 @@ def recipes(folder: Path, model: str) -> None:
         ("canonical passages", folder / "corpus.jsonl", canonical, answers, ["RR@10", "R@10"]),
     ]
     encoder = ft.SentenceEncoder(str(get_model_path()), precision="float32")
-    print(f"\nall-MiniLM-L6-v2 in {encoder.chosen_precision}")
+    print(f"encoder in {encoder.chosen_precision}")
     rerankers = {"none": None, "all-MiniLM-L6-v2": Cosine(encoder)}
     for name, corpus, topics, qrels, asked in cases:
         runs = {}

@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--depth", type=int, default=50, help="scifact: documents of each topic (default: %(default)s)")
     given = parser.parse_args()
-    print(machine())
+    print(f"{machine()}; encoder in {ENCODER.chosen_precision}")
     with tempfile.TemporaryDirectory() as work:
         for part in given.part:
             globals()[part](given, Path(work))

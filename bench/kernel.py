@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -27,6 +28,7 @@ from searchers import K1, B, read
 
 from fontes import Index, Topic, Topics
 from fontes.lexical import impacts, kernel
+from fontes.storage.caches import cache_folder
 
 DEPTHS = (10, 100, 1000)
 RUNS = 5
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=150)
     parser.add_argument("--runs", type=int, default=RUNS)
     given = parser.parse_args()
+    os.environ["FONTES_CACHE"] = str(given.work / "cache")
     index = Index.open(given.work / "fontes")
     texts = read(given.work / "queries.terms.jsonl")[1]
     titles = len(texts) - given.sentences
@@ -91,7 +94,7 @@ def starts(folder: Path) -> dict[str, list[Any]]:
     for way, runs in (("warm up", 1), ("cached", 5), ("not cached", 3)):
         for _ in range(runs):
             if way == "not cached":
-                shutil.rmtree(folder / "fontes" / "cache", ignore_errors=True)
+                shutil.rmtree(cache_folder() / "impacts", ignore_errors=True)  # of this bench alone
             command = [sys.executable, "-c", FIRST, str(folder / "fontes")]
             report = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
             found.setdefault(way, []).append(report)
@@ -101,7 +104,7 @@ def starts(folder: Path) -> dict[str, list[Any]]:
 def tuning(folder: Path) -> list[list[float]]:
     """For settings of k1 and b the seconds for impacts alone, and for 300 topics after that."""
     index = Index.open(folder / "fontes")
-    shutil.rmtree(folder / "fontes" / "cache", ignore_errors=True)
+    shutil.rmtree(cache_folder() / "impacts", ignore_errors=True)  # of this bench alone
     topics = Topics(Topic(str(i), text) for i, text in enumerate(read(folder / "queries.terms.jsonl")[1][:300]))
     index.bm25()(topics)
     seconds = []

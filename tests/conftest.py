@@ -6,14 +6,23 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support import hostile
 
 from fontes.app import cli
 
 Fontes = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests work out is kept in a folder of their own, not in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FONTES_CACHE", str(tmp_path_factory.mktemp("fontes-cache")))
+        yield
 
 
 @pytest.fixture
@@ -43,3 +52,9 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the public collections are not at {folder}; FONTES_SHARED can name their folder")
     return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What came of the hostile files and texts."""
+    if counts := hostile.summary():
+        terminalreporter.write_line(counts)

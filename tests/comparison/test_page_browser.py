@@ -274,7 +274,7 @@ def test_unusual_reports_open_too(opened: Callable[..., Any]) -> None:
         ({"a": {"q": {"d": 1.0}}}, {"q": {"d": 1}}),
         ({"a": {}, "b": {}}, {"q": {"d": 0}}),
         ({f"s{i}": {"q": {"d": 1.0}} for i in range(12)}, {"q": {"d": 1}}),
-        ({"x" * 300: {"q": {"d" * 300: 1.0}}, "y" * 300: {"q": {"d" * 300: 0.5}}}, {"q": {"e" * 300: 1, "f": 0}}),
+        ({name * 300: {"q": {"d" * 300: 1.0, "f": 0.5}} for name in "xy"}, {"q": {"e" * 300: 1, "f": 0}}),
     ):
         page = opened(390, ft.compare(systems, None, qrels, ["AP", "P@5"], cache=False))
         assert page.locator("#topic h4").text_content() == "q"

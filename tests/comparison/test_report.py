@@ -170,8 +170,8 @@ def run_fontes(*arguments: str) -> Any:
 
 
 def test_the_command_prints_what_the_report_prints(files: Path) -> None:
-    result = run_fontes("good.run", "bad.run", "--measures", "RR,nDCG(gain='exp')@5,P(rel=2)@1", "--baseline", "bad.run")
-    measures = [ft.RR, ft.nDCG(gain="exp") @ 5, ft.P(rel=2) @ 1]
+    result = run_fontes("good.run", "bad.run", "--measures", "RR,nDCG(dcg='exp-log2')@5,P(rel=2)@1", "--baseline", "bad.run")
+    measures = [ft.RR, ft.nDCG(dcg="exp-log2") @ 5, ft.P(rel=2) @ 1]
     report = ft.compare(["good.run", "bad.run"], None, "qrels.txt", measures, baseline="bad")
     assert result.output == f"{report}\n"
     assert not (files / "cache").exists()

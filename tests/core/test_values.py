@@ -41,8 +41,8 @@ def test_topics_are_made_from_a_data_frame(columns):
 
 def test_a_data_frame_without_the_columns_is_an_error_that_names_both_kinds():
     pd = pytest.importorskip("pandas")
-    with pytest.raises(InputError, match="no column query_id or qid; it has id, text"):
-        Topics.of(pd.DataFrame([("1", "a")], columns=["id", "text"]))
+    with pytest.raises(InputError, match="no column for the id of the topic; the columns are key, text; call"):
+        Topics.of(pd.DataFrame([("1", "a")], columns=["key", "text"]))
 
 
 def test_a_topic_id_that_occurs_twice_is_an_error():

@@ -27,17 +27,16 @@ def test_a_beir_folder_is_a_dataset_whose_topics_are_those_with_judgments(folder
     given = dataset(folder)
     assert [d.id for d in given.corpus] == [d.id for d in given.corpus] == ["d1", "d2"]
     assert given.splits == ["dev", "test"]
-    assert list(given.topics("test")) == list(given.topics()) == ["q1", "q3"]
+    assert list(given.topics("test")) == ["q1", "q3"]
     assert given.qrels("dev").to_dict() == {"q2": {"d1": 1}}
 
 
 def test_a_split_must_exist_and_be_clear(folder: Path) -> None:
     with pytest.raises(ParameterError, match="no split 'train'; there are dev, test"):
         dataset(folder).topics("train")
-    (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "train.tsv")
-    with pytest.raises(ParameterError, match="say which split; there are dev, train"):
+    with pytest.raises(ParameterError, match=r"say which split \(.*\); there are dev, test"):
         dataset(folder).topics()
-    (folder / "qrels" / "train.tsv").unlink()
+    (folder / "qrels" / "test.tsv").unlink()
     assert list(dataset(folder).topics()) == ["q2"]
     (folder / "qrels" / "dev.tsv").unlink()
     with pytest.raises(InputError, match="no judgments"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fontes.core import Doc, InputError, ParameterError
-from fontes.formats import docs, read_corpus, write_corpus
+from fontes.formats import read_corpus, write_corpus
 
 
 def put(path: Path, content: str | bytes) -> Path:
@@ -64,7 +64,10 @@ def test_a_corpus_can_be_iterated_again_and_tells_how_far_it_has_read(tmp_path: 
     [
         ('{"_id": "1", "text": "x"}\n{"_id": ', "line 2: broken JSON"),
         ('{"_id": "1", "text": "x"}\n\n[1]', "line 3: a JSON list where an object"),
-        ('{"title": "1", "text": "x"}', "line 1: no id (a field _id, id, docno, doc_id or docid); found 'title'"),
+        (
+            '{"title": "1", "text": "x"}',
+            "line 1: no id (a field _id, id, docno, doc_id, docid, cord_uid or pid); found 'title'",
+        ),
         ('{"_id": "1", "body_text": "x"}', "line 1: no text (a field text, contents, abstract or body); found 'body_text'"),
         ('{"_id": "", "text": "x"}', "line 1: the id is empty"),
         ('{"_id": " ", "text": "x"}', "line 1: the id is empty"),
@@ -242,21 +245,21 @@ def test_an_unclear_format_asks_for_one(tmp_path: Path) -> None:
 def test_any_iterable_becomes_documents() -> None:
     given = [Doc("1", "a"), {"_id": 2, "text": "b", "k": 0}, {"docno": "3", "contents": "c"}, ("4", "d"), (5, "T", "e")]
     expected = [Doc("1", "a"), Doc("2", "b", "", {"k": 0}), Doc("3", "c"), Doc("4", "d"), Doc("5", "e", "T")]
-    assert list(docs(given)) == expected
+    assert list(read_corpus(given)) == expected
     assert given[1] == {"_id": 2, "text": "b", "k": 0}
-    assert list(docs({"1": "a"})) == [Doc("1", "a")]
+    assert list(read_corpus({"1": "a"})) == [Doc("1", "a")]
     with pytest.raises(InputError, match="item 2: a int"):
-        list(docs([("1", "a"), 3]))
+        list(read_corpus([("1", "a"), 3]))
     with pytest.raises(InputError, match="item 1: no id"):
-        list(docs([{"text": "a"}]))
-    with pytest.raises(InputError, match=r"read_corpus\(path\)"):
-        list(docs("corpus.jsonl"))
+        list(read_corpus([{"text": "a"}]))
+    with pytest.raises(InputError, match=r"corpus\.jsonl: there is no such file or folder"):
+        read_corpus("corpus.jsonl")
 
 
 def test_a_data_frame_becomes_documents() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"docno": ["1", "2"], "text": ["a", None], "year": [1, 2]})
-    assert list(docs(frame)) == [Doc("1", "a", "", {"year": 1}), Doc("2", "", "", {"year": 2})]
+    assert list(read_corpus(frame)) == [Doc("1", "a", "", {"year": 1}), Doc("2", "", "", {"year": 2})]
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])

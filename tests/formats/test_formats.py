@@ -51,8 +51,8 @@ class Memo(Format, name="memo"):
 def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> None:
     assert {kind: list(formats_for("read", kind)) for kind in KINDS} == {
         "corpus": ["jsonl", "csv", "text", "trec", "tsv"],
-        "topics": ["jsonl", "canard", "cast", "json", "trec", "tsv", "xml"],
-        "qrels": ["trec", "beir"],
+        "topics": ["jsonl", "canard", "cast", "csv", "json", "trec", "tsv", "xml"],
+        "qrels": ["trec", "beir", "csv", "tsv"],
         "run": ["trec", "msmarco"],
     }
     assert {kind: list(formats_for("write", kind)) for kind in KINDS} == {
@@ -118,7 +118,7 @@ def test_a_format_may_be_named_for_judgments_and_runs(tmp_path: Path) -> None:
         read_qrels(path, "trec")
     with pytest.raises(InputError, match=r"line 1: 3 columns, not 6$"):
         read_run(path, format="trec")
-    with pytest.raises(ParameterError, match="no qrels format 'msmarco'; there are trec, beir"):
+    with pytest.raises(ParameterError, match="no qrels format 'msmarco'; there are trec, beir, csv, tsv"):
         read_qrels(path, "msmarco")
     with pytest.raises(ParameterError, match="no run format 'beir'; there are trec, msmarco"):
         read_run(path, format="beir")

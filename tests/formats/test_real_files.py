@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -102,3 +103,33 @@ def test_real_topics_and_qrels_read_back_the_same(shared: Path, tmp_path: Path) 
     qrels = read_qrels(shared / "cast2019" / "qrels" / "test.tsv")
     write_qrels(qrels, tmp_path / "q")
     assert read_qrels(tmp_path / "q").to_dict() == qrels.to_dict()
+
+
+PUBLISHED = {"dev": (0.552, 0.708), "test": (0.431, 0.683)}  # MRR@5 of BM25 and of SciBERT, computed by others
+
+
+@pytest.mark.parametrize("name", ["tweets.tsv", "tweets.csv"])
+@pytest.mark.parametrize("split", PUBLISHED)
+def test_the_tweets_of_checkthat_with_their_papers_are_topics_and_judgments(shared, tmp_path, fontes, split, name) -> None:
+    folder = shared / "checkthat25_4b"
+    topics, qrels = read_topics(folder, split=split), read_qrels(folder, split=split)
+    with (tmp_path / name).open("w", newline="") as file:  # as the organisers distribute them
+        table = csv.writer(file, delimiter="\t" if name.endswith("tsv") else ";")
+        table.writerow(["post_id", "tweet_text", "cord_uid"])
+        table.writerows([topic, topics[topic].text, paper] for topic in topics for paper in qrels[topic])
+    read = read_topics(tmp_path / name)
+    assert {t.id: t.text for t in read.values()} == {t.id: t.text.strip() for t in topics.values()}
+    for system, figure in zip(("BM25", "SciBERT"), PUBLISHED[split], strict=True):
+        run = folder / "runs" / f"{split}.leon_predictions_{system}_TOP10.trec"
+        code, out, _ = fontes("eval", tmp_path / name, run, "RR@5", "--json")
+        assert (code, round(json.loads(out)["measures"]["RR@5"], 3)) == (0, figure)
+
+
+def test_a_folder_gives_the_published_figures_as_collection_topics_and_judgments(shared, tmp_path, fontes) -> None:
+    folder, index, run = shared / "cranfield", tmp_path / "index", tmp_path / "run"
+    assert fontes("index", folder, "-o", index)[0] == 0
+    pipeline = "bm25(lengths='lucene') % 1000"
+    assert fontes("search", index, "--topics", folder, "--split", "test", "--pipeline", pipeline, "-o", run)[0] == 0
+    code, out, _ = fontes("eval", folder, run, "nDCG@10", "AP", "R@100", "RR@10", "P@5", "--json")
+    pyserini = [0.3654, 0.2879, 0.7224, 0.5078, 0.3093]
+    assert (code, [round(value, 4) for value in json.loads(out)["measures"].values()]) == (0, pyserini)

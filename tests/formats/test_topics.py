@@ -21,7 +21,7 @@ def test_beir_queries(tmp_path: Path) -> None:
 
 
 def test_tsv_with_and_without_a_header(tmp_path: Path) -> None:
-    assert read(tmp_path, "1\tone two\r\n2\tthree\tfour\n") == [Topic("1", "one two"), Topic("2", "three\tfour")]
+    assert read(tmp_path, "1\tone two\r\n2\tthree, four\n") == [Topic("1", "one two"), Topic("2", "three, four")]
     assert read(tmp_path, "qid\tquery\n1\tone\n") == [Topic("1", "one")]
     with pytest.raises(InputError, match="line 2: not an id and a text"):
         read(tmp_path, "1\tone\ntwo\n")

@@ -218,6 +218,7 @@ def test_two_runs_with_one_table_of_ids_give_the_same_as_with_two() -> None:
         ({"method": "combmax", "weights": [1, 2]}, "combmax takes no weights"),
         ({"weights": [1]}, "1 weights for 2 systems"),
         ({"weights": [1, -2]}, "from 0 up, not -2"),
+        ({"weights": [1, -0.5]}, "from 0 up, not -0.5"),
         ({"weights": 3}, "a list of numbers"),
     ],
 )

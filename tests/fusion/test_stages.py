@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from fontes import Index, Run, Stage, Topics, fuse
+from fontes import Index, Run, Stage, Topic, Topics, fuse
 from fontes.core import ParameterError, PipelineError
 from fontes.core.expression import part, pipeline
+from fontes.core.parameters import parameters as parameters_of
 from fontes.core.progress import Progress, Report
 from fontes.fusion import Fusion
 
@@ -198,7 +199,22 @@ def test_an_explanation_says_where_the_parts_come_from(index: Index) -> None:
 
 
 def test_a_document_that_no_stage_returns_is_explained_as_such(index: Index) -> None:
-    assert fuse(DENSE, index.bm25()).explain("hills", "d9").label == "no stage returns 'd9'"
+    explanation = fuse(DENSE, index.bm25()).explain("hills", "d9")
+    assert (explanation.value, explanation.label, explanation.parts) == (0.0, "no stage returns 'd9'", ())
+
+
+def test_an_explanation_of_a_topic_is_about_its_weights_as_the_run_is(index: Index) -> None:
+    hybrid = fuse(index.bm25(), DENSE, method="combsum", normalize=None)
+    topic = Topic("7", "rain", weights={"water": 2.0, "hill": 1.0})
+    assert [hit.score for hit in hybrid(topic)["7"]] != [hit.score for hit in hybrid("rain")["1"]]
+    for hit in hybrid(topic)["7"]:
+        assert hybrid.explain(topic, hit.id).value == hit.score
+
+
+def test_a_fusion_knows_what_values_of_its_parameters_to_try() -> None:
+    known = parameters_of(Fusion)
+    assert known["k"].range == (10, 100, 10)
+    assert known["normalize"].range == ["min-max", "max", "sum", "z", "rank"]
 
 
 def test_a_fusion_is_kept_by_content_like_its_stages(index: Index, tmp_path: Path) -> None:

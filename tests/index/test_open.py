@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.forged import forged_manifest
 
-from fontes.core import IndexFormatError, ParameterError
+from fontes.core import IndexFormatError, ParameterError, Topic
 from fontes.index import Index
 
 DOCS = [(f"d{n}", f"fox {'dog ' * (n % 4)} w{n % 11} é{n}") for n in range(60)]
@@ -259,7 +261,7 @@ def test_the_analyzer_it_was_made_with_may_be_given(copy):
     assert Index.open(copy, analyzer="english").bm25().search("fox").ids == Index.open(copy).bm25().search("fox").ids
 
 
-def test_a_callable_that_made_the_index_is_needed_where_it_cannot_be_imported(tmp_path):
+def test_an_index_that_a_function_made_opens_without_it_for_what_needs_no_analysis(tmp_path):
     def tokenize(text: str) -> list[str]:
         return text.split()
 
@@ -267,11 +269,42 @@ def test_a_callable_that_made_the_index_is_needed_where_it_cannot_be_imported(tm
         return text.split()
 
     Index.build(DOCS, tmp_path / "x", analyzer=tokenize)
-    with pytest.raises(ParameterError, match="cannot be imported here; give it"):
-        Index.open(tmp_path / "x")
-    with pytest.raises(ParameterError, match="was made with another analyzer"):
+    index = Index.open(tmp_path / "x")
+    index.check()
+    assert index.info()["analyzer"]["tokenizer"]["callable"].endswith("tokenize (not importable)")
+    assert index.doc("d5").text == DOCS[5][1]
+    assert len(index.bm25()(Topic("1", "", weights={"fox": 1.0}))["1"]) == 60
+    assert list(pickle.loads(pickle.dumps(index)).ids) == list(index.ids)
+    for work in (
+        lambda: index.bm25().search("fox"),
+        lambda: index.analyzed(["d1"]),
+        lambda: index.marked("fox", index.doc("d1")),
+    ):
+        with pytest.raises(ParameterError, match="an index runs no code of its own; if you know that function, pass it"):
+            work()
+    with pytest.raises(ParameterError, match=r"was made with another analyzer: it was not made with .*other"):
         Index.open(tmp_path / "x", analyzer=other)
     assert len(Index.open(tmp_path / "x", analyzer=tokenize).bm25().search("fox", 100)) == 60
+
+
+def with_analyzer(path: Path, **analyzer: object) -> Path:
+    return forged_manifest(path, lambda manifest: manifest["analyzer"].update(analyzer))
+
+
+def test_a_manifest_that_names_a_function_of_python_runs_nothing(copy, tmp_path):
+    with_analyzer(copy, tokenizer={"callable": "subprocess:getoutput"}, lowercase=False)
+    index = Index.open(copy)
+    index.check()
+    for stage in (index.bm25(), index.tfidf(), index.bm25() >> index.rm3() >> index.bm25()):
+        with pytest.raises(ParameterError, match="'subprocess:getoutput', and an index runs no code of its own"):
+            stage.search(f"touch {tmp_path / 'ran'}")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("tokenizer", [7, None, ["x"], {"other": "x"}, "no_such", "shell:ls"])
+def test_a_manifest_with_a_tokenizer_that_does_not_exist_is_damaged(copy, tokenizer):
+    with pytest.raises(IndexFormatError, match=r"manifest\.json: "):
+        Index.open(with_analyzer(copy, tokenizer=tokenizer))
 
 
 def test_an_index_can_be_moved(copy, tmp_path):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import pytest
 from support.lexical import MODELS, TOPICS, model, tied_index
 
-from fontes.core import InputError
+from fontes.core import Explanation, InputError
 from fontes.index import Index
 from fontes.lexical.bm25 import VARIANTS
 
@@ -47,12 +50,93 @@ def test_an_explanation_of_tfidf_multiplies_and_divides_to_its_value(index):
     assert posting.value == pytest.approx(tf * idf / length, rel=1e-12)
 
 
+LN2, P = math.log(4 / 2), (31 + 1) / (50 + 1)  # of 4 documents 2 have the term; 31 of 50 tokens are it
+ROW = math.hypot(30 * LN2, 15 * math.log(4))
+TREES: list[tuple[str, dict[str, object], list[tuple[float, str]]]] = [
+    (
+        "bm25",
+        {},
+        [
+            (math.log(1 + 2.5 / 2.5), "idf (lucene): N=4, df=2"),
+            (30 / (30 + 0.9 * (0.6 + 0.4 * 45 / 12.5)), "tf part: tf=30, k1=0.9"),
+            (0.6 + 0.4 * 45 / 12.5, "length: 1 - b + b dl / avgdl, b=0.4, dl=45, avgdl=12.5000"),
+            (2, "query part: qtf=2"),
+        ],
+    ),
+    (
+        "bm25",
+        {"variant": "plus", "lengths": "lucene", "k3": 2, "delta": 0.5},
+        [
+            (math.log(4 / 2), "idf (plus): N=3, df=2"),
+            (1.9 * 30 / (30 + 0.9 * (0.6 + 0.4 * 44 * 3 / 50)) + 0.5, "tf part: tf=30, k1=0.9, delta=0.5"),
+            (0.6 + 0.4 * 44 * 3 / 50, "length: 1 - b + b dl / avgdl, b=0.4, dl=45 kept as 44, avgdl=16.6667"),
+            (3 * 2 / (2 + 2), "query part: qtf=2"),
+        ],
+    ),
+    (
+        "tfidf",
+        {},
+        [(30, "tf=30"), (LN2, "idf: N=4, df=2"), (ROW, "length of the document's row"), (1, "query part: qtf=2")],
+    ),
+    (
+        "tfidf",
+        {"sublinear_tf": True, "norm": None},
+        [(1 + math.log(30), "1 + ln tf, tf=30"), (LN2, "idf: N=4, df=2"), (2, "query part: qtf=2")],
+    ),
+    (
+        "tfidf",
+        {"relative_tf": True, "norm": None},
+        [(30 / 45, "tf / dl, tf=30, dl=45"), (LN2, "idf: N=4, df=2"), (2, "query part: qtf=2")],
+    ),
+    (
+        "ql",
+        {"mu": 10},
+        [
+            (math.log(1 + 30 / (10 * P)) + math.log(10 / 55), "log likelihood ratio (dirichlet, mu=10): tf=30, dl=45"),
+            (P, "p(t|C): cf=31, tokens=50"),
+            (2, "query part: qtf=2"),
+        ],
+    ),
+    (
+        "ql",
+        {"smoothing": "jelinek-mercer", "lengths": "lucene"},
+        [
+            (math.log(1 + 0.9 * 30 / 44 / (0.1 * P)), "log likelihood ratio (jelinek-mercer, lambda=0.1): tf=30, dl=44"),
+            (P, "p(t|C): cf=31, tokens=50"),
+            (2, "query part: qtf=2"),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("model_name", "parameters", "expected"), TREES, ids=lambda value: str(value)[:60])
+def test_an_explanation_shows_the_parts_of_the_formula_with_their_values(tmp_path, model_name, parameters, expected):
+    docs = [("1", " ".join(["a"] * 30 + ["b"] * 15)), ("2", "a c c c"), ("3", "c"), ("4", "")]
+    index = Index.build(docs, tmp_path / "x", analyzer="whitespace")
+    retriever = getattr(index, model_name)(**parameters)
+    explanation = retriever.explain("a a nothing", "1")
+    assert explanation.label == f"{retriever!r}: sum over terms"
+    assert [part.label for part in explanation.parts] == ["'a'"]
+    nodes = list(walk(explanation.parts[0]))
+    for value, label in expected:
+        assert [node.value for node in nodes if node.label == label] == [pytest.approx(value)], label
+    unlabelled = {"'a'", "idf times tf part", "tf times idf", "tf times idf over the row's length"}
+    assert {node.label for node in nodes} - unlabelled == {label for _, label in expected}
+
+
+def walk(explanation: Explanation) -> Iterator[Explanation]:
+    yield explanation
+    for part in explanation.parts:
+        yield from walk(part)
+
+
 def test_a_document_without_a_match_is_explained_as_zero(index):
     found = set(index.bm25(k=5_000).search("w1", 5_000).ids)
     other = next(doc for doc in index.ids if doc not in found)
     for retriever in (index.bm25(), index.tfidf()):
         explanation = retriever.explain("w1", other)
         assert explanation.value == 0
+        assert explanation.label == "no term of the topic is in the document"
         assert explanation.parts == ()
         assert retriever.explain("", other).value == 0
 

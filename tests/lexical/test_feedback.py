@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fontes.core import Run, Topic, Topics
@@ -34,13 +35,21 @@ def best(weights: dict[str, float], terms: int) -> dict[str, float]:
     return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:terms])
 
 
-def expected(own: dict[str, float], docs: int, terms: int, original: float, max_df: float) -> dict[str, float]:
-    """Abdul-Jaleel et al. (2004) with the choice of terms of Anserini."""
-    bags = {doc: Counter(text.split()) for doc, text in TEXTS.items()}
+def expected(
+    own: dict[str, float],
+    docs: int = 10,
+    terms: int = 10,
+    original: float = 0.5,
+    max_df: float = 0.1,
+    texts: dict[str, str] = TEXTS,
+    ranking: dict[str, float] = RANKING,
+) -> dict[str, float]:
+    """Abdul-Jaleel et al. (2004) with the choice of terms, and the defaults, of Anserini."""
+    bags = {doc: Counter(text.split()) for doc, text in texts.items()}
     df = Counter(term for bag in bags.values() for term in bag)
     documents = sum(bool(bag) for bag in bags.values())
     model: dict[str, float] = {}
-    for doc, score in list(RANKING.items())[:docs]:
+    for doc, score in sorted(ranking.items(), key=lambda item: -item[1])[:docs]:
         bag = {
             term: float(count)
             for term, count in bags[doc].items()
@@ -65,7 +74,30 @@ def test_the_new_weights_are_those_of_the_formula(index: Index, docs: int, terms
 def test_the_weights_of_a_topic_stand_for_its_text(index: Index) -> None:
     run = Run.of({"1": RANKING}, Topics([Topic("1", "owl", weights={"cat": 3.0, "dog": 1.0})]))
     topic = index.rm3(max_df=1.0)(run)["1"]
-    assert topic.weights == pytest.approx(expected({"cat": 3.0, "dog": 1.0}, 10, 10, 0.5, 1.0))
+    assert topic.weights == pytest.approx(expected({"cat": 3.0, "dog": 1.0}, max_df=1.0))
+
+
+def test_on_random_collections_the_new_weights_are_those_of_the_formula(tmp_path: Path) -> None:
+    draws = np.random.default_rng(5)
+    for number in range(6):
+        words = draws.permutation([*(f"w{i}" for i in range(30)), "w", "w-1", "é2", "w" * 20, "w" * 21])
+        sizes = draws.permutation([*range(1, 33), *[0] * 8])  # 32 documents with terms, so that shares of them are exact
+        texts = {f"d{i:02}": " ".join(words[draws.zipf(1.3, size) % 35]) for i, size in enumerate(sizes)}
+        index = Index.build(list(texts.items()), tmp_path / f"{number}", analyzer="whitespace")
+        ranking = {doc: float(score) for doc, score in zip(texts, draws.permutation(40) / 4, strict=True) if score > 0.5}
+        own = {f"w{i}": float(draws.integers(1, 4)) for i in draws.permutation(30)[:3]}
+        run = Run.of({"1": ranking}, Topics([Topic("1", "", weights=own)]))
+        assert index.rm3()(run)["1"].weights == pytest.approx(expected(own, texts=texts, ranking=ranking))
+        chosen = {"docs": 2 + 4 * number, "terms": 12 - 2 * number, "original": number / 5, "max_df": (number + 1) / 8}
+        stage = index.rm3(
+            fb_docs=chosen["docs"], fb_terms=chosen["terms"], original_weight=chosen["original"], max_df=chosen["max_df"]
+        )
+        assert stage(run)["1"].weights == pytest.approx(expected(own, texts=texts, ranking=ranking, **chosen))
+
+
+def test_a_topic_whose_own_weights_add_up_to_nothing_has_those_of_the_feedback_alone(index: Index) -> None:
+    run = Run.of({"1": RANKING}, Topics([Topic("1", "", weights={"cat": 1.0, "bee": -1.0})]))
+    assert index.rm3(max_df=1.0)(run)["1"].weights == pytest.approx(expected({}, max_df=1.0))
 
 
 def test_a_topic_without_results_stays_as_it_is(index: Index) -> None:

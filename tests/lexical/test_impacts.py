@@ -13,6 +13,7 @@ from fontes import Index, Topic
 from fontes.lexical import impacts
 from fontes.lexical.kernel import WINDOW
 from fontes.lexical.retriever import _bags
+from fontes.storage import caches
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_the_best_k_are_those_of_plain_sums(collection, words, k, model, sign):
     assert [(h.id, h.score) for h in stage(topic)["1"]] == plain(collection, stage, topic)[:k]
 
 
-def test_long_lists_have_rows_of_bounds_and_windows_are_passed_over(collection):
+def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(collection):
     found = impacts.impacts_of(collection, collection.bm25().weighting)
     assert len(found.rows) > 3
     for term in np.flatnonzero(found.lists.row_of >= 0).tolist():
@@ -68,16 +69,25 @@ def test_long_lists_have_rows_of_bounds_and_windows_are_passed_over(collection):
         assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
 
 
+def test_terms_are_worked_on_in_ranges_of_so_many_postings_or_one_by_one_where_they_have_more(monkeypatch):
+    monkeypatch.setattr(impacts, "CHUNK", 5)
+    df = [1, 2, 2, 7, 1, 1, 1, 1, 1, 1]
+    assert list(impacts._chunks(np.cumsum([0, *df]))) == [(0, 3), (3, 4), (4, 9), (9, 10)]
+
+
 @pytest.fixture
 def large(collection, tmp_path, monkeypatch):
-    """A copy of the index that counts as large, so that its impacts are kept on disk."""
+    """A copy of the index that counts as large, so that its impacts are kept on disk, in a cache of its own."""
     monkeypatch.setattr(impacts, "LARGE", 1)
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
     shutil.copytree(collection.path, tmp_path / "large.index")
     return tmp_path / "large.index"
 
 
 def models(path) -> list[str]:
-    return sorted(f.name for f in (path / "cache").glob("*/*"))
+    """The names of what is kept of an index, which has nothing in its own folder."""
+    assert {f.name.partition("-")[0] for f in path.iterdir()} == {"manifest.json", "segment"}
+    return sorted(f.name for f in (caches.cache_folder() / "impacts").glob("*/*"))
 
 
 def test_impacts_of_a_large_index_are_kept_and_used_again(large, monkeypatch):
@@ -89,11 +99,11 @@ def test_impacts_of_a_large_index_are_kept_and_used_again(large, monkeypatch):
 
 def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
     first = Index.open(large).bm25()("w1 w2 w9")
-    for folder in (large / "cache").glob("*/*"):
+    for folder in (caches.cache_folder() / "impacts").glob("*/*"):
         for file in folder.iterdir():
             file.write_bytes(file.read_bytes()[:-3])
     assert Index.open(large).bm25()("w1 w2 w9") == first
-    shutil.rmtree(large / "cache")
+    shutil.rmtree(caches.cache_folder())
     assert Index.open(large).bm25()("w1 w2 w9") == first
 
 
@@ -105,20 +115,39 @@ def test_the_cache_keeps_the_last_few_models(large):
     assert len(impacts._MODELS.of(index)) == impacts.MOST
 
 
-def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_cache(large):
+def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_impacts(large):
     Index.open(large).bm25()("w1")
     index = Index.build([("a", "w1 w1"), ("b", "w1 w2")], large, analyzer="whitespace", overwrite=True)
     assert index.bm25()("w1 w2")["1"].ids == ["b", "a"]
     assert not any(name.startswith(".") for name in models(large))
 
 
+def test_impacts_of_an_index_that_is_not_what_its_fingerprint_says_are_not_kept(large):
+    sound = Index.open(large).bm25()("w1 w2 w9")
+    shutil.rmtree(caches.cache_folder())
+    file = next(large.glob("segment-*/doc_lengths.npy"))
+    file.write_bytes(file.read_bytes()[:-1] + b"\x01")  # the sizes and the fingerprint are still those of the manifest
+    Index.open(large).bm25()("w1 w2 w9")
+    assert models(large) == []
+    assert sound.provenance["fingerprint"] == Index.open(large).fingerprint
+
+
+def test_the_impacts_of_the_indexes_used_longest_ago_go(large, tmp_path, monkeypatch):
+    other = Index.build([("a", "w1 w1"), ("b", "w1 w2")], tmp_path / "other", analyzer="whitespace")
+    Index.open(large).bm25()("w1")
+    for folder in (caches.cache_folder() / "impacts").iterdir():
+        os.utime(folder, (1, 1))
+    monkeypatch.setattr(impacts, "LIMIT", 1)
+    other.bm25()("w1")
+    assert [f.name for f in (caches.cache_folder() / "impacts").iterdir()] == [other.fingerprint[:32]]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_an_index_that_cannot_be_written_is_searched_all_the_same(large):
     large.chmod(0o500)
     assert Index.open(large).bm25()("w1")["1"].ids
-    assert not (large / "cache").exists()
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(large):
-    (large / "cache").write_text("in the way")
+    caches.cache_folder().write_text("in the way")
     assert Index.open(large).bm25()("w1")["1"].ids

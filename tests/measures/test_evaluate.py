@@ -109,10 +109,10 @@ def test_an_evaluation_prints_as_an_aligned_table_that_says_what_is_missing():
 
 def test_in_a_notebook_an_evaluation_is_a_table_with_the_topics_folded_in():
     shown = evaluate(
-        {"<b>": {"a": 1.0}}, {"<b>": {"a": 1}, "2": {"a": 1}}, [AP, nDCG(gain="exp") @ 10, NumRelRet]
+        {"<b>": {"a": 1.0}}, {"<b>": {"a": 1}, "2": {"a": 1}}, [AP, nDCG(dcg="exp-log2") @ 10, NumRelRet]
     )._repr_html_()
     means, topics = shown.split("<details>")
-    assert "<th>AP</th><th>nDCG(gain=&#x27;exp&#x27;)@10</th><th>NumRelRet</th>" in means
+    assert "<th>AP</th><th>nDCG(dcg=&#x27;exp-log2&#x27;)@10</th><th>NumRelRet</th>" in means
     assert "<td>0.5000</td><td>0.5000</td><td>1</td>" in means
     assert "2 topics; 1 without results count 0" in means
     assert "<tr><td>&lt;b&gt;</td><td>1.0000</td><td>1.0000</td><td>1</td></tr>" in topics

@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache" / "fontes"))
     return tmp_path / "cache" / "fontes" / "precision.json"
 
 

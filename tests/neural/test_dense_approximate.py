@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,19 +22,28 @@ def index(tmp_path_factory) -> Index:
     return made
 
 
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch) -> Path:
+    """A cache in which no test before has built anything."""
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
 @pytest.mark.parametrize("algorithm", ["hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4", "Flat", "annoy:20"])
-def test_an_approximate_search_measures_its_recall_keeps_its_index_and_gives_exact_scores(tmp_path, algorithm, caplog):
+def test_an_approximate_search_keeps_its_index_in_the_users_cache_and_gives_exact_scores(
+    tmp_path, own_cache, algorithm, caplog
+):
     if algorithm.startswith("annoy"):
         pytest.importorskip("annoy")
     index = Index.build(made_docs(), tmp_path / "x")
     index.encode(Hashed())
+    names = {file.name for file in index.path.rglob("*")}
     dense = index.dense(Hashed(), algorithm=algorithm, k=20)
     with caplog.at_level(logging.WARNING, "fontes.neural"):
         run = dense(queries())
     assert f"{algorithm} over 700 vectors" in caplog.text
     facts = run.provenance["approximate"]
     assert not run.provenance["exact"]
-    assert 0.5 < facts["recall"]["R@10"] <= 1
     assert facts["recall"] == dense.recall()
     whole = index.dense(Hashed(), k=1000)(queries())
     scores = whole.to_dict()
@@ -43,25 +55,99 @@ def test_an_approximate_search_measures_its_recall_keeps_its_index_and_gives_exa
     again = Index.open(tmp_path / "x")
     assert again.dense(Hashed(), algorithm=algorithm, k=20)(queries()) == run
     assert caplog.text == ""  # it was not built again
-    assert [kept["algorithm"] for kept in again.info()["vectors"][0]["approximate"]] == [algorithm]
-    kept = next((tmp_path / "x" / "cache").rglob("index"))
-    first = kept.read_bytes()
-    kept.write_bytes(first[:100])
+    assert [stored["algorithm"] for stored in again.info()["vectors"][0]["approximate"]] == [algorithm]
+    stored = next(own_cache.rglob("index"))
+    first = stored.read_bytes()
+    stored.write_bytes(first[:100])
     assert Index.open(tmp_path / "x").dense(Hashed(), algorithm=algorithm, k=20)(queries()) == run  # built anew, and the same
-    assert kept.read_bytes() == first
+    assert stored.read_bytes() == first
     again.check()
+    assert {file.name for file in index.path.rglob("*")} == names  # an index brings no file that FAISS or Annoy reads
 
 
-def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_without_a_warning(tmp_path, capfd):
+def test_a_folder_cache_in_an_index_is_not_read(tmp_path, own_cache, monkeypatch):
+    index = Index.build(made_docs(100), tmp_path / "x")
+    index.encode(Hashed())
+    index.dense(Hashed(), algorithm="Flat").search("w1")
+    shutil.copytree(own_cache / "approximate", tmp_path / "x" / "cache")
+    shutil.rmtree(own_cache)
+    monkeypatch.setattr("fontes.neural.dense.ann.Faiss.load", lambda *a: pytest.fail("a file of the index was read"))
+    opened = Index.open(tmp_path / "x")
+    opened.dense(Hashed(), algorithm="Flat").search("w1")
+    assert len(list(own_cache.rglob("index"))) == 1
+
+
+def test_an_approximate_index_of_other_vectors_or_settings_is_another_one(tmp_path, own_cache):
+    for name, dim, algorithm in (("a", 8, "hnsw"), ("a", 8, "Flat"), ("b", 8, "Flat"), ("c", 16, "Flat")):
+        index = Index.build(made_docs(100 if name == "a" else 99), tmp_path / name, overwrite=True, drop_vectors=True)
+        index.encode(Hashed(dim=dim))
+        index.dense(Hashed(dim=dim), algorithm=algorithm).search("w1")
+    assert len(list(own_cache.rglob("index"))) == 4
+
+
+def test_an_approximate_index_over_damaged_vectors_is_not_kept(tmp_path, own_cache):
+    index = Index.build(made_docs(100), tmp_path / "x")
+    index.encode(Hashed())
+    file = next(index.path.rglob("vectors.npy"))
+    content = file.read_bytes()
+    file.write_bytes(content[:-4] + b"\0\0\0\0")  # of the size that the metadata say
+    Index.open(tmp_path / "x").dense(Hashed(), algorithm="Flat").search("w1")
+    assert not list(own_cache.rglob("index"))
+    file.write_bytes(content)
+    Index.open(tmp_path / "x").dense(Hashed(), algorithm="Flat").search("w1")
+    assert len(list(own_cache.rglob("index"))) == 1
+
+
+def test_the_approximate_indexes_used_longest_ago_go(tmp_path, own_cache, monkeypatch):
+    monkeypatch.setattr("fontes.neural.dense.ann.LIMIT", 1)
+    for count in (100, 90):
+        index = Index.build(made_docs(count), tmp_path / str(count))
+        index.encode(Hashed())
+        index.dense(Hashed(), algorithm="Flat").search("w1")
+        for folder in (own_cache / "approximate").iterdir():
+            os.utime(folder, (count, count))
+    assert len(list(own_cache.rglob("index"))) == 1
+
+
+@pytest.mark.parametrize(("algorithm", "dtype"), [("IVF64,Flat", "float32"), ("annoy:1", "float32"), ("IVF64,Flat", "int8")])
+def test_the_recall_is_the_share_of_the_best_by_plain_products_that_the_search_finds(tmp_path, own_cache, algorithm, dtype):
+    if algorithm.startswith("annoy"):
+        pytest.importorskip("annoy")
+    docs = made_docs(900, longest=20)
+    index = Index.build(docs, tmp_path / "x", analyzer="whitespace")
+    index.encode(Hashed(), dtype=dtype)
+    dense = index.dense(Hashed(), algorithm=algorithm, dtype=dtype)
+    # 200 documents from the first to the last, their first 12 words, and products in float64 of what is stored.
+    texts = [" ".join(docs[int(place)][1].split()[:12]) for place in np.linspace(0, 899, 200).astype(int)]
+    folder = next(index.path.glob("segment-*/vectors-*"))
+    stored = np.load(folder / "vectors.npy").astype(np.float64)
+    if dtype == "int8":
+        stored = stored * np.load(folder / "scales.npy")[:, None].astype(np.float64)
+    products = Hashed().encode_queries(texts).astype(np.float64) @ stored.T
+    expected = {}
+    for depth in (10, 100):
+        best = [{docs[i][0] for i in np.argsort(-row, kind="stable")[:depth]} for row in products]
+        hits = [set(dense.search(text, depth).ids) for text in texts]
+        expected[f"R@{depth}"] = np.mean([len(a & b) / depth for a, b in zip(best, hits, strict=True)])
+    recall = dense.recall()
+    assert recall["R@10"] == pytest.approx(expected["R@10"], abs=1e-3)  # equal products may go either way
+    assert recall["R@100"] == pytest.approx(expected["R@100"], abs=1e-3)
+    assert recall["R@100"] < 0.95
+    assert abs(recall["R@10"] - recall["R@100"]) > 0.005  # so that one cannot stand for the other
+    assert dense("w1").provenance["approximate"]["recall"] == recall
+
+
+def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_without_a_warning(tmp_path, monkeypatch, capfd):
     encoder = Hashed(dim=8)
-    runs = []
+    runs, files = [], []
     for name in ("a", "b"):
+        monkeypatch.setenv("FONTES_CACHE", str(tmp_path / f"cache-{name}"))
         index = Index.build(made_docs(300), tmp_path / name)
         index.encode(encoder)
         runs.append(index.dense(encoder, algorithm="OPQ2,IVF8,PQ2x4", k=10)(queries(10)))
+        files.append(next((tmp_path / f"cache-{name}").rglob("index")).read_bytes())
     assert runs[0] == runs[1]
-    first, second = ((tmp_path / name / "cache").rglob("index") for name in ("a", "b"))
-    assert next(first).read_bytes() == next(second).read_bytes()
+    assert files[0] == files[1]
     assert "WARNING" not in "".join(capfd.readouterr())
 
 
@@ -72,24 +158,34 @@ def test_more_effort_finds_more(index):
     assert recalls[0] < recalls[2] == 1.0
 
 
-def test_annoy_gives_the_cosine_of_its_distance(index):
+@pytest.mark.parametrize("trees", [1, 3, 50])
+def test_annoy_searches_a_forest_of_as_many_trees_as_are_asked_for(index, own_cache, trees):
     annoy = pytest.importorskip("annoy")
+    vectors = np.load(next(index.path.glob("segment-*/vectors-*/vectors.npy")))
     forest = annoy.AnnoyIndex(32, "angular")
-    made = index.embeddings(Hashed()).vectors
-    for row, vector in enumerate(made):
-        forest.add_item(row, vector)
     forest.set_seed(7)
-    forest.build(50)
-    run = index.dense(Hashed(), algorithm="annoy:50", k=10)(queries())
+    for row, vector in enumerate(vectors):
+        forest.add_item(row, vector)
+    forest.build(trees, 1)
+    stage = index.dense(Hashed(), algorithm=f"annoy:{trees}", k=10)
+    run = stage(queries())
     for topic, text in queries().items():
-        rows, distances = forest.get_nns_by_vector(Hashed().encode_queries([text])[0], 10, include_distances=True)
-        cosines = {index.ids[row]: 1 - distance**2 / 2 for row, distance in zip(rows, distances, strict=True)}
-        products = made @ Hashed().encode_queries([text])[0]
-        exact = {index.ids[row]: float(product) for row, product in enumerate(products)}
-        assert len(run[topic]) == 10
-        assert {hit.id: hit.score for hit in run[topic]} == pytest.approx({i: exact[i] for i in run[topic].ids}, abs=1e-5)
-        assert cosines == pytest.approx({i: exact[i] for i in cosines}, abs=1e-5)
-        assert len(set(cosines) & set(run[topic].ids)) >= 5
+        query = Hashed().encode_queries([text])[0]
+        rows = forest.get_nns_by_vector(query, 100)  # the candidates of a search for 10, of which the best 10 stay
+        products = {index.ids[row]: float(vectors[row].astype(np.float64) @ query.astype(np.float64)) for row in rows}
+        best = sorted(products, key=lambda doc: (-np.float32(products[doc]), doc), reverse=False)[:10]
+        assert set(run[topic].ids) == set(best)
+        assert [hit.score for hit in run[topic]] == pytest.approx(sorted(products.values(), reverse=True)[:10], abs=1e-6)
+    stored = annoy.AnnoyIndex(32, "angular")
+    stored.load(str(next(own_cache.rglob("index"))))
+    assert stored.get_n_trees() == trees
+
+
+def test_more_of_annoys_trees_find_more(index, own_cache):
+    pytest.importorskip("annoy")
+    recalls = [index.dense(Hashed(), algorithm=f"annoy:{trees}").recall()["R@100"] for trees in (1, 4, 64)]
+    assert recalls == sorted(recalls)
+    assert recalls[2] - recalls[0] > 0.2
 
 
 def test_annoy_refuses_vectors_that_have_not_length_1(index):

@@ -219,7 +219,7 @@ def test_building_the_index_anew_removes_its_vectors_and_does_not_disturb_those_
     index = Index.build(docs, tmp_path / "x")
     index.encode(Counting())
     opened = Index.open(tmp_path / "x")
-    Index.build(docs, tmp_path / "x", overwrite=True)
+    Index.build(docs, tmp_path / "x", overwrite=True, drop_vectors=True)
     assert opened.dense(Counting()).search("d3", 1).ids == ["d3"]
     with pytest.raises(ParameterError, match="holds no vectors"):
         Index.open(tmp_path / "x").dense(Counting()).search("d3")
@@ -239,7 +239,7 @@ def test_an_index_replaced_while_it_is_encoded_says_so(tmp_path, plain):
     def replace(vectors: np.ndarray) -> np.ndarray:
         if not (tmp_path / "replaced").exists():
             (tmp_path / "replaced").touch()
-            Index.build([("n", "new")], path, overwrite=True)
+            Index.build([("n", "new")], path, overwrite=True, drop_vectors=True)
         return vectors
 
     with pytest.raises(FontesError, match="was replaced by another index meanwhile"):

@@ -22,7 +22,7 @@ transformers = pytest.importorskip("transformers")
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("FONTES_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 

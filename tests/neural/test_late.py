@@ -290,7 +290,7 @@ def test_two_processes_do_not_encode_the_same_at_once(index: ft.Index, model: Co
 
 
 def test_an_index_that_is_built_anew_has_no_old_token_vectors(index: ft.Index, model: ColBERT) -> None:
-    again = ft.Index.build(documents(10), index.path, overwrite=True)
+    again = ft.Index.build(documents(10), index.path, overwrite=True, drop_vectors=True)
     with pytest.raises(ParameterError, match="holds no token vectors"):
         again.late(model)(QUERIES)
 

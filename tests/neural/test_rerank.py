@@ -169,7 +169,7 @@ def test_another_model_computes_its_own_scores(tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "fontes"))
     Overlap()(RUN)
     assert not list(tmp_path.rglob("*"))
     Overlap(cache=True)(RUN)

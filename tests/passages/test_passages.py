@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 import fontes as ft
 from fontes.core.expression import pipeline
-from fontes.passages import PassageDocuments
+from fontes.passages import PassageDocuments, documents
 
 CZECH = "Příliš žluťoučký kůň úpěl. Ďábelské ódy zněly. A pak bylo ticho."
 
@@ -187,9 +187,21 @@ def test_ids_as_in_cast_are_had_with_another_separator() -> None:
     assert ft.to_documents(separator="-")(ft.Run.of(split.to_dict()))["q1"].ids == ["MARCO_D3-4"]
 
 
-def test_an_id_that_is_no_passages_is_an_error() -> None:
-    with pytest.raises(ft.core.InputError, match="'d1' is no passage's id"):
-        ft.to_documents()(ft.Run.of({"q": {"d1": 1.0}}))
+def test_all_from_the_first_separator_on_can_be_taken_off_as_at_cast_2021() -> None:
+    wapo = "WAPO_1cf6896e-67be-11e1-ae17-a3ce76ec4751"
+    run = ft.Run.of({"q": {f"{wapo}-3": 2.0, "WAPO_1cf6896e-9-1": 3.0, "D7-0": 1.0}})
+    run = run.with_(documents=ft.Passages(separator="-").over(Collection([])))
+    assert ft.to_documents()(run).to_dict() == {"q": {"WAPO_1cf6896e-9": 3.0, wapo: 2.0, "D7": 1.0}}
+    split_at = "FIRST".lower()  # equal to the word in the code, but not the same object
+    first = ft.to_documents("sum", split_at=split_at)(run)
+    assert first.to_dict() == {"q": {"WAPO_1cf6896e": 5.0, "D7": 1.0}}
+    assert first.documents is None  # which do not have documents of these ids
+
+
+@pytest.mark.parametrize("passage_id", ["d1", "d1%p", "d1%px", "d1%p-1", "d1%p2%q", "d1%p²", "d1%p٣"])
+def test_an_id_that_is_no_passages_is_an_error(passage_id: str) -> None:
+    with pytest.raises(ft.core.InputError, match=f"'{passage_id}' is no passage's id"):
+        ft.to_documents()(ft.Run.of({"q": {passage_id: 1.0}}))
 
 
 def test_text_is_split_when_asked_for_and_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,8 +212,18 @@ def test_text_is_split_when_asked_for_and_not_again(monkeypatch: pytest.MonkeyPa
     whole = ft.Passages.splitter
     monkeypatch.setattr(ft.Passages, "splitter", lambda self: lambda t: calls.extend(t) or whole(self)(t))
     assert [d.id for d in split.docs(["a%p1", "b%p0", "a%p0"])] == ["a%p1", "b%p0", "a%p0"]
-    split.docs(["a%p2"])
+    for _ in range(3):
+        split.docs(["a%p2"])
     assert len(calls) == 2
+
+
+def test_the_places_of_so_many_documents_are_remembered_and_then_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "REMEMBERED", 3)
+    split = ft.Passages(words=2, stride=2).over(Collection([ft.Doc(i, numbered(3)) for i in "abcd"]))
+    for some in ("abc", "c", "d", "ab", "cb"):
+        assert split.counts(list(some)) == [2] * len(some)
+        assert len(split._spans) <= 3
+    assert [doc.text for doc in split.docs(["d%p1", "a%p0"])] == ["w2", "w0 w1"]
 
 
 def test_a_passage_that_the_document_does_not_have_is_an_error() -> None:

@@ -98,3 +98,16 @@ def test_what_cannot_be_used_is_told_and_leaves_no_folder(fontes: Any, arguments
         fontes(*RUN, *arguments)
     assert "\n" not in str(error.value)
     assert not Path("out").exists()
+
+
+def test_a_folder_of_beir_is_collection_topics_and_judgments(fontes: Any) -> None:
+    folder = Path("beir/qrels")
+    folder.mkdir(parents=True)
+    ft.write_corpus(DOCS, "beir/corpus.jsonl")
+    ft.write_topics(TOPICS, "beir/queries.jsonl")
+    for split, topic in (("dev", "q1"), ("test", "q2")):
+        (folder / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{topic}\t{next(iter(QRELS[topic]))}\t1\n")
+    places = ["--collection", "beir", "--topics", "beir", "--qrels", "beir", "--split", "test"]
+    out, _ = fontes("run", "tiny", *places, "-o", "out", "--json")
+    assert list(ft.read_run("out/runs/first.run")) == ["q2"]
+    assert json.loads(out)

@@ -57,10 +57,10 @@ class Parts(Hashed):
         return self.encode_queries([part for doc in cut for part in doc]), bounds
 
 
-def made_docs(count: int = 700) -> list[tuple[str, str]]:
+def made_docs(count: int = 700, longest: int = 11) -> list[tuple[str, str]]:
     draw = np.random.default_rng(3)
     words = np.array([f"w{i}" for i in range(200)])
-    return [(f"d{n * 7919 % count}", " ".join(draw.choice(words, draw.integers(3, 12)))) for n in range(count)]
+    return [(f"d{n * 7919 % count}", " ".join(draw.choice(words, draw.integers(3, longest + 1)))) for n in range(count)]
 
 
 def queries(count: int = 40) -> dict[str, str]:

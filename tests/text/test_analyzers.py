@@ -5,11 +5,13 @@ from __future__ import annotations
 import builtins
 import json
 import re
+import sys
 
 import pytest
 
 from fontes.core import FontesError, MissingExtraError, ParameterError
 from fontes.text import Analyzer, external, stemmers, stopwords
+from fontes.text.analyzer import typed_analyzer
 
 TEXT = "The Dogs' bones aren't U.S.A. 3.14 naïve-café foo_bar"
 
@@ -254,36 +256,74 @@ def test_a_description_says_the_versions_of_the_libraries():
     assert Analyzer.of("english").to_dict()["libraries"] == {}
 
 
-def test_a_named_function_is_imported_again():
+def test_a_function_is_described_by_its_name_and_never_imported_by_it():
     described = json.loads(json.dumps(Analyzer.of(split_at_commas).to_dict()))
     assert described["tokenizer"] == {"callable": f"{__name__}:split_at_commas"}
-    assert Analyzer.from_dict(described) == Analyzer.of(split_at_commas)
+    read = Analyzer.from_dict(described)
+    assert read.to_dict() == described
+    with pytest.raises(
+        ParameterError, match=r"runs no code of its own; .*Index.open\(path, analyzer=FUNCTION\), --analyzer MOD"
+    ):
+        read("a,b")
+    assert read.with_tokenizer(split_at_commas) == Analyzer.of(split_at_commas)
+    assert read.with_tokenizer(split_at_commas)("a,b") == ["a", "b"]
 
 
-def test_a_static_function_inside_a_class_is_imported_again():
-    described = Analyzer.of(str.split).to_dict()
-    assert Analyzer.from_dict(described)("a b") == ["a", "b"]
+def test_a_description_that_names_a_module_does_not_import_it(tmp_path, monkeypatch):
+    (tmp_path / "stranger.py").write_text("import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    described = {**Analyzer.of("whitespace").to_dict(), "tokenizer": {"callable": "stranger:run"}}
+    with pytest.raises(ParameterError):
+        Analyzer.from_dict(described)("a")
+    for name in ("stranger:run", "stranger:run+words:1-2"):
+        with pytest.raises(ParameterError, match="unknown analyzer 'stranger:run'"):
+            Analyzer.of(name)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_function_takes_its_place_in_the_pipeline_that_was_described():
+    described = Analyzer(tokenizer=split_at_commas, stopwords=("b",), words=(1, 2)).to_dict()
+    assert Analyzer.from_dict(described).with_tokenizer(split_at_commas)("a,b,c") == ["a", "c", "a c"]
 
 
 @pytest.mark.parametrize(
     "tokenize",
-    [lambda text: text.split(), re.compile(r"\w+").findall, Splitter(), Splitter("+").split],
-    ids=["a lambda", "a method of a compiled pattern", "an object", "a method of an object"],
+    [lambda text: text.split(), re.compile(r"\w+").findall, Splitter(), Splitter("+").split, str.split],
+    ids=["a lambda", "a method of a compiled pattern", "an object", "a method of an object", "a function of Python's"],
 )
-def test_a_callable_that_cannot_be_imported_must_be_given_again(tokenize):
-    analyzer = Analyzer.of(tokenize)
-    analyzer("a b")
-    described = json.loads(json.dumps(analyzer.to_dict()))
-    with pytest.raises(ParameterError, match="cannot be imported here; give it"):
-        Analyzer.from_dict(described)
+def test_another_function_than_the_described_one_is_refused(tokenize):
+    read = Analyzer.from_dict(json.loads(json.dumps(Analyzer.of(split_at_commas).to_dict())))
+    with pytest.raises(ParameterError, match="it was not made with"):
+        read.with_tokenizer(tokenize)
 
 
-def test_a_function_inside_a_function_must_be_given_again():
-    def inner(text: str) -> list[str]:
-        return text.split()
+@pytest.mark.parametrize("model", ["/tmp/model", "../model", "subprocess", "no_such_model"])
+def test_a_described_model_of_spacy_is_loaded_only_where_it_is_an_installed_package(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fontes.text.external.spacy_pipeline", lambda *a, **k: pytest.fail("it was loaded"))
+    described = {**Analyzer.of(f"spacy:{model}").to_dict(), "libraries": {}}
+    read = Analyzer.from_dict(described)
+    assert read.to_dict() == described
+    with pytest.raises(ParameterError, match=f"'spacy:{model}', which is no installed package"):
+        read("a")
 
-    with pytest.raises(ParameterError, match="cannot be imported here; give it"):
-        Analyzer.from_dict(Analyzer.of(inner).to_dict())
+
+@pytest.mark.parametrize("change", [{"tokenizer": ["a"]}, {"tokenizer": {}}, {"words": [1]}, {"chars": 3}, {"stemmer": 1}])
+def test_a_damaged_description_is_an_error_of_fontes(change):
+    with pytest.raises(ParameterError):
+        Analyzer.from_dict({**Analyzer.of("english").to_dict(), **change})
+
+
+def test_what_somebody_typed_may_name_their_own_function_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "my_tokens_of_test.py").write_text("def pairs(text):\n    return text.split('/')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert typed_analyzer("my_tokens_of_test:pairs")("a/b") == ["a", "b"]
+    assert typed_analyzer("my_tokens_of_test:pairs+words:1-2")("a/b") == ["a", "b", "a b"]
+    assert typed_analyzer("english+words:1-2") == Analyzer.of("english+words:1-2")
+    for name in ("my_tokens_of_test:none", "no_such_module:pairs", "my_tokens_of_test:__name__", ".:pairs"):
+        with pytest.raises(ParameterError, match=r"cannot be imported|no function"):
+            typed_analyzer(name)
 
 
 def test_a_callable_gets_the_text_and_its_tokens_go_through_the_pipeline():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
-from fontes.text import Analyzer
+from fontes.text import Analyzer, snippets
 from fontes.text.snippets import Snippet, snippet
+from fontes.text.vocabulary import Vocabulary
 
 ENGLISH = Analyzer.of("english")
 FILLER = "nothing of interest stands here "
@@ -55,3 +57,37 @@ def test_as_html_the_text_is_escaped_and_the_matches_are_marked():
     piece = snippet(ENGLISH, 'A <b>fox</b> & "dogs"', ["fox", "dog"])
     assert piece.html() == "A &lt;b&gt;<mark>fox</mark>&lt;/b&gt; &amp; &quot;<mark>dogs</mark>&quot;"
     assert Snippet("", ()).html() == ""
+
+
+@settings(deadline=None, max_examples=150, database=None, derandomize=True)
+@given(st.lists(st.sampled_from(["fox", "dog", "hen", "x", "yy", "東京", "w" * 50]), max_size=60), st.integers(10, 120))
+def test_the_window_is_the_first_of_those_with_the_most_different_terms_however_the_text_is_cut(words, length):
+    text = " ".join(words)
+    starts = [sum(map(len, words[:i])) + i for i in range(len(words))]
+    matches = [(a, a + len(w), w) for a, w in zip(starts, words, strict=True) if w in ("fox", "dog", "hen")]
+    windows = [(len({w for a, b, w in matches if a >= s and b <= s + length * 5 // 6}), -s) for s, _, _ in matches]
+    most, place = max(windows, default=(0, 0))
+    best = -place if most else 0
+    for piece in (64, 1 << 20):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(snippets, "PIECE", piece)
+            found = snippet(Analyzer.of("whitespace"), text, ["fox", "dog", "hen"], length)
+        shown = found.text.removeprefix("… ").removesuffix(" …")
+        start = 0 if len(text) <= length else min(max(0, best - length // 6), len(text) - length)
+        start = (text.find(" ", start) + 1 or start) if start else 0
+        assert text[start:].startswith(shown)
+        head = len(found.text) - len(found.text.removeprefix("… ")) if start else 0
+        inside = [(a - start + head, b - start + head) for a, b, _ in matches if a >= start and b <= start + len(shown)]
+        assert found.matches == tuple(inside)
+
+
+def test_a_long_text_is_looked_at_piece_by_piece(monkeypatch):
+    sizes = []
+    spans = Vocabulary.spans
+    monkeypatch.setattr(Vocabulary, "spans", lambda self, text, terms: (sizes.append(len(text)), spans(self, text, terms))[1])
+    text = FILLER * 150_000 + "a fox and a dog " + FILLER * 10
+    assert "a **fox** and a **dog**" in snippet(ENGLISH, text, ["fox", "dog"]).marked()
+    assert max(sizes) <= 2 * snippets.PIECE
+    sizes.clear()
+    assert "**fox**" in snippet(ENGLISH, "the fox " + text, ["fox"]).marked()
+    assert len(sizes) <= 2, "where all terms are there, the rest is not looked at"

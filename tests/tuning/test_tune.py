@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -80,7 +81,9 @@ def test_what_is_chosen_for_a_fold_does_not_depend_on_its_own_judgments(method):
 
 def test_each_setting_is_run_once_whatever_the_number_of_folds():
     Memorised.calls.clear()
-    ft.tune(Memorised(), {"place": [3, 4, 3]}, *MEMORISED, "RR", 6)
+    start = time.perf_counter()
+    found = ft.tune(Memorised(), {"place": [3, 4, 3]}, *MEMORISED, "RR", 6)
+    assert 0 < found.seconds < time.perf_counter() - start
     assert sorted(Memorised.calls) == [0, 3, 4]  # the stage as given, and two settings
 
 
@@ -180,8 +183,11 @@ def test_weights_of_a_fusion_are_chosen_from_a_list_and_its_stages_run_once(coll
     for trial in found.trials:
         run = stage.with_(**trial.params)(topics)
         assert trial.values.tolist() == ft.evaluate(run, qrels, "nDCG@5").array("nDCG@5").tolist()
-    assert "weights=(" in str(found)
-    assert "weights=" in found.plot("weights").caption or "weights" in found.plot("weights").caption
+    means = [float(trial.values.mean()) for trial in found.trials]
+    assert found.params["weights"] == space["weights"][means.index(max(means))]
+    assert f"final: weights={found.params['weights']}" in str(found).splitlines()
+    shown = "the mean over all topics for 3 settings, what 5 folds chose, and the final setting."
+    assert found.plot("weights").caption == f"nDCG@5 of 20 topics against weights: {shown}"
 
 
 def test_a_function_may_make_the_stage(collection):
@@ -290,6 +296,8 @@ def test_functions_and_stages_that_do_not_fit_are_refused(collection):
         ft.tune(index.bm25() >> index.rm3(), {"b": [0.1]}, topics, qrels)
     with pytest.raises(ft.core.InputError, match="1 of the 21 judged topics are not among the topics, the first is 'x'"):
         ft.tune(index.bm25(), {"b": [0.1]}, topics, qrels.to_dict() | {"x": {"d01": 1}})
+    with pytest.raises(ft.core.InputError, match="2 of the 22 judged topics are not among the topics, the first is 'y'"):
+        ft.tune(index.bm25(), {"b": [0.1]}, topics, {"y": {"d01": 1}} | qrels.to_dict() | {"x": {"d01": 1}})
 
 
 def test_topics_without_judgments_are_not_searched(collection):
@@ -308,14 +316,25 @@ def test_an_optimum_on_the_edge_of_the_space_is_noted(collection):
     assert notes({"b": (0.0, 0.5, 0.1)}) == ("b=0.5 is at the upper end of the space; larger values may do better",)
     assert notes({"b": (0.9, 1.0, 0.1), "k1": [1.0]}) == ("b=1 is the last value that b can have",)
     assert notes({"k1": [1.0]}) == ()
-    found = ft.tune(Noisy(), {"x": [0.1, 0.2]}, *_waves({"d3": 1}), "RR")
-    assert len({t.score for t in found.trials}) == 1 or found.warnings
+    lower = "x=0.1 is at the lower end of the space; smaller values may do better"
+    upper = "x=0.1 is at the upper end of the space; larger values may do better"
+    for values, sentences in (([0.2, 0.1], (lower,)), ([0.05, 0.1], (upper,)), ([0.05, 0.1, 0.2], ())):
+        found = ft.tune(Noisy(), {"x": values}, *_waves({"d3": 1}), "RR")
+        assert [trial.score for trial in found.trials] == pytest.approx([_reciprocal_rank_of_d3(x) for x in values])
+        assert found.params == {"x": 0.1}
+        assert found.warnings == sentences
     flat = ft.tune(Memorised(), {"place": [20, 21, 22]}, *MEMORISED, "RR")
     assert flat.warnings == ()  # all are equally good, not the first alone
 
 
 def _waves(grades):
     return ft.Topics.of({str(i): "x" for i in range(8)}), ft.Qrels.of({str(i): grades for i in range(8)})
+
+
+def _reciprocal_rank_of_d3(x):
+    """The mean of RR in the waves of `Noisy`, whose scores differ by far more than float32 can round away."""
+    waves = np.sin(np.add.outer(7 + np.arange(8), (np.arange(4) + 3) * x * 9))
+    return float((1 / (1 + (waves > waves[:, 3:]).sum(axis=1))).mean())
 
 
 def test_topics_of_one_conversation_or_document_are_held_out_together(collection):
@@ -325,16 +344,23 @@ def test_topics_of_one_conversation_or_document_are_held_out_together(collection
     for fold in found.folds:
         assert len({found.topic_ids[i].split("_")[0] for i in fold.topics}) == 1
     assert "20 topics in 5 groups" in str(found)
+    # c1_0 and c3_0 have nothing in common but c4_3, which comes after both.
+    shared = qrels.to_dict() | {"c1_0": {"d01": 1}, "c3_0": {"d02": 1}, "c4_3": {"d02": 1, "d01": 1}}
+    shared |= {i: {f"of {i}": 1} for i in shared if i not in ("c1_0", "c3_0", "c4_3")}
+    found = ft.tune(index.bm25(), {"b": [0.2, 0.8]}, topics, shared, "nDCG@5", groups="document")
+    assert [fold for fold in found.folds if {"c1_0", "c3_0", "c4_3"} <= {found.topic_ids[i] for i in fold.topics}]
+    assert "20 topics in 18 groups" in str(found)
 
 
-def test_tuning_writes_no_weights_into_the_folder_of_the_index(collection, monkeypatch):
+def test_tuning_keeps_no_weights_on_disk(collection, tmp_path, monkeypatch):
     index, topics, qrels = collection
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path))
     monkeypatch.setattr(impacts, "LARGE", 1)
     opened = ft.Index.open(index.path)
     opened.bm25(k1=0.77)(topics)
 
     def kept():
-        return sorted(folder.name for folder in (index.path / "cache").glob("*/*"))
+        return sorted(folder.name for folder in tmp_path.glob("impacts/*/*"))
 
     before = kept()
     assert len(before) == 2  # the lists and one model

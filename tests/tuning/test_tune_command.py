@@ -25,7 +25,9 @@ def test_the_command_tunes_prints_and_draws(collection, tmp_path):
     assert list(plain["params"].values()) == list(expected["params"].values())
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
     done = CliRunner().invoke(app, ["tune", str(index.path), *files, "--pipeline", "ql(mu=tune([10, 1000]))"])
-    assert "mu=" in done.output
+    own = ft.tune(index.ql(), {"mu": [10, 1000]}, topics, qrels, "nDCG@5")
+    assert f"final: ql__mu={own.params['mu']}" in done.output.splitlines()
+    assert f"held out    {own.score:.4f}" in done.output
     for wrong, message in (
         ("bm25(k1=tune(1, 2, 3, 4))", "write tune(), tune(low, high)"),
         ("bm25()", "no parameter to be tuned"),

@@ -9,12 +9,23 @@ import typer
 
 IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Topics = Annotated[str, typer.Option(help="A file of topics, irds:NAME, sample:NAME, or -.", show_default=False)]
-Qrels = Annotated[str, typer.Option(help="Judgments: TREC, BEIR, irds:NAME, or -.", show_default=False)]
+Topics = Annotated[str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
+Qrels = Annotated[str, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)]
+Split = Annotated[str | None, typer.Option(help="Of a BEIR folder, irds:NAME or sample:NAME.", show_default="the only one")]
+TopicsSplit = Annotated[
+    str | None, typer.Option("--split", help="Of a BEIR folder, …: the topics judged in it alone.", show_default="all topics")
+]
 Format = Annotated[str | None, typer.Option(help="The format of the input.", show_default="detected")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
 Tag = Annotated[str, typer.Option(help="The name of the run, its last column.")]
+
+Analyzer = Annotated[
+    str | None,
+    typer.Option(
+        help="Your own function that made the index's terms, MODULE:FUNCTION, which is imported.", show_default="the index's"
+    ),
+]
 
 # What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
 Pipeline = Annotated[

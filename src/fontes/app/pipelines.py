@@ -73,11 +73,21 @@ def reranker(text: str, index: Index) -> Stage[Run, Run]:
     return stage
 
 
-def opened(index: str | Path | None) -> Index | None:
-    """The index of an option that need not be given."""
-    from ..index import Index
+def open_index(index: str | Path, analyzer: str | None = None) -> Index:
+    """The index at a path.
 
-    return None if index is None else Index.open(index)
+    Args:
+        index: The path.
+        analyzer: What was typed for its analyzer, perhaps a function as "module:function", which is imported.
+
+    Raises:
+        IndexFormatError: There is none, or it cannot be read.
+        ParameterError: It was made with another analyzer.
+    """
+    from ..index import Index
+    from ..text.analyzer import typed_analyzer
+
+    return Index.open(index, analyzer=None if analyzer is None else typed_analyzer(analyzer))
 
 
 def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:

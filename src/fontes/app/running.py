@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn, cast
 
 from ..core.errors import FontesError
+from ..storage.caches import cache_folder
+from ..storage.interrupts import complete
 from .flags import flags, flags_first
 
 
@@ -24,7 +26,7 @@ def run(app: Callable[..., Any]) -> NoReturn:
     flags.debug = "--debug" in arguments
     try:
         app(args=arguments, standalone_mode=True)
-    except FontesError as error:
+    except (FontesError, Interrupted) as error:
         _fail(str(error))
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does.
@@ -53,9 +55,17 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
+class Interrupted(BaseException):
+    """The user has interrupted the command. No KeyboardInterrupt, of which typer makes a silent exit."""
+
+
 def _interrupt(number: int, frame: object) -> NoReturn:
-    # Not KeyboardInterrupt, of which typer makes a silent exit.
-    raise FontesError("interrupted; what was there before is unchanged")
+    cached = cache_folder().absolute()
+    places = [place for place in complete if cached not in place.absolute().parents]
+    if not places:
+        raise Interrupted("interrupted; what was there before is unchanged")
+    more = f"{len(places)} files or folders were complete by then, the last " if len(places) > 1 else ""
+    raise Interrupted(f"interrupted; {more}{places[-1]}{'' if more else ' was complete by then'}")
 
 
 def _fail(message: str) -> NoReturn:

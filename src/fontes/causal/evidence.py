@@ -23,7 +23,7 @@ from ..text.external import version_of
 from .cues import CUES
 from .evidence_sentences import Sentences, evidence_of
 from .head import CausalHead, shipped_head
-from .sentences import check_way
+from .sentences import check_library, check_way
 
 POOLS = ("max", "top3", "noisy-or")
 TOGETHER = 256  # documents whose sentences are encoded together
@@ -85,6 +85,10 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         if self.depth is not None:
             check_whole("depth", self.depth)
         check_way(self.sentences)
+
+    def check_needs(self) -> None:
+        check_library(self.sentences)
+        super().check_needs()
 
     def document_text(self, doc: Doc) -> str:
         """The document's title and text, which stay two sentences."""

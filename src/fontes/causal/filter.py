@@ -19,7 +19,7 @@ from ..rewrite.turns import original
 from ..text import Analyzer
 from ..text.external import version_of
 from .pairs import causal_pairs
-from .sentences import check_way
+from .sentences import check_library, check_way
 from .strategies import CausalKeywords
 from .topicrank import TopicRank
 
@@ -91,6 +91,12 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
             raise ParameterError(f"failing is {' or '.join(FAILING)}, not {self.failing!r}")
         check_whole("overlap", self.overlap)
         check_way(self.sentences)
+        Analyzer.of(self.analyzer)
+
+    def check_needs(self) -> None:
+        check_library(self.sentences)
+        Analyzer.of(self.analyzer)("a")  # raises where its library or model is not there
+        super().check_needs()
 
     def key(self) -> str | None:
         """The class, its parameters and the version of the sentences' model: see `Part.key`."""

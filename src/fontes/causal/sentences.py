@@ -39,6 +39,15 @@ def check_way(how: str) -> None:
         raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
 
 
+def check_library(how: str) -> None:
+    """Raises MissingExtraError or ParameterError where the library or the model that finds sentences is not here."""
+    if how != "rules":
+        from ..text.sentences import sentences
+
+        check_way(how)
+        sentences(how)
+
+
 def _by_rules(text: str) -> Iterator[Span]:
     start = 0
     for gap in GAP.finditer(text):

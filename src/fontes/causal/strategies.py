@@ -12,7 +12,7 @@ from ..core.values import Topic, Topics
 from ..rewrite.turns import rewritten
 from ..text.external import version_of
 from .narratives import relevant_part
-from .sentences import check_way
+from .sentences import check_library, check_way
 from .topicrank import Phrases, TopicRank
 
 # Words of narratives that speak of documents and not of what is in them.
@@ -57,6 +57,10 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
         check_way(self.sentences)
         if self.n is not None:
             check_whole("n", self.n)
+
+    def check_needs(self) -> None:
+        check_library(self.sentences)
+        super().check_needs()
 
     def key(self) -> str | None:
         """The class, its parameters and the version of the sentences' model: see `Part.key`."""

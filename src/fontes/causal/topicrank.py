@@ -187,6 +187,11 @@ class TopicRank(Part, name="topicrank"):
         key = super().key()
         return None if key is None else f"{key} {version_of(str(self.tagger))}"
 
+    def check_needs(self) -> None:
+        if isinstance(self.tagger, str) and self.tagger != "stopwords":
+            spacy_tagger(self.tagger)
+        super().check_needs()
+
     def _representative(self, topic: Sequence[Candidate]) -> Candidate:
         """Step 5."""
         if self.represent == "frequent":

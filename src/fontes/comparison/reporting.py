@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core import ParameterError, Qrels, Run, Topic, Topics
-from ..measures.evaluation import Evaluation, evaluate, judgments_of
+from ..measures.agreement import check_agreement, judgments_of
+from ..measures.evaluation import Evaluation, measured
 from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse_all
@@ -57,7 +58,7 @@ def report_of(
         testing: How differences are tested; by default with the t-test and Holm's correction.
 
     Raises:
-        InputError: A run cannot be read, or the qrels have no judgments.
+        InputError: A run cannot be read, or the qrels have no judgments, or none of a run's topics or documents.
         ParameterError: There is no run, no such baseline, or a measure is unknown.
     """
     parsed = parse_all(measures)
@@ -69,7 +70,9 @@ def report_of(
     pairs = _pairs(list(systems), baseline)
     deepest = max(_depth(system.run) for system in systems.values())
     judged = {measure: at for measure in parsed if (at := _judged_at(measure, deepest)) is not None}
-    evaluations = {name: evaluate(s.run, judgments, [*parsed, *judged.values()]) for name, s in systems.items()}
+    for name, system in systems.items():
+        check_agreement(system.run, judgments, f"the run '{name}'")
+    evaluations = {name: measured(s.run, judgments, [*parsed, *judged.values()]) for name, s in systems.items()}
     values = {measure: np.stack([e.array(measure) for e in evaluations.values()], axis=1) for measure in parsed}
     for array in values.values():
         array.setflags(write=False)
@@ -114,7 +117,7 @@ def _system(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) 
     """What the report holds of a system."""
     candidates = None
     if system.candidates is not None and (depth := _depth(system.candidates)):
-        means = evaluate(system.candidates, qrels, [R, Judged @ depth])
+        means = measured(system.candidates, qrels, [R, Judged @ depth])
         # Documents of another kind, such as passages, have no judgments, and no recall.
         candidates = Candidates(depth, means[R]) if means[Judged @ depth] else None
     topics = len(system.run.topics)

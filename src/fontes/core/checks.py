@@ -1,12 +1,15 @@
-"""A check of parameters that every room needs."""
+"""Checks of parameters and of ids that every room needs."""
 
 from __future__ import annotations
 
 import math
+import re
 from numbers import Integral
 from typing import Any
 
-from .errors import ParameterError
+from .errors import InputError, ParameterError
+
+GRADE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -26,3 +29,63 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
         bound = "up" if most is None else f"to {most}"
         raise ParameterError(f"{name} must be a whole number from {least} {bound}, not {value!r}")
     return int(value)
+
+
+def string_of(value: Any, what: str, where: str) -> str:
+    """An id, or the text of a topic: a string, or a whole number, which stands for its digits.
+
+    Args:
+        value: Anything.
+        what: What the message calls it, such as "document id".
+        where: What it stands in, such as "FILE, line 7".
+
+    Raises:
+        InputError: It is neither; 7.0 is no id, for nobody can say whether "7" or "7.0" is meant.
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    problem = f"the {what} is {value!r}, which is neither a string nor a whole number"
+    if is_missing(value):
+        problem = f"the {what} is missing"
+    elif isinstance(value, float):
+        problem += "; make it one (pandas: fill or drop what is missing in the column, then astype(int))"
+    raise InputError(f"{where}: {problem}")
+
+
+def grade_of(value: Any) -> int:
+    """A grade, of a number or of the digits of one.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is none that is whole, or is written in another way than with at most 18 digits.
+        OverflowError: It is infinite.
+    """
+    if isinstance(value, str):
+        if not GRADE.fullmatch(value):
+            raise ValueError(f"the grade '{value[:40]}' is not a whole number")
+        return int(value)
+    if int(value) != float(value):
+        raise ValueError(f"the grade {value} is not a whole number")
+    return int(value)
+
+
+def real(value: Any) -> float:
+    """A number, of a number or of a text: Python's own reader takes underscores and the digits of every script as well.
+
+    Raises:
+        TypeError: It is neither a number nor a text.
+        ValueError: It is none, or too great for a float.
+    """
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        raise ValueError(f"'{value[:40]}' is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("the number is too great") from None
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is what a table has where there is nothing: None, NaN, or pandas' NA and NaT."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value))

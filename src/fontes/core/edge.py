@@ -11,16 +11,17 @@ from typing import Any
 from .errors import ParameterError
 
 GROUP = "fontes.formats"
-readers: dict[str, Callable[[str], Any]] = {}
+readers: dict[str, Callable[..., Any]] = {}
 """By what is read ("corpus", "topics", "qrels", "run"), the function from a path to the value."""
 
 
-def read(kind: str, path: str | os.PathLike[str]) -> Any:
+def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
     """The value in the file at `path`.
 
     Args:
         kind: "corpus", "topics", "qrels" or "run".
-        path: A file, or "-" for standard input.
+        path: A file, "-" for standard input, or a folder in BEIR's form.
+        **options: What the reader takes beside the path, such as a split.
 
     Raises:
         InputError: The file cannot be read.
@@ -32,4 +33,4 @@ def read(kind: str, path: str | os.PathLike[str]) -> Any:
                 import_module(point.module)
     if kind not in readers:
         raise ParameterError(f"{path}: nothing that reads a {kind} is installed")
-    return readers[kind](os.fspath(path))
+    return readers[kind](os.fspath(path), **options)

@@ -10,9 +10,27 @@ FontesError
 
 from __future__ import annotations
 
+import re
+
+LONGEST = 2_000  # characters of a message
+BREAKS = re.compile(r"[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
 
 class FontesError(Exception):
-    """Base of all errors that Fontes raises on purpose."""
+    """Base of all errors that Fontes raises on purpose.
+
+    A message may hold pieces of files: it is kept to one line of 2,000 characters, and control characters in it are escaped.
+
+    Args:
+        message: The sentence.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        line = BREAKS.sub(" ", str(message))
+        if len(line) > LONGEST:
+            line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 + 3 :]}"
+        super().__init__(CONTROL.sub(lambda c: c[0].encode("unicode_escape").decode(), line))
 
 
 class InputError(FontesError, ValueError):

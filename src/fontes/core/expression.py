@@ -20,6 +20,7 @@ from .run import Run
 from .stage import Stage, check_depth
 
 LONGEST = 20_000  # characters of a text
+GREATEST = 2**63 - 1  # whole number, so that arrays can hold it
 DEEPEST = 100  # calls and operators inside one another
 TUNE = "tune"
 AnyStage = Stage[Any, Any]
@@ -134,9 +135,11 @@ class _Builder:
                 case ast.Name():
                     return self._named(node)
                 case ast.Constant(value=bool() | int() | float() | str() | None):
+                    if isinstance(node.value, int) and node.value > GREATEST:
+                        raise self._error(node, f"whole numbers go up to {GREATEST:,}")
                     return node.value
                 case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant(value=int() | float() as number)):
-                    if not isinstance(number, bool):
+                    if not isinstance(number, bool) and number <= GREATEST:
                         return -number if isinstance(node.op, ast.USub) else number
                 case ast.Tuple() | ast.List():
                     return tuple(self._value(item) for item in node.elts)

@@ -115,6 +115,10 @@ class Part:
     def check(self) -> None:
         """Raises ParameterError for parameters that make no sense, as far as that can be told before any work is done."""
 
+    def check_needs(self) -> None:
+        """Raises FontesError where something is not here that the part needs when it runs: a model, a library, a file."""
+        getattr(self, "fingerprint", None)  # what has one has looked at the content of its model
+
     def prepare(self, progress: Report) -> None:
         """Builds what is lacking before a run, such as the documents' vectors; by default the parts inside do."""
         for part in self.parts():

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from .checks import grade_of, string_of
 from .edge import read
-from .errors import InputError
-from .values import column
+from .errors import InputError, ParameterError
+from .table import Table
 
 NO_GROUP = ("0", "Q0", "")
+GREATEST = 2**53  # the greatest grade: a float holds each whole number up to it
 
 
 class Qrels(Mapping[str, Mapping[str, int]]):
@@ -31,11 +33,13 @@ class Qrels(Mapping[str, Mapping[str, int]]):
             rows: (topic id, group, document id, grade).
 
         Raises:
-            InputError: A document has two different grades for one topic.
+            InputError: A document has two different grades for one topic, or one beyond 2^53, which a float cannot hold.
         """
         self._grades: dict[str, dict[str, int]] = {}
         self._groups: dict[str, dict[str, set[str]]] = {}
         for topic_id, group, doc_id, grade in rows:
+            if not -GREATEST <= grade <= GREATEST:
+                raise InputError(f"topic '{topic_id}', document '{doc_id}': the grade {grade} lies beyond {GREATEST:,}")
             grades = self._grades.setdefault(topic_id, {})
             if grades.setdefault(doc_id, grade) != grade:
                 raise InputError(
@@ -45,39 +49,40 @@ class Qrels(Mapping[str, Mapping[str, int]]):
                 self._groups.setdefault(topic_id, {}).setdefault(group, set()).add(doc_id)
 
     @classmethod
-    def of(cls, value: object) -> Qrels:
+    def of(cls, value: object, split: str | None = None) -> Qrels:
         """Qrels from whatever a caller has at hand.
 
         Args:
-            value: Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns query_id
-                or qid, doc_id or docno, relevance or label), an iterable of (topic id, document id, grade), or the path of a
-                file.
+            value: Qrels, a mapping from topic id to a mapping from document id to grade, a pandas DataFrame (columns such as
+                query_id or qid, doc_id, docno or cord_uid, and relevance or label, without which the grade is 1), an iterable
+                of (topic id, document id, grade), or the path of a file or of a folder in BEIR's form. A whole number as an id
+                stands for its digits.
+            split: Of a folder: which; by default the only one.
 
         Raises:
-            InputError: It is nothing of the kind, a grade is no whole number, or a document has two grades for one topic.
+            InputError: It is nothing of the kind, an id is neither string nor whole number, a grade is no whole number, or a
+                document has two grades for one topic.
+            ParameterError: There is no such split, or there are several and none was named.
         """
+        if isinstance(value, (str, os.PathLike)):
+            qrels: Qrels = read("qrels", value, split=split)
+            return qrels
+        if split is not None:
+            raise ParameterError(f"split='{split}' goes with the path of a folder, not with {type(value).__name__}")
         if isinstance(value, Qrels):
             return value
-        if isinstance(value, (str, os.PathLike)):
-            qrels: Qrels = read("qrels", value)
-            return qrels
         rows: Iterable[tuple[Any, Any, Any]]
+        if hasattr(value, "columns"):
+            return cls(Table.of_frame(value).judgments())
         if isinstance(value, Mapping):
             rows = ((t, d, g) for t, grades in value.items() for d, g in grades.items())
-        elif hasattr(value, "columns"):
-            rows = zip(
-                column(value, ("query_id", "qid")),
-                column(value, ("doc_id", "docno")),
-                column(value, ("relevance", "label")),
-                strict=True,
-            )
         elif isinstance(value, Iterable):
             rows = value
         else:
             raise InputError(f"qrels cannot be made from {type(value).__name__}; give a mapping, a DataFrame or triples")
         try:
-            return cls((str(t), "0", str(d), _grade(g)) for t, d, g in rows)
-        except (TypeError, ValueError, AttributeError) as e:
+            return cls(_row(number, row) for number, row in enumerate(rows, 1))
+        except (TypeError, ValueError, AttributeError, OverflowError) as e:
             if isinstance(e, InputError):
                 raise
             raise InputError(f"the qrels are not rows of topic id, document id and a whole number ({e})") from e
@@ -102,9 +107,12 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         """(topic id, group, document id, grade), group "0" for a document in none."""
         for topic_id, grades in self._grades.items():
             named = self._groups.get(topic_id, {})
+            inside: dict[str, list[str]] = {}
+            for name, members in named.items():
+                for doc_id in members:
+                    inside.setdefault(doc_id, []).append(name)
             for doc_id, grade in grades.items():
-                inside = [name for name, members in named.items() if doc_id in members]
-                for group in inside or ["0"]:
+                for group in inside.get(doc_id, ["0"]):
                     yield topic_id, group, doc_id, grade
 
     def to_dict(self) -> dict[str, dict[str, int]]:
@@ -124,7 +132,7 @@ class Qrels(Mapping[str, Mapping[str, int]]):
         return f"Qrels({len(self)} topics, {sum(map(len, self._grades.values()))} judgments)"
 
 
-def _grade(value: Any) -> int:
-    if int(value) != float(value):
-        raise ValueError(f"the grade {value} is not a whole number")
-    return int(value)
+def _row(number: int, row: tuple[Any, Any, Any]) -> tuple[str, str, str, int]:
+    topic, doc, grade = row
+    where = f"row {number} of the qrels"
+    return string_of(topic, "topic id", where), "0", string_of(doc, "document id", where), grade_of(grade)

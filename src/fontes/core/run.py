@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import real, string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_run
 from .ranking import Ranking as Ranking, order_keys as order_keys
 from .strings import Strings
-from .values import Documents, Topic, Topics, column
+from .table import Table
+from .values import Documents, Topic, Topics
 
 
 class Run(Mapping[str, "Ranking"]):
@@ -79,12 +81,13 @@ class Run(Mapping[str, "Ranking"]):
 
         Args:
             value: A Run, a mapping from topic id to a mapping from document id to score (or to a list of (id, score) pairs), a
-                pandas DataFrame (columns query_id or qid, doc_id or docno, score), an iterable of (topic id, document id,
-                score), or the path of a file.
+                pandas DataFrame (columns such as query_id or qid, doc_id or docno, and score), an iterable of (topic id,
+                document id, score), or the path of a file. A whole number as an id stands for its digits.
             topics: The run's topics, where they are known; else a topic has its id alone.
 
         Raises:
-            InputError: It is nothing of the kind, a score is NaN, or a document is listed twice for one topic.
+            InputError: It is nothing of the kind, an id is neither string nor whole number, a score is NaN, or a document is
+                listed twice for one topic.
         """
         if isinstance(value, Run):
             return value
@@ -93,30 +96,32 @@ class Run(Mapping[str, "Ranking"]):
             return run
         if isinstance(value, Mapping):
             rows: Iterable[tuple[Any, Any, Any]] = (
-                (str(t), d, s)
+                (t, d, s)
                 for t, ranking in value.items()
                 for d, s in (ranking.items() if isinstance(ranking, Mapping) else ranking)
             )
-            topics = topics or Topics(Topic(str(t), "") for t in value)
+            topics = topics or Topics(Topic(string_of(t, "topic id", "the run"), "") for t in value)
         elif hasattr(value, "columns"):
-            rows = zip(
-                map(str, column(value, ("query_id", "qid"))),
-                column(value, ("doc_id", "docno")),
-                column(value, ("score",)),
-                strict=True,
-            )
+            rows = Table.of_frame(value).results()
         elif isinstance(value, Iterable):
             rows = value
         else:
             raise InputError(f"a run cannot be made from {type(value).__name__}; give a mapping, a DataFrame or triples")
         topic_ids: dict[str, int] = {t: i for i, t in enumerate(topics or ())}
         doc_ids: dict[str, int] = {}
-        numbers, codes, scores = [], [], []
+        numbers: list[int] = []
+        codes: list[int] = []
+        scores: list[float] = []
         try:
             for topic_id, doc_id, score in rows:
-                numbers.append(topic_ids.setdefault(str(topic_id), len(topic_ids)))
-                codes.append(doc_ids.setdefault(str(doc_id), len(doc_ids)))
-                scores.append(float(score))
+                if not (type(topic_id) is type(doc_id) is str):
+                    where = f"row {len(scores) + 1} of the run"
+                    topic_id, doc_id = string_of(topic_id, "topic id", where), string_of(doc_id, "document id", where)
+                numbers.append(topic_ids.setdefault(topic_id, len(topic_ids)))
+                codes.append(doc_ids.setdefault(doc_id, len(doc_ids)))
+                scores.append(real(score))
+        except InputError:
+            raise
         except (TypeError, ValueError, AttributeError) as e:
             raise InputError(f"row {len(scores) + 1} of the run is not topic id, document id and a number ({e})") from e
         if topics is None or len(topic_ids) > len(topics):

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from .checks import string_of
 from .edge import read
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .html import of_explanation
+from .table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,12 @@ class Topics(Mapping[str, Topic]):
         """Topics in their order.
 
         Raises:
-            InputError: An id occurs twice.
+            InputError: An id occurs twice, or is no string.
         """
         self._topics: dict[str, Topic] = {}
         for topic in topics:
+            if not isinstance(topic.id, str):
+                raise InputError(f"the id of a Topic is {topic.id!r}, not a string; write Topic('{topic.id}', …)")
             if topic.id in self._topics:
                 raise InputError(f"topic '{topic.id}' occurs twice; topic ids must be unique")
             self._topics[topic.id] = topic
@@ -120,11 +124,11 @@ class Topics(Mapping[str, Topic]):
 
         Args:
             value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a pandas DataFrame (columns
-                query_id or qid, and text or query), an iterable of Topic, of (id, text) pairs, or of strings (ids "1", "2", …),
-                or the path of a file as a `Path`.
+                such as qid, query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, or of
+                strings (ids "1", "2", …), or the path of a file as a `Path`. A whole number as an id stands for its digits.
 
         Raises:
-            InputError: It is nothing of the kind, or an id occurs twice.
+            InputError: It is nothing of the kind, an id is neither string nor whole number, or occurs twice.
         """
         if isinstance(value, Topics):
             return value
@@ -135,22 +139,48 @@ class Topics(Mapping[str, Topic]):
         if isinstance(value, os.PathLike):
             return cls.read(value)
         if isinstance(value, Mapping):
-            return cls(t if isinstance(t, Topic) else Topic(str(i), t) for i, t in value.items())
+            return cls(t if isinstance(t, Topic) else _topic((i, t), n) for n, (i, t) in enumerate(value.items(), 1))
         if hasattr(value, "columns"):
-            ids = column(value, ("query_id", "qid"))
-            texts = column(value, ("text", "query"))
-            return cls(Topic(str(i), str(t)) for i, t in zip(ids, texts, strict=True))
+            return cls(Topic(*fields) for fields in Table.of_frame(value).topics())
         if isinstance(value, Iterable):
             return cls(_topic(item, number) for number, item in enumerate(value, 1))
         raise InputError(f"topics cannot be made from {type(value).__name__}; give a query, a mapping or a list")
 
     @classmethod
-    def read(cls, value: object) -> Topics:
-        """Topics as `of` makes them, but for a string, which is the path of a file and not a query."""
+    def read(cls, value: object, split: str | None = None) -> Topics:
+        """Topics as `of` makes them, but for a string, which is a path and not a query.
+
+        Args:
+            value: What `of` takes, or the path of a file or of a folder in BEIR's form.
+            split: Of a folder: leave the topics that have judgments in this split.
+
+        Raises:
+            InputError: As `of` does, and for a file that cannot be read.
+            ParameterError: There is no such split.
+        """
         if isinstance(value, (str, os.PathLike)):
-            topics: Topics = read("topics", value)
+            topics: Topics = read("topics", value, split=split)
             return topics
+        if split is not None:
+            raise ParameterError(f"split='{split}' goes with the path of a folder, not with {type(value).__name__}")
         return cls.of(value)
+
+    def judged(self, qrels: Mapping[str, object]) -> Topics:
+        """The topics that have judgments, in their order.
+
+        Args:
+            qrels: A mapping from topic id to judgments.
+
+        Raises:
+            InputError: None of them has.
+        """
+        judged = Topics(topic for topic in self.values() if topic.id in qrels)
+        if not judged:
+            own, other = next(iter(self), ""), next(iter(qrels), "")
+            raise InputError(
+                f"none of the topics has judgments; topic ids are such as '{own}', those of the qrels such as '{other}'"
+            )
+        return judged
 
     def __getitem__(self, topic_id: str) -> Topic:
         return self._topics[topic_id]
@@ -194,18 +224,6 @@ class Explanation:
         return "\n".join(lines)
 
 
-def column(frame: Any, names: tuple[str, ...]) -> list[Any]:
-    """The column of a DataFrame under the first of `names` that it has.
-
-    Raises:
-        InputError: It has none of them; the message lists its columns.
-    """
-    for name in names:
-        if name in frame.columns:
-            return list(frame[name])
-    raise InputError(f"the DataFrame has no column {' or '.join(names)}; it has {', '.join(map(str, frame.columns))}")
-
-
 def _topic(item: object, number: int) -> Topic:
     match item:
         case Topic():
@@ -213,5 +231,5 @@ def _topic(item: object, number: int) -> Topic:
         case str():
             return Topic(str(number), item)
         case (topic_id, str() as text):
-            return Topic(str(topic_id), text)
+            return Topic(string_of(topic_id, "topic id", f"item {number} of the topics"), text)
     raise InputError(f"item {number} of the topics is a {type(item).__name__}; give Topic, (id, text) or a string")

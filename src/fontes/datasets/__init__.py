@@ -2,7 +2,19 @@
 
 from . import samples
 from .base import Dataset
-from .names import corpus_of, dataset, named, qrels_of, topics_of
+from .names import corpus_of, dataset, judged_topics, named, qrels_of, splits_of, topics_of
 from .python_docs import known_item, python_docs
 
-__all__ = ["Dataset", "corpus_of", "dataset", "known_item", "named", "python_docs", "qrels_of", "samples", "topics_of"]
+__all__ = [
+    "Dataset",
+    "corpus_of",
+    "dataset",
+    "judged_topics",
+    "known_item",
+    "named",
+    "python_docs",
+    "qrels_of",
+    "samples",
+    "splits_of",
+    "topics_of",
+]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from ..core import Doc, InputError, ParameterError, Qrels, Topic, Topics
+from ..core import Doc, Qrels, Topic, Topics
+from ..formats.folder import split_of
 
 
 class Dataset(ABC):
@@ -31,14 +32,13 @@ class Dataset(ABC):
         """The topics of a split, those with judgments, in the order of the collection.
 
         Args:
-            split: The name of the split; by default the only one, or else "test".
+            split: The name of the split; by default the only one.
 
         Raises:
-            ParameterError: For a split that does not exist.
-            InputError: Where the collection has no judgments.
+            ParameterError: For a split that does not exist, and for several of which none is named.
+            InputError: Where the collection has no judgments, or none of its topics has.
         """
-        qrels = self.qrels(split)
-        return Topics(topic for topic in self._all_topics(self._split(split)) if topic.id in qrels)
+        return Topics(self._all_topics(self._split(split))).judged(self.qrels(split))
 
     def qrels(self, split: str | None = None) -> Qrels:
         """The judgments of a split; the argument and the errors are those of `topics`."""
@@ -51,15 +51,7 @@ class Dataset(ABC):
     def _qrels(self, split: str) -> Qrels: ...
 
     def _split(self, split: str | None) -> str:
-        splits = self.splits
-        if not splits:
-            raise InputError(f"{self.name}: the collection has no judgments")
-        if split is None and (len(splits) == 1 or "test" in splits):
-            return "test" if "test" in splits else splits[0]
-        if split not in splits:
-            problem = f"there is no split '{split}'" if split else "say which split"
-            raise ParameterError(f"{self.name}: {problem}; there are {', '.join(splits)}")
-        return split
+        return split_of(self.name, self.splits, split)
 
     def __repr__(self) -> str:
         return f"dataset({self.name!r})"

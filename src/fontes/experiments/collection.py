@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..core import Doc, IndexFormatError, InputError
 from ..core.progress import Progress, Report, silent
 from ..datasets import Dataset
-from ..formats import docs as as_docs, read_corpus
+from ..formats import read_corpus
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
 from .hashes import hash_of, hash_of_dataset, hash_of_docs
@@ -53,7 +53,7 @@ class Collection:
             documents = Index.open(self._path) if is_index else read_corpus(self._path, format)
         if not isinstance(documents, (Index, Dataset, Iterable)):
             raise InputError(f"documents cannot be read from {type(documents).__name__}; give a path, an index or documents")
-        self._source = documents if isinstance(documents, (Index, Dataset)) or self._path else list(as_docs(documents))
+        self._source = documents if isinstance(documents, (Index, Dataset)) or self._path else list(read_corpus(documents))
         self.folder = Path(folder)
         self._progress = progress
 
@@ -110,6 +110,7 @@ class Collection:
             fields=tuple(fields),
             vectors=vectors,
             overwrite=damaged,
+            drop_vectors=damaged,
             progress=self._unfinished,
         )
         self._progress(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..comparison import Report, Testing, report_of
 from ..core import InputError, ParameterError, Qrels, Topics
-from ..measures.evaluation import judgments_of
+from ..measures.agreement import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse_all
 from .cache import Cache

@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..comparison import Report
-from ..core import InputError, Qrels, Topics
+from ..core import Qrels, Topics
 from ..core.progress import Report as Listener, silent
 from ..datasets import Dataset, named
 from .collection import Collection
 from .folder import LOCK
 from .hashes import hash_of, hash_of_dataset
 from .lock import Check, read_lock
-from .runner import Plan, System, run
+from .problems import Problems, System
+from .runner import Plan, run
 
 if TYPE_CHECKING:
+    from ..index import Index
     from .settings import Sources
+
+RUN = "run of "  # and a system's name: the use of a file that is a run
 
 
 class Experiment:
@@ -47,7 +52,7 @@ class Experiment:
         if self._systems.searching and sources.topics is None:
             problem = "there is no key 'topics', and some systems search"
         elif self._systems.searching and sources.corpus is None and self._file.index.path is None:
-            problem = "there is no key 'corpus', and [index] has no 'path': there is nothing to search"
+            problem = "there is no key 'corpus' (or no corpus.jsonl), and [index] has no 'path': there is nothing to search"
         if problem:
             raise problem_in(self._file.path, "collection", problem)
 
@@ -60,10 +65,11 @@ class Experiment:
             progress: Is called with how far each step is.
 
         Raises:
-            InputError: Something that is read cannot be used.
-            ParameterError: A parameter makes no sense.
+            FontesError: Something cannot be used or is not here: a file, a model, a library. All of it is looked for before
+                anything is built or encoded, and said at once.
         """
-        report = run(self._plan(), self.output, progress).report
+        plan = self._plan(Problems())
+        report = run(plan, self.output, progress).report
         assert report is not None
         return report
 
@@ -73,25 +79,35 @@ class Experiment:
         Raises:
             InputError: There is no lock; or as `run` does.
         """
-        locked = read_lock(self.output / LOCK)
+        problems = Problems()
+        locked: dict[str, Any] = {}
+        with problems.collected():
+            locked = read_lock(self.output / LOCK)
+        plan = self._plan(problems)
         with tempfile.TemporaryDirectory(prefix="fontes-check-") as folder:
-            plan = self._plan(indexes=Path(folder) / "indexes", forms=())
+            plan = replace(plan, indexes=Path(folder) / "indexes", forms=())
             return Check.of(locked, run(plan, Path(folder), progress).lock)
 
-    def _plan(self, **others: Any) -> Plan:
-        file, searching = self._file, self._systems.searching
-        data = self._data()
-        qrels = _qrels(file.sources)
-        topics = _judged(file.sources, qrels) if file.sources.topics is not None else None
-        settings: dict[str, Any] = {
-            "forms": file.forms,
-            "indexes": None if file.index.folder is None else file.path.parent / Path(file.index.folder).expanduser(),
-            **others,
-        }
+    def _plan(self, problems: Problems) -> Plan:
+        """What is run. Raises all that is in the way of it, with the problems that there are already."""
+        file, sources, title = self._file, self._file.sources, str(self._file.path)
+        for system in self._systems.stages.values():
+            problems.look_at(system)
+        data = self._data(problems)
+        documents, topics, qrels = None, None, None
+        with problems.collected():
+            qrels = _qrels(sources) if "qrels" in data else None
+            topics = _judged(sources, qrels) if qrels is not None and "topics" in data else None
+        with problems.collected():
+            documents = _documents(sources, self.output) if self._systems.searching and "corpus" in data else None
+        runs_here = all(f"{RUN}{name}" in data for name in file.runs)
+        problems.look_at_systems(title, self._made if runs_here else self._searching)
+        problems.raise_all(title)
+        assert qrels is not None
         return Plan(
-            title=str(file.path),
+            title=title,
             systems=self._made,
-            documents=_documents(file.sources, self.output) if searching and file.index.path is None else None,
+            documents=documents,
             topics=topics,
             qrels=qrels,
             measures=file.measures,
@@ -99,30 +115,44 @@ class Experiment:
             testing=file.testing,
             settings=_of_numbers(file.raw),
             data=data,
-            **settings,
+            indexes=None if file.index.folder is None else file.path.parent / Path(file.index.folder).expanduser(),
+            forms=file.forms,
         )
 
     def _made(self, collection: Collection) -> Mapping[str, System]:
         """The systems over an index of the collection, or over the one that the file names."""
-        table, index = self._file.index, None
-        if self._systems.searching and table.path is not None:
-            from ..index import Index
+        return self._systems.made(self._index(collection))
 
-            index = Index.open(self._file.path.parent / Path(table.path).expanduser())
-        elif self._systems.searching:
-            index = collection.index(table.analyzer, table.fields, table.vectors)
-        return self._systems.made(index)
+    def _searching(self, collection: Collection) -> Mapping[str, System]:
+        """The systems that search, over nothing; the index is looked at."""
+        self._index(collection)
+        return self._systems.stages
 
-    def _data(self) -> dict[str, dict[str, str]]:
-        """The SHA-256 of each file, by what it is used for; of a collection by name that of its contents."""
+    def _index(self, collection: Collection) -> Index | None:
+        from ..index import Index
+
+        if not self._systems.searching:
+            return None
+        table = self._file.index
+        if table.path is not None:
+            return Index.open(self._file.path.parent / Path(table.path).expanduser())
+        return collection.index(table.analyzer, table.fields, table.vectors)
+
+    def _data(self, problems: Problems) -> dict[str, dict[str, str]]:
+        """The SHA-256 of each file that can be read, by its use; of a collection by name that of its contents."""
         sources = self._file.sources
         used: dict[str, Path | str | None] = {
             "corpus": None if self._file.index.path else sources.corpus,
             "topics": sources.topics,
             "qrels": sources.qrels,
-            **{f"run of {name}": path for name, path in self._file.runs.items()},
+            **{f"{RUN}{name}": path for name, path in self._file.runs.items()},
         }
-        return {use: self._facts(source, use) for use, source in used.items() if source is not None}
+        facts = {}
+        for use, source in used.items():
+            with problems.collected():
+                if source is not None:
+                    facts[use] = self._facts(source, use)
+        return facts
 
     def _facts(self, source: Path | str, use: str) -> dict[str, str]:
         if isinstance(source, str):
@@ -150,13 +180,7 @@ def _judged(sources: Sources, qrels: Qrels) -> Topics:
     """The topics that have judgments: a system need not run on others."""
     source = sources.topics
     topics = _collection(source).topics() if isinstance(source, str) else Topics.read(source)
-    judged = Topics(topic for topic in topics.values() if topic.id in qrels)
-    if not judged:
-        first, other = next(iter(topics), ""), next(iter(qrels), "")
-        raise InputError(
-            f"none of the topics has judgments; topic ids are such as '{first}', those of the qrels such as '{other}'"
-        )
-    return judged
+    return topics.judged(qrels)
 
 
 def _of_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:

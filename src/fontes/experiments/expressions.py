@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import FontesError, ParameterError, PipelineError, Run, Stage, Topics
 from ..core.expression import part
 from ..core.part import Part
+from .problems import Problems
 from .settings import ExperimentFile, problem_in
 
 if TYPE_CHECKING:
@@ -33,8 +34,15 @@ class Expressions:
     def __init__(self, file: ExperimentFile) -> None:
         self._file = file
         self._names = list(file.raw["systems"])
-        systems = self._resolved(NOTHING, dict.fromkeys(file.runs, ANY_RUN))
-        self.searching = any(isinstance(system, Stage) for system in systems.values())
+        systems: dict[str, Any] = dict.fromkeys(file.runs, ANY_RUN)
+        problems = Problems()
+        for name in file.expressions:
+            with problems.collected():
+                self._resolve(name, NOTHING, systems, ())
+        problems.raise_all(str(file.path))
+        self.stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
+        """The systems that search, over nothing: to be looked at."""
+        self.searching = bool(self.stages)
         """Whether any system searches; the others are runs that are there already."""
 
     def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:

@@ -83,7 +83,7 @@ def _files(path: Path) -> list[str]:
     try:
         names = json.loads(path.read_text(encoding="utf-8"))["files"]
         return [name for name in names if isinstance(name, str) and _is_ours(name)]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 
 

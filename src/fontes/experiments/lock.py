@@ -130,8 +130,10 @@ def read_lock(path: Path) -> dict[str, Any]:
         layout = lock["layout"]
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such lock; run the experiment without --check first") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: the lock cannot be read ({error}); run the experiment again to make a new one") from None
+    if not all(isinstance(lock.get(key, {}), dict) for key in ("versions", "hardware")):
+        raise InputError(f"{path}: the lock is damaged; run the experiment again to make a new one")
     if layout != LAYOUT:
         raise InputError(f"{path}: the lock has the layout {layout}, and this Fontes reads {LAYOUT}; run the experiment again")
     return dict(lock)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..comparison import Report, SystemRun, Testing, report_of
-from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
-from ..core.part import Part, indexes_of, walk
+from ..core import InputError, Qrels, Run, Stage, Topics
+from ..core.part import Part, indexes_of
 from ..core.progress import Progress, Report as Listener, silent
 from ..formats import write_run
 from ..measures import Measure
 from ..storage.files import write
 from .cache import Cache
 from .collection import Collection
-from .folder import LOCK, alone, is_inside, replacing
+from .folder import LOCK, alone, replacing
 from .hashes import hash_of
 from .lock import lock_of
+from .problems import System
 from .systems import Searches
 
-System = Stage[Topics, Run] | Run | Path
 FORMS = ("md", "json", "html")  # of the report, where nothing else is said
 
 
@@ -32,8 +31,7 @@ class Plan:
 
     Args:
         title: What messages call it.
-        systems: Gives the systems by name: stages over indexes of the collection, runs, or files of runs. It is called twice,
-            first with a collection without documents, so that what cannot be is found before anything is built.
+        systems: Gives the systems by name: stages over indexes of the collection, runs, or files of runs.
         documents: What is searched; None where no system builds an index. Its folder is of no account.
         topics: The topics that stages are run on; None where no system searches.
         qrels: The judgments; None where nothing is measured.
@@ -98,6 +96,8 @@ class Results:
 def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
     """Runs all systems of a plan into a folder: runs/NAME.run, the report, the pages of the plan, and the lock.
 
+    What is in the way of it, such as a model that is not here, is better looked for before: see `Problems`.
+
     `indexes` and `cache` in the folder are used again by the next run into it, one that was interrupted too. Results are
     written when all systems are done, and replace earlier ones; the lock is the last of them: a folder with one is complete.
 
@@ -109,10 +109,7 @@ def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
     Raises:
         InputError: Something that is read cannot be used, or the folder cannot.
         ParameterError: A parameter makes no sense.
-        PipelineError: A system does not go from topics to a run.
     """
-    with tempfile.TemporaryDirectory(prefix="fontes-rehearsal-") as place:
-        _check(plan, plan.systems(Collection([], place)))
     documents = plan.documents or Collection([], folder)
     with alone(folder):
         systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
@@ -131,23 +128,6 @@ def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
 
 def _in_float32(part: Part) -> Part:
     return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
-
-
-def _check(plan: Plan, systems: Mapping[str, System]) -> None:
-    """Looks at the names of systems, at what they take and give, at their parameters, and whether their models are here."""
-    if not systems:
-        raise ParameterError(f"{plan.title} has no system")
-    for name, system in systems.items():
-        if not is_inside(f"{name}.run"):
-            raise ParameterError(f"{plan.title}: '{name}' cannot be the name of a system, which is that of a file")
-        if not isinstance(system, Stage):
-            continue
-        system.require(Topics, Run, f"system '{name}' of {plan.title}")
-        if plan.topics is None:
-            raise InputError(f"{plan.title}: system '{name}' searches, and there are no topics to run it on")
-        for part in walk(system):
-            part.check()
-            getattr(part, "fingerprint", None)  # raises where a model is not there
 
 
 def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -17,9 +18,12 @@ from ..core import InputError
 from ..core.errors import FontesError
 from ..core.registry import nearest
 from ..datasets.names import PREFIXES
+from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
 from ..measures import Measure, parse
+from ..storage.files import reading
 from .runner import FORMS
 
+PARTS = 100  # of a dotted key: the time that a key takes goes with their square
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 KINDS = {
     "string_type": "a string",
@@ -206,34 +210,43 @@ class _Reader:
         return self.table.systems
 
     def _sources(self, table: CollectionTable) -> Sources:
-        if table.dataset is None:
-            if table.split is not None:
-                raise self._error("collection", "'split' belongs to a 'dataset'; with 'qrels' the file says which split it is")
-            qrels = self._source(table.qrels)
-            if qrels is None:
-                problem = "there is no key 'qrels' and no key 'dataset': say where the judgments are"
-                raise self._error("collection", problem)
-            return Sources(self._source(table.corpus), self._source(table.topics), qrels, table.format)
-        for key in ("corpus", "topics", "qrels", "format"):
-            if getattr(table, key) is not None:
-                problem = f"'{key}' is part of the dataset; leave it out, or name all files instead of a dataset"
-                raise self._error("collection", problem)
-        if table.dataset.startswith(tuple(PREFIXES)):
-            name = table.dataset if table.split is None else f"{table.dataset}/{table.split}"
-            return Sources(table.dataset, name, name)
-        return self._beir(self.path.parent / Path(table.dataset).expanduser(), table.split)
+        names = {part: getattr(table, part) for part in ("corpus", "topics", "qrels")}
+        if table.dataset is not None:
+            for key in (*names, "format"):
+                if getattr(table, key) is not None:
+                    problem = f"'{key}' is part of the dataset; leave it out, or name all files instead of a dataset"
+                    raise self._error("collection", problem)
+            names = dict.fromkeys(names, table.dataset)
+            folder = self._source(table.dataset)
+            if isinstance(folder, Path) and not qrels_files(folder):
+                raise self._error("collection", f"{folder} is no folder in BEIR's form: it has no qrels/*.tsv")
+        elif table.split is not None and not any(self._has_splits(names[part]) for part in ("topics", "qrels")):
+            problem = "'split' belongs to a folder in BEIR's form or a collection by name; a file says which split it is"
+            raise self._error("collection", problem)
+        qrels = self._part("qrels", names["qrels"], table.split)
+        if qrels is None:
+            raise self._error("collection", "there is no key 'qrels' and no key 'dataset': say where the judgments are")
+        corpus, topics = (self._part(part, names[part], table.split) for part in ("corpus", "topics"))
+        return Sources(corpus, topics, qrels, table.format)
 
-    def _beir(self, folder: Path, split: str | None) -> Sources:
-        """The files of a folder in BEIR's form."""
-        qrels = {p.name.removesuffix(".gz").removesuffix(".tsv"): p for p in sorted((folder / "qrels").glob("*.tsv*"))}
-        if not qrels:
-            raise self._error("collection", f"{folder} is no folder in BEIR's form: it has no qrels/*.tsv")
-        chosen = split or ("test" if "test" in qrels else next(iter(qrels)) if len(qrels) == 1 else None)
-        if chosen is None or chosen not in qrels:
-            problem = f"there is no split '{chosen}'" if chosen else "say which 'split'"
-            raise self._error("collection", f"{folder}: {problem}; there are {', '.join(qrels)}")
-        corpus, topics = (_packed_or_plain(folder / f"{name}.jsonl") for name in ("corpus", "queries"))
-        return Sources(corpus, topics, qrels[chosen])
+    def _has_splits(self, name: str | None) -> bool:
+        source = self._source(name)
+        return isinstance(source, str) or (source is not None and source.is_dir())
+
+    def _part(self, part: str, name: str | None, split: str | None) -> Path | str | None:
+        """Where the corpus, the topics or the qrels of a source are: of a folder in BEIR's form the file."""
+        source = self._source(name)
+        if isinstance(source, str):
+            return source if part == "corpus" or split is None else f"{source}/{split}"
+        if source is None or not source.is_dir() or not is_beir(source):
+            return source
+        try:
+            if part == "corpus":
+                return present(source, CORPUS)
+            files = qrels_files(source)
+            return beir_file(source, QUERIES) if part == "topics" else files[split_of(source, files, split)]
+        except FontesError as error:
+            raise self._error("collection", str(error)) from None
 
     def _check_index(self, sources: Sources) -> None:
         values = self.raw.get("index", {})
@@ -273,14 +286,20 @@ class _Reader:
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    with reading(path) as source:
+        text = source.text()
+    if any(part.count(".") > PARTS for line in text.splitlines() for part in line.split("=")):
+        raise InputError(f"{path}: not TOML that is read here: a key of more than {PARTS} parts")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raw = tomllib.loads(text)
+        json.dumps(raw, default=str)  # which fails where a message could not show a value
+        return raw
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
+    except ValueError:  # Python's own limit
+        raise InputError(f"{path}: not TOML: a number of thousands of digits") from None
+    except RecursionError:
+        raise InputError(f"{path}: not TOML: nested too deeply") from None
 
 
 def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) -> InputError:
@@ -308,8 +327,3 @@ def _of_system(path: Path, raw: Mapping[str, Any], name: str) -> InputError:
     value = raw["systems"][name]
     kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
     return problem_in(path, "systems", f"{name}: a system is {kinds}, not {value!r}")
-
-
-def _packed_or_plain(path: Path) -> Path:
-    packed = path.with_name(f"{path.name}.gz")
-    return packed if packed.is_file() and not path.is_file() else path

@@ -1,15 +1,14 @@
 """The field's formats: corpora, topics, qrels and runs, read and written. Each format is one module."""
 
-from .corpus import Corpus, corpus_docs, docs, read_corpus
+from .corpus import Corpus, Documents, read_corpus
 from .format import File, Format, formats_for
 from .reading import read_qrels, read_run, read_topics, write, write_corpus, write_qrels, write_run, write_topics
 
 __all__ = [
     "Corpus",
+    "Documents",
     "File",
     "Format",
-    "corpus_docs",
-    "docs",
     "formats_for",
     "read_corpus",
     "read_qrels",

@@ -11,14 +11,13 @@ question, answer, question, …; and the same with one object a line, or with `H
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..core import InputError, Topic, Turn
 from ..storage.files import Source
 from .format import File, Format
-from .records import json_rows
+from .records import json_parsed, json_rows
 
 DIALOG, NUMBER, QUESTION, REWRITE = "QuAC_dialog_id", "Question_no", "Question", "Rewrite"
 HISTORY, QUESTIONS = "History", "HistoryQuestions"
@@ -46,10 +45,8 @@ def canard_topics(source: Source) -> Iterator[Topic]:
     """
     text = source.text()
     if text.lstrip().startswith("["):
-        try:
-            rows = [(f"{source.name}, item {number}", row) for number, row in enumerate(json.loads(text), 1)]
-        except ValueError as error:
-            raise InputError(f"{source.name}: broken JSON ({error})") from None
+        items = enumerate(json_parsed(text, source.name), 1)
+        rows = [(f"{source.name}, item {number}", row) for number, row in items]
     else:
         lines = json_rows(Source(source.name, io.BytesIO(text.encode())))
         rows = [(f"{source.name}, line {number}", row) for number, row in lines]

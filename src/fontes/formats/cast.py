@@ -25,6 +25,8 @@ AUTOMATIC = ("automatic_rewritten_utterance", "automatic")
 ANSWER = ("passage", "response", "automatic_passage")
 ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
+TEXTS = (*RAW, *MANUAL, *AUTOMATIC, *ANSWER, *ANSWER_ID, *AUTOMATIC_ANSWER_ID, "passage_id")
+LONGEST = 1_000  # turns of a conversation; each has all before it
 ELSE = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"
 
 
@@ -55,25 +57,28 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
     if not _are_conversations(conversations):
         raise InputError(f"{name}: not a CAsT file: a list of conversations, each with its turns under 'turn', is wanted")
     seen: dict[str, str] = {}
-    for conversation in conversations:
-        where = f"{name}, conversation {conversation.get('number')}"
+    for position, conversation in enumerate(conversations, 1):
+        if not isinstance(conversation, dict):
+            raise InputError(f"{name}, item {position}: a {type(conversation).__name__} where a conversation belongs")
+        if not _is_label(conversation.get("number")):
+            raise InputError(f"{name}, item {position}: the conversation has no number")
+        where = f"{name}, conversation {conversation['number']}"
         rows = conversation.get("turn")
-        if conversation.get("number") is None:
-            raise InputError(f"{where}: the conversation has no number")
-        if not isinstance(rows, list) or not all(isinstance(row, dict) and "number" in row for row in rows):
+        if not isinstance(rows, list) or not all(isinstance(row, dict) and _is_label(row.get("number")) for row in rows):
             raise InputError(f"{where}: 'turn' is not a list of turns with numbers")
+        _check_length(len(rows), where)
         if any("parent" in row or "participant" in row for row in rows):
             paths = _tree_paths(rows, where)
         else:
             paths = _flat_paths(rows, where)
         for number, path in paths:
-            topic_id = f"{conversation.get('number')}_{number}"
+            topic_id = f"{conversation['number']}_{number}"
             if topic_id in seen:
                 if seen[topic_id] != path[-1].text:
                     raise InputError(f"{where}: turn {number} occurs twice, with different utterances")
                 continue
             seen[topic_id] = path[-1].text
-            yield Topic(topic_id, path[-1].text, description=conversation.get("description") or "", turns=path)
+            yield Topic(topic_id, path[-1].text, description=_description(conversation, where), turns=path)
 
 
 def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterator[Topic]:
@@ -87,11 +92,15 @@ def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterat
         where = f"{name}, line {number}"
         if not _is_turn(row):
             raise InputError(f"{where}: not a turn: 'topic', 'turn' and 'raw' are wanted, found {', '.join(row)}")
+        for key in ("topic", "turn", "_id"):
+            if not _is_label(row.get(key, "")):
+                raise InputError(f"{where}: '{key}' is a {type(row[key]).__name__}, not a number or a text")
         branch, dash, _ = str(row["turn"]).partition("-")
         place = (str(row["topic"]), branch if dash else "")
         path = paths[place] = (*paths.get(place, ()), _turn(row, row, where))
+        _check_length(len(path), where)
         topic_id = str(row.get("_id") or f"{row['topic']}_{row['turn']}")
-        yield Topic(topic_id, path[-1].text, description=row.get("description") or "", turns=path)
+        yield Topic(topic_id, path[-1].text, description=_description(row, where), turns=path)
 
 
 def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
@@ -116,6 +125,23 @@ def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
 
 def _are_conversations(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and isinstance(value[0].get("turn"), list)
+
+
+def _is_label(value: Any) -> bool:
+    """Whether a value can number a turn or a conversation."""
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _check_length(turns: int, where: str) -> None:
+    if turns > LONGEST:
+        raise InputError(f"{where}: the conversation has more than {LONGEST:,} turns; divide it")
+
+
+def _description(row: Mapping[str, Any], where: str) -> str:
+    description = row.get("description") or ""
+    if not isinstance(description, str):
+        raise InputError(f"{where}: 'description' is a {type(description).__name__}, not a text")
+    return description
 
 
 def _is_turn(row: Mapping[str, Any]) -> bool:
@@ -185,11 +211,13 @@ def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
     for row in rows:
         if _is_system(row):
             first_answer.setdefault(str(row.get("parent")), row)
+    unanswered: dict[str, Any] = {}
+    turns: dict[tuple[int, int], Turn] = {}  # by row and answer, since the paths of a conversation share them
     for number, row in by_number.items():
         if _is_system(row):
             continue
         path: list[Turn] = []
-        answer = first_answer.get(number, {})
+        answer = first_answer.get(number, unanswered)
         at: dict[str, Any] | None = row
         for _ in rows:
             if at is None:
@@ -197,8 +225,9 @@ def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
             if _is_system(at):
                 answer = at
             else:
-                path.append(_turn(at, answer, where))
-                answer = {}
+                key = (id(at), id(answer))
+                path.append(turns.get(key) or turns.setdefault(key, _turn(at, answer, where)))
+                answer = unanswered
             parent = at.get("parent")
             if parent is not None and str(parent) not in by_number:
                 raise InputError(f"{where}: turn {at['number']} follows turn {parent}, which does not exist")
@@ -217,7 +246,7 @@ def _turn(row: Mapping[str, Any], answer: Mapping[str, Any], where: str) -> Turn
     number = row.get("number", row.get("turn"))
     if not text.strip():
         raise InputError(f"{where}: turn {number} has no raw utterance")
-    for name in (*RAW, *MANUAL, *AUTOMATIC, *ANSWER):
+    for name in TEXTS:
         for value in (row.get(name), answer.get(name)):
             if isinstance(value, (dict, list)):
                 raise InputError(f"{where}: '{name}' of turn {number} is a {type(value).__name__}, not a text")
@@ -230,7 +259,7 @@ def _answer_id(row: Mapping[str, Any]) -> str:
         return f"{answer_id}-{row['passage_id']}"
     provenance = row.get("provenance")
     first = provenance[0] if isinstance(provenance, list) and provenance else ""
-    return answer_id or _first(row, AUTOMATIC_ANSWER_ID) or str(first)
+    return answer_id or _first(row, AUTOMATIC_ANSWER_ID) or (str(first) if _is_label(first) else "")
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
+from ..core.checks import grade_of
+from ..core.strings import SURROGATE, utf8
 from ..storage.files import Source
 from .format import File
 
@@ -44,7 +46,7 @@ def read_qrels_columns(source: Source, width: int) -> Qrels:
         return Qrels(rows)
     except InputError as error:
         # Qrels takes the rows one by one: the line read last is the one at fault.
-        raise error if rows.wrong else InputError.at(source.name, rows.line, str(error)) from None
+        raise error if str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error)) from None
 
 
 def run_width(file: File) -> int:
@@ -84,10 +86,12 @@ def one_word(value: str, what: str) -> str:
     """`value`, if it is one word.
 
     Raises:
-        InputError: For an id that is empty or has white space inside.
+        InputError: For an id that is empty, has white space inside, or is not Unicode.
     """
     if value.split() != [value]:
         raise InputError(f"the {what} id '{value}' has white space in it or is empty; a TREC file cannot hold it")
+    if SURROGATE.search(value):
+        raise InputError(f"the {what} id '{value}' has half of a surrogate pair in it; a TREC file cannot hold it")
     return value
 
 
@@ -98,7 +102,6 @@ class _QrelsRows:
         self.source = source
         self.width = width
         self.line = 0
-        self.wrong = False
 
     def __iter__(self) -> Iterator[tuple[str, str, str, int]]:
         first = True
@@ -109,21 +112,20 @@ class _QrelsRows:
                 either = first and len(cells) not in QRELS_COLUMNS
                 columns = " or ".join(QRELS_COLUMNS.values()) if either else QRELS_COLUMNS[self.width]
                 raise self._error(f"{len(cells)} columns, not {columns}")
-            if first and self.width == BEIR_QRELS and cells[0].lower() in QRELS_HEADER and not _parses(int, cells[2]):
+            if first and self.width == BEIR_QRELS and cells[0].lower() in QRELS_HEADER and not _parses(grade_of, cells[2]):
                 first = False
                 continue
             first = False
-            if not _parses(int, cells[-1]):
+            if not _parses(grade_of, cells[-1]):
                 raise self._error(f"the grade '{cells[-1]}' is not an integer")
             topic, doc = cells[0].strip(), cells[-2].strip()
-            yield topic, cells[1].strip() if self.width == TREC_QRELS else "0", doc, int(cells[-1])
+            yield topic, cells[1].strip() if self.width == TREC_QRELS else "0", doc, grade_of(cells[-1])
 
     def _cells(self, line: str) -> list[str]:
         cells = line.split("\t")
         return cells if len(cells) == self.width else line.split()
 
     def _error(self, problem: str) -> InputError:
-        self.wrong = True
         return InputError.at(self.source.name, self.line, problem)
 
 
@@ -134,7 +136,7 @@ class _RunRows:
         self.name = name
         self.width = width
         self.topics = topics
-        self.topic_numbers = _numbering(t.encode() for t in topics)
+        self.topic_numbers = _numbering(map(utf8, topics))
         self.doc_codes = _numbering(())
         self.numbers: list[NDArray[np.int64]] = []
         self.codes: list[NDArray[np.int32]] = []
@@ -186,8 +188,10 @@ class _RunRows:
         try:
             values = np.fromiter(map(parse, tokens), np.float64, len(tokens))
             wrong = np.flatnonzero(np.isnan(values))[:1].tolist()
+            if b"_" in b"".join(tokens):
+                raise ValueError("Python's readers of numbers take underscores")
         except ValueError:
-            wrong = [next(i for i, token in enumerate(tokens) if not _parses(parse, token))]
+            wrong = [i for i, token in enumerate(tokens) if b"_" in token or not _parses(parse, token)][:1]
         for i in wrong:
             shown = tokens[i].decode(errors="replace")
             raise InputError.at(self.name, self._line(self.count + i), f"the {what} '{shown}' is not a {kind}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from ..core import Doc, InputError, ParameterError
-from ..storage.files import STANDARD, plain_name, reading
+from ..storage.files import STANDARD, as_path, plain_name, reading
+from .folder import CORPUS, beir_file, is_beir
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
-from .records import Fields, doc_from
+from .records import USUAL, Fields, doc_from
 
 
 class Corpus:
@@ -32,7 +33,7 @@ class Corpus:
         if str(path) == STANDARD:
             paths: Sequence[str | Path] = [path]
             chosen = chosen or first
-        elif Path(path).is_dir():
+        elif as_path(path).is_dir():
             paths = _files(Path(path), chosen, first)
         elif Path(path).exists():
             paths = [path]
@@ -94,73 +95,90 @@ class Corpus:
         return f"Corpus({str(self.path)!r}, format={self.format!r})"
 
 
-def docs(documents: Iterable[Any]) -> Iterator[Doc]:
-    """Documents from whatever a caller has at hand.
+class Documents:
+    """The documents of an iterable, a mapping or a DataFrame, made anew each time they are iterated.
 
     Args:
-        documents: An iterable of Doc, of dicts (keys as in the jsonl formats), of (id, text) or (id, title, text); a mapping
-            from id to text; or a pandas DataFrame with such columns.
-
-    Raises:
-        InputError: With the number of the item, counted from 1, for what is no document.
+        source: What `read_corpus` accepts, save a path.
+        fields: Where the id, the title and the text of a dict or a row are.
     """
-    if hasattr(documents, "to_dict") and hasattr(documents, "columns"):
-        frame: Any = documents
-        documents = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    elif isinstance(documents, Mapping):
-        documents = documents.items()
-    elif isinstance(documents, str):
-        raise InputError("documents cannot be made from a string; read_corpus(path) reads a file")
-    fields = Fields.of(None)
-    for number, item in enumerate(documents, 1):
-        match item:
-            case Doc():
-                yield item
-            case Mapping():
-                yield doc_from(dict(item), fields, "documents", number, "item")
-            case (doc_id, text):
-                yield doc_from({"id": doc_id, "text": text}, fields, "documents", number, "item")
-            case (doc_id, title, text):
-                yield doc_from({"id": doc_id, "title": title, "text": text}, fields, "documents", number, "item")
-            case _:
-                kind = type(item).__name__
-                raise InputError(f"documents, item {number}: a {kind}; give Doc, a dict, (id, text) or (id, title, text)")
+
+    def __init__(self, source: Iterable[Any], fields: Fields) -> None:
+        self._source = source
+        self._fields = fields
+
+    def __iter__(self) -> Iterator[Doc]:
+        """Raises InputError with the number of the item, counted from 1, for what is no document."""
+        for number, item in enumerate(self._items(), 1):
+            match item:
+                case Doc():
+                    if not isinstance(item.id, str):
+                        raise InputError(f"documents, item {number}: the id of a Doc is {item.id!r}, not a string")
+                    yield item
+                case Mapping():
+                    yield doc_from(dict(item), self._fields, "documents", number, "item")
+                case (doc_id, text):
+                    yield doc_from({"id": doc_id, "text": text}, USUAL, "documents", number, "item")
+                case (doc_id, title, text):
+                    yield doc_from({"id": doc_id, "title": title, "text": text}, USUAL, "documents", number, "item")
+                case _:
+                    kind = type(item).__name__
+                    raise InputError(f"documents, item {number}: a {kind}; give Doc, a dict, (id, text) or (id, title, text)")
+
+    def _items(self) -> Iterable[Any]:
+        source: Any = self._source
+        if hasattr(source, "to_dict") and hasattr(source, "columns"):
+            return source.astype(object).where(source.notna(), None).to_dict("records")  # type: ignore[no-any-return]
+        return source.items() if isinstance(source, Mapping) else source
 
 
-def corpus_docs(corpus: str | Path | Iterable[Any]) -> Iterable[Doc]:
-    """The documents of a corpus: of the file or folder at a path, or else of what `docs` accepts."""
-    return read_corpus(corpus) if isinstance(corpus, (str, Path)) else docs(corpus)
-
-
-def read_corpus(path: str | Path, format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None) -> Corpus:
-    """The documents of a file or a folder, which are read one at a time.
+@overload
+def read_corpus(
+    source: str | Path, format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
+) -> Corpus: ...
+@overload
+def read_corpus(
+    source: str | Path | Iterable[Any], format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
+) -> Corpus | Documents: ...
+def read_corpus(
+    source: str | Path | Iterable[Any], format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
+) -> Corpus | Documents:
+    """The documents of a file, a folder or whatever a caller has at hand, one at a time.
 
     A folder gives its .jsonl files (of a BEIR folder corpus.jsonl), its TREC files, or its text files, in order of their
-    names. Ids are not checked for duplicates here; the index does that.
+    names. Ids are not checked for duplicates here; the index does that. A whole number as an id stands for its digits.
 
     Args:
-        path: A file, of which .gz is unpacked, a folder, or "-" for standard input (jsonl unless `format` says else).
-        format: The name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (each file a document, its id the
-            path inside the folder); by default it is told from name and content.
+        source: The path of a file, of which .gz is unpacked, or of a folder, or "-" for standard input (jsonl unless `format`
+            says else); or an iterable of Doc, of dicts (keys as in the jsonl formats), of (id, text) or (id, title, text); a
+            mapping from id to text; or a pandas DataFrame with such columns.
+        format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (each file a document,
+            its id the path inside the folder); by default it is told from name and content.
         fields: Which keys, columns or tags hold the "id", the "title" and the "text" where they have other names; several
             are joined by newlines: `{"id": "pmid", "text": ["abstract", "body"]}`.
 
     Returns:
-        The documents; they can be iterated again and again, and know how much of the files they have read.
+        The documents; they can be iterated again and again, where `source` can. Those of a file know how much of it they have
+        read.
 
     Raises:
         InputError: For what cannot be read, here or while iterating.
         ParameterError: For a format or a field that does not exist.
     """
-    return Corpus(path, None if format is None else format_named(format, "read", "corpus"), Fields.of(fields))
+    if isinstance(source, (str, Path)):
+        return Corpus(source, None if format is None else format_named(format, "read", "corpus"), Fields.of(fields))
+    if format is not None:
+        raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
+    if isinstance(source, (Corpus, Documents)) and fields:
+        raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
+    return source if isinstance(source, (Corpus, Documents)) else Documents(source, Fields.of(fields))
 
 
 def _files(folder: Path, chosen: Format | None, first: Format) -> list[Path]:
     """The files of a folder and its subfolders that hold documents, in order of their paths; hidden ones are left out."""
     of_beir = chosen is None or chosen.name == first.name
-    for name in ("corpus.jsonl", "corpus.jsonl.gz"):
-        if of_beir and (folder / name).is_file():
-            return [folder / name]
+    if of_beir and is_beir(folder):
+        return [beir_file(folder, CORPUS)]
     files = sorted(
         (p for p in folder.rglob("*") if p.is_file() and not any(x.startswith(".") for x in p.relative_to(folder).parts)),
         key=lambda p: p.relative_to(folder).as_posix(),

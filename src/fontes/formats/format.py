@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -13,7 +14,9 @@ from ..core.registry import Registry
 from ..storage.files import BOM, BUFFER, Source, plain_name
 from .records import Fields
 
+PICKLE = re.compile(rb"\x80[\x02-\x05]")
 HEAD = 2000  # bytes by which a format is told
+BLANK = 1 << 20  # bytes of blank lines after which no line is waited for
 
 
 class Kind(NamedTuple):
@@ -141,14 +144,14 @@ class File(Source):
     @cached_property
     def head(self) -> bytes:
         """The first lines, so many that two are not blank and that there are 2,000 bytes, where the file has them."""
-        lines, filled, size = [], 0, 0
-        for line in self.file:
-            lines.append(line)
-            size += len(line)
-            filled += not line.isspace()
-            if filled > 1 and size >= HEAD:
+        lines, filled, size = bytearray(), 0, 0
+        for line in self.stored_lines():
+            lines += line
+            size += len(line) if (words := not line.isspace()) else 0
+            filled += words
+            if len(lines) >= HEAD and (filled > 1 or len(lines) - size > BLANK):
                 break
-        head = b"".join(lines)
+        head = bytes(lines)
         self.file = io.BufferedReader(_Resumed(head, self.file), BUFFER)
         return head.removeprefix(BOM)
 
@@ -162,9 +165,9 @@ class File(Source):
         """All of the file, which is then in memory.
 
         Raises:
-            InputError: It is not UTF-8.
+            InputError: It is not UTF-8, or too long.
         """
-        content = self.file.read()
+        content = self.content()
         self.file = io.BytesIO(content)
         return Source(self.name, io.BytesIO(content)).text()
 
@@ -209,6 +212,7 @@ def sniffed(kind: str, file: File) -> Format:
         InputError: Where none is, and where there is nothing in the file.
     """
     able = formats_for("read", kind)
+    _refuse_pickle(file)
     sure = {name: able[name].sniff(kind, file) for name in sorted(able)}
     best = max(sure, key=sure.__getitem__)
     if sure[best] > 0:
@@ -216,6 +220,15 @@ def sniffed(kind: str, file: File) -> Format:
     if not file.start:
         raise InputError(f"{file.name}: holds no {KINDS[kind].holds}")
     raise InputError(f"{file.name}: the format is not clear from the file; give format= one of {', '.join(able)}")
+
+
+def _refuse_pickle(file: File) -> None:
+    if not file.plain.endswith((".pkl", ".pickle")) and not PICKLE.match(file.head):
+        return
+    target = f"{file.plain.partition('.')[0]}.jsonl"
+    line = f"import pandas; pandas.read_pickle({file.name!r}).to_json({target!r}, orient='records', lines=True)"
+    why = "a pickle, which Fontes does not open: that runs whatever code is in it"
+    raise InputError(f'{file.name}: {why}; if you trust it, make JSON lines of it: python -c "{line}"')
 
 
 class _Resumed(io.RawIOBase):

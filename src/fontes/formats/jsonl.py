@@ -51,7 +51,7 @@ def _doc_line(doc: Doc) -> bytes:
         raise InputError(f"document '{doc.id}': the metadata key '{min(taken)}' is a field of its own in a jsonl corpus")
     try:
         return json_line({**row, **doc.metadata})
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"document '{doc.id}': the metadata cannot be written as JSON ({error})") from None
 
 

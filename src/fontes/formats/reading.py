@@ -8,45 +8,58 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
-from ..storage.files import reading, write as write_bytes
-from .corpus import docs as as_docs, read_corpus
+from ..core.strings import SURROGATE
+from ..storage.files import STANDARD, as_path, reading, write as write_bytes
+from .corpus import read_corpus
+from .folder import FORM, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
 
 
-def read_topics(path: str | Path, format: str | None = None) -> Topics:
-    """The topics of a file.
+def read_topics(path: str | Path, format: str | None = None, split: str | None = None) -> Topics:
+    """The topics of a file, or of a folder in BEIR's form.
 
     Args:
-        path: The file; .gz is unpacked, "-" is standard input.
+        path: The file; .gz is unpacked, "-" is standard input. Of a folder it is queries.jsonl.
         format: The name of a format, such as "jsonl" (BEIR's queries.jsonl, and all fields that `write_topics` writes), "tsv",
-            "trec" (SGML), "xml", "json", "cast" or "canard"; by default it is told from the content.
+            "csv", "trec" (SGML), "xml", "json", "cast" or "canard"; by default it is told from the content.
+        split: Of a folder: leave the topics that have judgments in qrels/SPLIT.tsv.
 
     Raises:
         InputError: With file and line for what cannot be read, for an id that occurs twice, and for a file without topics.
-        ParameterError: For a format that does not exist.
+        ParameterError: For a format or a split that does not exist.
     """
+    if _is_folder(path, split):
+        topics = read_topics(beir_file(Path(path), QUERIES), format)
+        return topics if split is None else topics.judged(read_qrels(path, split=split))
     with _opened("topics", path, format) as (chosen, file):
         try:
             topics = Topics(chosen.read_topics(file))
         except InputError as error:
             raise error if str(error).startswith(file.name) else InputError(f"{file.name}: {error}") from None
     _check_filled("topics", topics, path)
+    for topic_id in topics:
+        if SURROGATE.search(topic_id):
+            raise InputError(f"{path}: the topic id '{topic_id}' has half of a surrogate pair in it, which no file can hold")
     return topics
 
 
-def read_qrels(path: str | Path, format: str | None = None) -> Qrels:
-    """The judgments of a file.
+def read_qrels(path: str | Path, format: str | None = None, split: str | None = None) -> Qrels:
+    """The judgments of a file, or of a folder in BEIR's form.
 
     Args:
-        path: The file; .gz is unpacked, "-" is standard input.
+        path: The file; .gz is unpacked, "-" is standard input. Of a folder it is qrels/SPLIT.tsv.
         format: "trec" (topic, group, document, grade; the group is kept), "beir" (topic, document, grade, with or without a
             header), or another format's name; by default the first line tells.
+        split: Of a folder: which; by default the only one.
 
     Raises:
         InputError: With file and line for a wrong number of columns, a grade that is no integer and a document that has two
             grades for one topic; and for a file without judgments.
-        ParameterError: For a format that does not exist.
+        ParameterError: For a format or a split that does not exist, and for a folder of several splits of which none is named.
     """
+    if _is_folder(path, split):
+        files = qrels_files(Path(path))
+        return read_qrels(files[split_of(path, files, split)], format)
     with _opened("qrels", path, format) as (chosen, file):
         qrels = chosen.read_qrels(file)
     _check_filled("qrels", qrels, path)
@@ -77,7 +90,7 @@ def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["cor
     """Writes documents.
 
     Args:
-        docs: What `fontes.formats.docs` accepts.
+        docs: What `read_corpus` accepts.
         path: The file, packed where its name ends in .gz; "-" is standard output.
         format: "jsonl", as BEIR: `_id`, `title`, `text`, and each metadata key; or another format's name.
 
@@ -85,7 +98,7 @@ def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["cor
         InputError: For documents that the format cannot hold, such as metadata that are not of JSON, and where writing fails.
         ParameterError: For a format that cannot be written.
     """
-    write_bytes(path, format_named(format, "write", "corpus").write_corpus(as_docs(docs)))
+    write_bytes(path, format_named(format, "write", "corpus").write_corpus(read_corpus(docs)))
 
 
 def write_topics(topics: object, path: str | Path, format: str = KINDS["topics"].first) -> None:
@@ -137,7 +150,7 @@ def write_run(run: object, path: str | Path, tag: str = "fontes", format: str = 
         ParameterError: For a tag that is not one word, and for a format that cannot be written.
     """
     chosen = format_named(format, "write", "run")
-    if tag.split() != [tag]:
+    if tag.split() != [tag] or SURROGATE.search(tag):
         raise ParameterError(f"the tag '{tag}' must be one word")
     write_bytes(path, chosen.write_run(Run.of(run), tag))
 
@@ -161,6 +174,14 @@ def write(kind: str, value: Any, path: str | Path, format: str | None = None, ta
             write_qrels(value, path, form)
         case "run":
             write_run(value, path, tag, form)
+
+
+def _is_folder(path: str | Path, split: str | None) -> bool:
+    """Raises ParameterError for the split of a file."""
+    folder = str(path) != STANDARD and as_path(path).is_dir()
+    if split is not None and not folder:
+        raise ParameterError(f"{path}: there is no split '{split}' in a file; {FORM}")
+    return folder
 
 
 @contextmanager

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
+from ..core.checks import real, string_of
+from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed
 from ..storage.files import Source, decode
+from .remedy import remedy
 
 
 @dataclass(frozen=True)
 class Fields:
-    """The names under which a record may hold its id, title and text.
+    """The names, in any case, under which a record may hold its id, title and text.
 
     Args:
         id: Names of the id, of which the first that is present counts.
@@ -23,9 +29,9 @@ class Fields:
         chosen: The parts whose names the user gave; of these all names that are present count, and their values are joined.
     """
 
-    id: tuple[str, ...] = ("_id", "id", "docno", "doc_id", "docid")
-    title: tuple[str, ...] = ("title",)
-    text: tuple[str, ...] = ("text", "contents", "abstract", "body")
+    id: tuple[str, ...] = DOC_ID
+    title: tuple[str, ...] = DOC_TITLE
+    text: tuple[str, ...] = DOC_TEXT
     chosen: frozenset[str] = frozenset()
 
     @classmethod
@@ -44,12 +50,20 @@ class Fields:
             raise ParameterError("fields: an id comes from one field")
         return cls(**names, chosen=frozenset(names))
 
+    @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
+    def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
+        """Under which of the keys that are present a record has its "id", "text" and "title"; an empty tuple: none."""
+        parts: dict[str, tuple[Any, ...]] = {}
+        for part, names in (("id", self.id), ("text", self.text), ("title", self.title)):
+            each = [(name,) for name in names] if part in self.chosen else [names]
+            spelled = (find(present, those) for those in each)
+            parts[part] = tuple(dict.fromkeys(key for key in spelled if key is not None))
+        return parts
+
 
 USUAL = Fields()
-TOPIC_ID = ("_id", "id", "qid", "query_id", "topic_id", "question_id", "number", "num")
-TOPIC_TEXT = ("text", "query", "title", "question", "contents", "raw")
 ENDS = ("\n", "\r\n", "")  # of a line
-MISSING = object()
+LONG_NUMBER = "a number of thousands of digits"
 
 
 def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -70,8 +84,8 @@ def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
             if not line.strip():
                 continue
             text = decode(line, source.name, number)
-            shown = text.strip()[:40]
-            raise InputError.at(source.name, number, f"broken JSON ({getattr(error, 'msg', error)}): {shown!r}") from None
+            problem = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", LONG_NUMBER)
+            raise InputError.at(source.name, number, f"broken JSON ({problem}): {text.strip()[:40]!r}") from None
         if type(row) is not dict:
             raise InputError.at(source.name, number, f"a JSON {type(row).__name__} where an object {{…}} belongs")
         yield number, row
@@ -97,14 +111,14 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
             del row["_id"], row["text"]
             row.pop("title", None)
             return Doc(doc_id, text, title, row)
+    keys = fields.keys(tuple(row))
+    if not keys["id"] or not keys["text"]:
+        raise _missing(fields, keys, row, name, f"{unit} {number}")
     parts: list[str] = []
-    for part, names in (("id", fields.id), ("text", fields.text), ("title", fields.title)):
-        value = _take(row, names, part in fields.chosen)
-        if type(value) is not str:
-            if value is MISSING and part != "title":
-                raise _missing(part, names, row, parts, f"{name}, {unit} {number}")
-            value = _string(value, part, f"{name}, {unit} {number}")
-        parts.append(value)
+    for part, own in keys.items():
+        values = [row.pop(key) for key in own]
+        value = values[0] if len(values) == 1 else "\n".join(str(v) for v in values if v not in (None, ""))
+        parts.append(value if type(value) is str else _string(value, part, f"{name}, {unit} {number}"))
     doc_id, text, title = parts
     if not doc_id or doc_id.isspace():
         raise InputError(f"{name}, {unit} {number}: the id is empty")
@@ -120,19 +134,19 @@ def topic_from(row: Mapping[str, Any], where: str) -> Topic:
         InputError: An id or text is missing, or turns or weights are odd; the message begins with `where`.
     """
     present = ", ".join(f"'{key}'" for key in row) or "nothing"
-    topic_id = next((row[key] for key in TOPIC_ID if row.get(key) is not None), None)
-    text = next((row[key] for key in TOPIC_TEXT if row.get(key) is not None), None)
-    if isinstance(topic_id, bool) or not isinstance(topic_id, (str, int, float)) or not str(topic_id).strip():
-        raise InputError(f"{where}: no id (a field {', '.join(TOPIC_ID[:4])}); found {present}")
+    filled = [key for key, value in row.items() if value is not None]
+    topic_id, text = (row.get(find(filled, names)) for names in (TOPIC_ID, TOPIC_TEXT))
+    if topic_id is None or not str(topic_id).strip():
+        raise InputError(f"{where}: no id (a field {listed(TOPIC_ID)}); found {present}")
     if not isinstance(text, str):
-        raise InputError(f"{where}: no text (a field {', '.join(TOPIC_TEXT[:4])}); found {present}")
+        raise InputError(f"{where}: no text (a field {listed(TOPIC_TEXT)}); found {present}")
     try:
         turns = tuple(_turn(turn) for turn in row.get("turns") or ())
-        weights = {str(term): float(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
+        weights = {term: _weight(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{where}: 'turns' or 'weights' cannot be read ({error})") from None
     description, narrative = (row[name] if isinstance(row.get(name), str) else "" for name in ("description", "narrative"))
-    return Topic(str(topic_id), text, narrative, description, turns, weights)
+    return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights)
 
 
 def json_value(source: Source) -> Any:
@@ -141,12 +155,28 @@ def json_value(source: Source) -> Any:
     Raises:
         InputError: With the line of what is broken.
     """
+    return json_parsed(source.text(), source.name)
+
+
+def json_parsed(text: str, name: str) -> Any:
+    """The JSON value that a text is.
+
+    Args:
+        text: The text.
+        name: The name of its file, for errors.
+
+    Raises:
+        InputError: With the line of what is broken.
+    """
     try:
-        return json.loads(source.text())
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError.at(source.name, error.lineno, f"broken JSON ({error.msg})") from None
+        raise InputError.at(name, error.lineno, f"broken JSON ({error.msg})") from None
+    except ValueError:  # Python's own limit
+        place = digits.start() if (digits := re.search("[0-9]{4301}", text)) else 0
+        raise InputError.at(name, text.count("\n", 0, place) + 1, f"broken JSON ({LONG_NUMBER})") from None
     except RecursionError:
-        raise InputError(f"{source.name}: broken JSON (nested too deeply)") from None
+        raise InputError(f"{name}: broken JSON (nested too deeply)") from None
 
 
 def json_line(row: Any, indent: int | None = None) -> bytes:
@@ -157,34 +187,29 @@ def json_line(row: Any, indent: int | None = None) -> bytes:
         return json.dumps(row, indent=indent).encode() + b"\n"
 
 
-def _take(row: dict[str, Any], names: tuple[str, ...], joined: bool) -> Any:
-    """The value under the first of `names` that is there, or all their values joined, or MISSING; taken out of the row."""
-    if not joined:
-        for name in names:
-            if name in row:
-                return row.pop(name)
-        return MISSING
-    values = [row.pop(name) for name in names if name in row]
-    if len(values) < 2:
-        return values[0] if values else MISSING
-    return "\n".join(str(v) for v in values if v not in (None, ""))
-
-
 def _string(value: Any, part: str, where: str) -> str:
     if isinstance(value, str):
         return str(value)
-    if part != "id" and (value is None or value is MISSING):
+    if part != "id" and value is None:
         return ""
     if isinstance(value, Real) and not isinstance(value, bool):
-        return str(value)
+        return string_of(value, part, where) if part == "id" else str(value)
     kind = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
     raise InputError(f"{where}: the {part} is {kind.get(type(value), type(value).__name__)}, not a string")
 
 
-def _missing(part: str, names: tuple[str, ...], row: Mapping[str, Any], parts: list[str], where: str) -> InputError:
-    present = ", ".join(f"'{key}'" for key in row) or "nothing" + (" else" if parts else "")
-    usual = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    return InputError(f"{where}: no {part} (a field {usual}); found {present}")
+def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[Any, Any], name: str, where: str) -> InputError:
+    """The error for a record without an id or without a text, which says how to name them."""
+    part = "id" if not keys["id"] else "text"
+    present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
+    problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"
+    return InputError(problem + remedy(name, where, {part: list(own) for part, own in keys.items()}, row))
+
+
+def _weight(value: Any) -> float:
+    if not math.isfinite(weight := real(value)):
+        raise ValueError(f"the weight {value!r} is not a number")
+    return weight
 
 
 def _turn(fields: Mapping[str, str]) -> Turn:

@@ -56,7 +56,8 @@ class Trec(Format, name="trec"):
 
     def write_qrels(self, qrels: Qrels) -> Iterator[bytes]:
         for topic_id, group, doc_id, grade in qrels.rows():
-            yield f"{one_word(topic_id, 'topic')} {group} {one_word(doc_id, 'document')} {grade}\n".encode()
+            topic, doc = one_word(topic_id, "topic"), one_word(doc_id, "document")
+            yield f"{topic} {one_word(group, 'group')} {doc} {grade}\n".encode()
 
     def write_run(self, run: Run, tag: str) -> Iterator[bytes]:
         for topic_id, ranking in run_rankings(run):

@@ -7,16 +7,19 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..core import Doc, InputError, Topic
-from ..storage.files import Source
+from ..storage.files import Source, check_length
 from .records import Fields
 
-DOC = re.compile(r"<doc(?:\s[^<>]*)?>(.*?)</doc\s*>", re.DOTALL | re.IGNORECASE)
 OPENS = re.compile(r"<doc[\s>]", re.IGNORECASE)
+OPENING = re.compile(r"<doc(?:\s[^<>]*)?>", re.IGNORECASE)
+CLOSES = re.compile(r"</doc\s*(?:>|\Z)", re.IGNORECASE)
 ID_TAGS = ("DOCNO",)
 TITLE_TAGS = ("TITLE", "HEADLINE", "HL", "HEAD", "TTL", "TI", "DOCTITLE")
 TEXT_TAGS = ("TEXT", "LP", "LEADPARA", "ABSTRACT")
 OTHER_TAGS = ("DOCNO", "DOCID", "DOCOLDNO", "DOCHDR", "SCRIPT", "STYLE")
-MARKUP = re.compile(r"<!--.*?-->|</?[a-zA-Z!?][^<>]*>", re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+TAG = re.compile(r"</?[a-zA-Z!?][^<>]*>")
+CODE_POINT = re.compile(r"&#([0-9]{8,});?")
 LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
 
 
@@ -30,22 +33,23 @@ def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
     Raises:
         InputError: For a <DOC> without DOCNO or end.
     """
-    pending: list[str] = []
-    start = 0
+    pending: list[str] = []  # the pieces of a document, joined once
+    start = size = 0
     for number, line in enumerate(source.decoded(), 1):
-        if not pending:
-            if not OPENS.search(line):
-                continue
-            start = number
-        pending.append(line)
-        if "</doc" not in line.lower():
-            continue
-        block, end = "".join(pending), 0
-        for match in DOC.finditer(block):
-            yield _doc(match[1], fields, source.name, start)
-            end = match.end()
-        pending = [block[end:]] if OPENS.search(block, end) else []
-        start = number
+        at = 0
+        while True:
+            if not pending:
+                if not (opens := OPENS.search(line, at)):
+                    break
+                start, size, at = number, 0, opens.start()
+            closes = CLOSES.search(line, at)
+            pending.append(line[at : closes.start() if closes else len(line)])
+            size += len(pending[-1])
+            check_length(size, source.name, "<DOC> that begins here", start)
+            if not closes:
+                break
+            yield _doc("".join(pending), fields, source.name, start)
+            pending, at = [], closes.end()
     if pending:
         raise InputError.at(source.name, start, "the <DOC> that begins here has no </DOC>")
 
@@ -64,8 +68,8 @@ def sgml_topics(text: str, name: str) -> Iterator[Topic]:
         number = LABEL.sub("", parts["num"], count=1).strip()
         if not number:
             raise InputError(f"{name}, topic {position}: no number (<num>)")
-        if number != parts["num"] and number.isdigit():
-            number = str(int(number))
+        if number != parts["num"] and number.isdecimal():
+            number = number.lstrip("0") or "0"
         title, description, narrative = (LABEL.sub("", parts[tag], count=1).strip() for tag in ("title", "desc", "narr"))
         yield Topic(number, title or description, narrative, description)
 
@@ -79,34 +83,64 @@ def _doc(block: str, fields: Fields, name: str, line: int) -> Doc:
             ("text", fields.text, TEXT_TAGS),
         )
     )
-    doc_id = next((spaced(_plain(value)) for value in _elements(block, id_tags)), "")
+    opening = OPENING.search(block)
+    if not opening:
+        raise InputError.at(name, line, "the <DOC> that begins here has no > after its name")
+    block = block[opening.end() :]
+    doc_id = next((spaced(_plain(value)) for value in _inside(block, id_tags)), "")
     if not doc_id:
         raise InputError.at(name, line, f"the <DOC> that begins here has no <{id_tags[0]}>")
-    titles = _elements(block, title_tags)
+    titles = list(_inside(block, title_tags))
     title = "\n".join(spaced(_plain(t)) for t in (titles if "title" in fields.chosen else titles[:1]))
-    texts = _elements(block, text_tags)
+    texts = list(_inside(block, text_tags))
     if not texts and "text" not in fields.chosen:
-        texts = [_element((*OTHER_TAGS, *title_tags)).sub(" ", block)]
+        texts = [_without(block, (*OTHER_TAGS, *title_tags))]
     return Doc(doc_id, "\n".join(filter(None, map(_lines, map(_plain, texts)))), title)
 
 
-def _elements(block: str, tags: Iterable[str]) -> list[str]:
-    return [match[2] for match in _element(tuple(tags)).finditer(block)]
+def _inside(block: str, tags: Iterable[str]) -> Iterator[str]:
+    """What is inside the elements with one of these tags."""
+    return (block[opening.end() : closing.start()] for opening, closing in _elements(block, tags))
 
 
-def _element(tags: tuple[str, ...]) -> re.Pattern[str]:
-    """An element with one of these tags; group 2 is what is inside. (The re module keeps the compiled pattern.)"""
+def _without(block: str, tags: Iterable[str]) -> str:
+    """The block with a space in place of each element with one of these tags."""
+    pieces, at = [], 0
+    for opening, closing in _elements(block, tags):
+        pieces.append(block[at : opening.start()])
+        at = closing.end()
+    return " ".join([*pieces, block[at:]])
+
+
+def _elements(block: str, tags: Iterable[str]) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """The opening and the closing tag of each element; one inside another counts for nothing, nor does one without an end."""
     names = "|".join(map(re.escape, tags))
-    return re.compile(rf"<({names})(?:\s[^<>]*)?>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
+    closing = rf"/(?P<closes>{names})\s*>"
+    last = {tag["closes"].lower(): tag.start() for tag in re.finditer(f"<{closing}", block, re.IGNORECASE)}
+    opening: re.Match[str] | None = None
+    for tag in re.finditer(rf"<(?:(?P<opens>{names})(?:\s[^<>]*)?>|{closing})", block, re.IGNORECASE):
+        if opening is None:
+            if tag["opens"] and last.get(tag["opens"].lower(), -1) > tag.start():
+                opening = tag
+        elif (tag["closes"] or "").lower() == opening["opens"].lower():
+            yield opening, tag
+            opening = None
 
 
 def _topic_part(block: str, tag: str) -> str:
     match = re.search(rf"<{tag}(?:\s[^<>]*)?>(.*?)(?=</?[a-zA-Z]|\Z)", block, re.DOTALL | re.IGNORECASE)
-    return spaced(html.unescape(match[1])) if match else ""
+    return spaced(_resolved(match[1])) if match else ""
 
 
 def _plain(text: str) -> str:
-    return html.unescape(MARKUP.sub(" ", text))
+    """The text without comments and tags, and with its character references resolved."""
+    end = text.rfind("-->") + 3 if "-->" in text else 0  # a comment without an end is none, and is not looked for to the end
+    return _resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
+
+
+def _resolved(text: str) -> str:
+    """The text with its character references resolved; those of no character become U+FFFD, however many digits they have."""
+    return html.unescape(CODE_POINT.sub(lambda digits: f"&#{digits[1].lstrip('0')[:8] or 0};", text))
 
 
 def _lines(text: str) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 from ..core import InputError, Topic
 from .format import File, Format
 from .trec_sgml import spaced
+
+DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]*)""")
+UTF8 = ("utf-8", "utf8")
+NO_CHARSETS = ("idna", "punycode")  # of Python's encodings, such as take the square of a text's length to read
 
 
 class Xml(Format, name="xml"):
@@ -17,7 +23,7 @@ class Xml(Format, name="xml"):
         return 0.3 if file.start.startswith("<") or "<top>" in file.start.lower() else 0.0
 
     def read_topics(self, file: File) -> Iterator[Topic]:
-        return _topics(file.text(), file.name)
+        return _topics(_text(file), file.name)
 
 
 def _topics(text: str, name: str) -> Iterator[Topic]:
@@ -26,11 +32,13 @@ def _topics(text: str, name: str) -> Iterator[Topic]:
     What is searched is the query, title, question, summary or description, whichever comes first in this list, or else all
     the text of the topic. Raises InputError for broken XML and for a topic without number.
     """
+    if "<!ENTITY" in text:  # by which a small file can become a huge one
+        raise InputError(f"{name}: the file declares entities of its own; write what they stand for in their place")
     try:
-        root = ET.fromstring(text.encode())
+        root = ET.fromstring(text)
     except ET.ParseError as error:
         raise InputError(f"{name}: broken XML ({error})") from None
-    for position, element in enumerate(e for e in root.iter() if e.tag.lower() in ("topic", "top")):
+    for position, element in enumerate(_elements(root)):
         parts = {child.tag.lower(): spaced("".join(child.itertext())) for child in element}
         attributes = {key.lower(): value for key, value in element.attrib.items()}
         number = _first(attributes, ("number", "id", "qid", "num")) or _first(parts, ("number", "num", "id", "qid"))
@@ -43,6 +51,34 @@ def _topics(text: str, name: str) -> Iterator[Topic]:
             _first(parts, ("narrative", "narr")),
             _first(parts, ("description", "desc", "question")),
         )
+
+
+def _text(file: File) -> str:
+    """The text of a file in the encoding that it declares. Raises InputError for one that it is not in, or that is unknown."""
+    declared = DECLARED.match(file.head)
+    encoding = declared[1].decode(errors="replace").lower() if declared else UTF8[0]
+    if encoding in UTF8:
+        return file.text()
+    content = file.content()
+    try:
+        if codecs.lookup(encoding).name in NO_CHARSETS:
+            raise LookupError(encoding)
+        return content.decode(encoding)
+    except LookupError:
+        raise InputError.at(file.name, 1, f"there is no encoding '{encoding}'; convert the file to UTF-8") from None
+    except ValueError:
+        raise InputError(f"{file.name}: not in the encoding '{encoding}' that it declares; convert the file to UTF-8") from None
+
+
+def _elements(root: ET.Element) -> Iterator[ET.Element]:
+    """The topics, of which none is inside another."""
+    ahead = [root]
+    while ahead:
+        element = ahead.pop()
+        if element.tag.lower() in ("topic", "top"):
+            yield element
+        else:
+            ahead += reversed(element)
 
 
 def _first(parts: dict[str, str], names: tuple[str, ...]) -> str:

@@ -124,6 +124,8 @@ class Fusion(Stage[Any, Run], name="fuse"):
         _check_number(len(self.stages))
         first = self.stages[0]
         for stage in self.stages:
+            if not isinstance(stage, Stage):
+                raise PipelineError(f"fuse joins stages; {stage!r} is a {type(stage).__name__}")
             if stage.gives is not Run or stage.takes is not first.takes:
                 raise PipelineError(
                     f"fuse joins stages that give Run and take the same; {first!r} goes from {first.takes.__name__} to "

@@ -23,6 +23,7 @@ from .postings import PostingsWriter
 
 SOME = 256  # documents that are looked at together
 BATCH = 1 << 22  # bytes of text that are analysed at a time
+MEMORY = 1 << 50  # bytes, the most that may be asked for
 SCALE = 100  # of term weights that come with the documents, which are stored as whole numbers
 
 
@@ -180,12 +181,11 @@ def memory_size(size: str | int) -> int:
     Raises:
         ParameterError: For anything else.
     """
-    if isinstance(size, int) and size > 0:
-        return size
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", str(size).strip(), re.IGNORECASE)
-    if not match or float(match[1]) == 0:
-        raise ParameterError(f"memory must be a size such as 500M or 2G, not '{size}'")
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)i?B?", str(size).strip(), re.IGNORECASE)
+    memory = float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") if match else 0
+    if not 1 <= memory <= MEMORY:
+        raise ParameterError(f"memory must be a size such as 500M or 2G, 1024T at the most, not '{size}'")
+    return int(memory)
 
 
 def _write_ids(folder: Path, ids: list[str]) -> None:

@@ -108,5 +108,5 @@ def metadata_bytes(doc: Doc) -> bytes:
         return b""
     try:
         return utf8(json.dumps(dict(doc.metadata), ensure_ascii=False))
-    except (TypeError, ValueError) as e:
+    except (TypeError, ValueError, RecursionError) as e:
         raise InputError(f"document '{doc.id}': its metadata is not JSON ({e})") from e

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..storage.artifact import Artifact, Kind
-from ..storage.caches import Cached
+from ..storage.caches import Cached, cache_folder
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = Kind("fontes-vectors", 1, "vectors", REMEDY)
@@ -66,6 +66,11 @@ class Embeddings:
     def single(self) -> bool:
         """Whether each document has one vector."""
         return not len(self.bounds)
+
+    @property
+    def cache(self) -> Path:
+        """The folder of the user's for the approximate indexes over them, which may be deleted at any time."""
+        return cache_folder() / "approximate" / str(self.meta["digest"])[:32]
 
     def rows(self, first: int, last: int) -> tuple[int, int]:
         """The first row of the documents from `first` to `last`, and the one after their last."""

@@ -22,12 +22,14 @@ from ..core.progress import Progress, Report
 from ..storage.arrays import sync, write_array
 from ..storage.artifact import commit, drafting, seal
 from ..storage.hashes import hash_text
+from ..storage.interrupts import uninterrupted
 from .embeddings import DTYPES, KIND, Embeddings, find, latest
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
 MOST = 1e15  # the length of a vector; inner products then stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
 PARTS = ("vectors.npy", "norms", "scales", "counts")  # of an encoding under way
+JOURNAL = (*PARTS[1:], "journal", "settings.json")  # what is not needed when it is complete
 
 VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -233,8 +235,9 @@ class Journal:
         newest = latest(segment).get(self._job.name)
         number = 1 + int(newest.name.rpartition("-")[2]) if newest else 1
         folder = segment / f"vectors-{self._job.name}-{number}"
-        commit(draft, folder)
-        _tidy(folder, self._job)
+        with uninterrupted():
+            commit(draft, folder)
+            _tidy(folder, self._job)
         return folder
 
     def close(self) -> None:
@@ -280,7 +283,7 @@ class Journal:
 def _tidy(folder: Path, job: Job) -> None:
     """Removes what is no longer needed: the journal, and older vectors of the same name."""
     with contextlib.suppress(OSError):
-        for name in (*PARTS[1:], "journal", "settings.json"):
+        for name in JOURNAL:
             (folder / name).unlink(missing_ok=True)
         for other in folder.parent.glob(f"vectors-{job.name}-*"):
             if other != folder:

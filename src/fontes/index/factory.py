@@ -164,7 +164,7 @@ class Factory:
         """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)`.
 
         An encoding that was interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others
-        are made of them. An index may hold the vectors of several encoders; building it anew with overwrite=True removes them.
+        are made of them. An index may hold the vectors of several encoders; an index built anew in its place has none of them.
 
         Args:
             encoder: Makes the vectors.

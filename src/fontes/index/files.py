@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,15 +13,17 @@ from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError
 from ..storage.arrays import REMEDY, sync, sync_folder
-from ..storage.artifact import FileTable, changed, file_table, staging, umask, wrong_size
+from ..storage.artifact import FileTable, changed, file_table, is_table, read_settings, staging, umask, wrong_size
+from ..storage.files import as_path
 from ..storage.hashes import hash_json
+from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 
 FORMAT = "fontes-index"
 VERSION = 1
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
-CACHE = "cache"  # what can be worked out again; it may be deleted at any time
+SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -50,7 +53,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has the index format {version}, {age} than the {VERSION} that this Fontes reads; {remedy}"
         )
     try:
-        sound = manifest["fingerprint"] == _fingerprint(manifest, manifest["segments"][0]["files"])
+        segment = manifest["segments"][0]
+        sound = manifest["fingerprint"] == _fingerprint(manifest, segment["files"]) and is_table(segment["files"])
+        sound = sound and SEGMENT_NAME.fullmatch(segment["name"]) is not None and len(manifest["segments"]) == 1
     except (KeyError, IndexError, TypeError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
@@ -90,14 +95,19 @@ def _fingerprint(manifest: dict[str, Any], files: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def building(path: Path, overwrite: bool) -> Iterator[Path]:
+def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """A folder beside `path` to build an index in; it is gone afterwards, whatever happens.
+
+    Args:
+        path: Where the index will be.
+        overwrite: Whether an index that is there is replaced.
+        drop_vectors: Whether even one that holds vectors is.
 
     Raises:
         InputError: `path` is in the way.
         FontesError: The disk is full or cannot be written.
     """
-    _check_place(path, overwrite)
+    _check_place(path, overwrite, drop_vectors)
     try:
         with staging(path) as folder:
             yield folder
@@ -107,7 +117,7 @@ def building(path: Path, overwrite: bool) -> Iterator[Path]:
         raise FontesError(f"{path} cannot be written: {e.strerror or e}; nothing was changed") from e
 
 
-def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], overwrite: bool) -> None:
+def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], overwrite: bool, drop_vectors: bool) -> None:
     """Makes the one finished `segment` in `stage` the content of the index at `path`, in one atomic step.
 
     Whoever opens the index sees either the old or the new state.
@@ -118,6 +128,7 @@ def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], ove
         segment: The folder in `stage` with the segment's files.
         manifest: The manifest without the segment's name and files, which are added.
         overwrite: Whether an index that is there is replaced.
+        drop_vectors: Whether even one that holds vectors is.
 
     Raises:
         InputError: An index has come to be there meanwhile that is not to be overwritten.
@@ -128,8 +139,8 @@ def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], ove
     whole = stage / "index"
     whole.mkdir()
     whole.chmod(0o777 & ~umask())
-    with locked(path.parent):
-        _check_place(shown, overwrite)
+    with uninterrupted(shown), locked(path.parent):
+        _check_place(shown, overwrite, drop_vectors)
         name = _free_name(path, f"{SEGMENT}-{fingerprint[:16]}")
         complete = {**manifest, "fingerprint": fingerprint, "segments": [{"name": name, "files": files}]}
         segment.rename(whole / name)
@@ -153,13 +164,31 @@ def _replace(path: Path, whole: Path, name: str) -> None:
     for other in path.glob(f"{SEGMENT}-*"):
         if other.name != name:
             shutil.rmtree(other, ignore_errors=True)
-    shutil.rmtree(path / CACHE, ignore_errors=True)
 
 
-def _check_place(path: Path, overwrite: bool) -> None:
-    if (path / MANIFEST).exists():
+def vectors_in(path: Path) -> list[str]:
+    """What the vectors of an index are of, finished or not: an encoder, and the form in which they are stored."""
+    names, folders = [], []
+    for segment in path.glob(f"{SEGMENT}-*"):
+        with contextlib.suppress(OSError):  # another build may be removing it
+            folders += list(segment.iterdir())
+    for folder in sorted(folders):
+        if folder.name.lstrip(".").startswith(("vectors-", "late-")) and folder.is_dir():
+            facts = read_settings(folder)
+            model, form = facts.get("encoder", facts.get("colbert")), facts.get("dtype", f"{facts.get('nbits')} bits")
+            names.append(f"{model} ({form})" if model else f"{folder.name} (unfinished)")
+    return names
+
+
+def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
+    if (as_path(path) / MANIFEST).exists():
         if not overwrite:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")
+        if not drop_vectors and (vectors := vectors_in(path)):
+            raise InputError(
+                f"{path} holds vectors, which a new index has not: {', '.join(vectors)}; build at another place to keep them, "
+                "or drop them with drop_vectors=True (--drop-vectors)"
+            )
     elif path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InputError(f"{path} exists and is not an index; choose another place")
 

@@ -18,13 +18,15 @@ from ..core.html import table
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..formats import docs as as_docs, read_corpus
+from ..formats import read_corpus
+from ..storage.arrays import REMEDY
 from ..storage.artifact import check_folder, read_settings
+from ..storage.files import as_path
 from ..text import Analyzer, snippet
 from .build import SCALE, TermWeights, build_segment, content, memory_size
 from .embeddings import Embeddings, find
 from .factory import Factory
-from .files import CACHE, FORMAT, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
+from .files import FORMAT, MANIFEST, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
 from .segment import Segment
 from .vectors import VectorStore
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
 
 
+ANALYZER = "leave analyzer out, or give the one it was made with"
 TERMS = 1_000_000  # terms whose numbers an index remembers
 
 
@@ -75,6 +78,7 @@ class Index(Factory):
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
+        drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Index:
         """Makes an index of documents in a directory and opens it.
@@ -82,8 +86,8 @@ class Index(Factory):
         The same documents give the same bytes. Nothing is left behind by a build that fails.
 
         Args:
-            docs: A file or folder that `read_corpus` reads, or an iterable of Doc, of dicts with "_id" (or "id") and "text", or
-                of (id, text) pairs.
+            docs: What `read_corpus` accepts: a file or folder, a DataFrame, or an iterable of Doc, of dicts with "_id" (or
+                "id") and "text", or of (id, text) pairs; `read_corpus(docs, fields=…)` where the columns have other names.
             path: The directory.
             analyzer: A name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`.
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
@@ -92,18 +96,20 @@ class Index(Factory):
             memory: How much memory postings may take before they are written to disk and merged at the end.
             threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
+            drop_vectors: Replace even an index that holds vectors, which the new one has not.
             progress: Is called after each batch of documents.
 
         Raises:
-            InputError: A document cannot be used, an id occurs twice, or something is at `path` already.
+            InputError: A document cannot be used, an id occurs twice, or something is at `path` already that may not be
+                replaced.
             FontesError: The disk is full or cannot be written.
         """
         path = Path(path)
         chosen = Analyzer.of(analyzer)
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        documents = read_corpus(docs) if isinstance(docs, (str, Path)) else as_docs(docs)
-        with building(path, overwrite) as stage:
+        documents = read_corpus(docs)
+        with building(path, overwrite, drop_vectors) as stage:
             folder = stage / "segment"
             folder.mkdir()
             counts = build_segment(
@@ -125,7 +131,7 @@ class Index(Factory):
                 "scale": None if vectors is None else SCALE,
                 **counts,
             }
-            commit(stage, path, folder, manifest, overwrite)
+            commit(stage, path, folder, manifest, overwrite, drop_vectors)
         return cls.open(path, analyzer=chosen)
 
     @classmethod
@@ -134,13 +140,15 @@ class Index(Factory):
 
         Args:
             path: The directory.
-            analyzer: Is only needed where the index was made with a callable that cannot be imported by its name.
+            analyzer: The one that the index was made with, which is compared with the name that it has stored. It is needed
+                where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
+                an index opens all the same, and analysing a text raises ParameterError.
 
         Raises:
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        path = Path(path)
+        path = as_path(path)
         while True:
             seen = manifest_file(path)
             manifest = read_manifest(path)
@@ -154,12 +162,21 @@ class Index(Factory):
 
     @staticmethod
     def _analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-        """The analyzer of the manifest, or the one of the argument, if it is the same."""
+        """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
+        try:
+            stored = Analyzer.from_dict(manifest["analyzer"])
+        except ParameterError as error:
+            raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
         if analyzer is None:
-            return Analyzer.of(manifest["analyzer"])
+            return stored
+        if callable(analyzer) and not isinstance(analyzer, Analyzer):
+            try:
+                return stored.with_tokenizer(analyzer)
+            except ParameterError as error:
+                raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
         named = Analyzer.of(analyzer)
         if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
-            raise ParameterError(f"{path} was made with another analyzer; leave analyzer out, or give the one it was made with")
+            raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
         return named
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
@@ -300,17 +317,17 @@ class Index(Factory):
         }
 
     def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        stored = map(read_settings, sorted(self.cache_of(vectors).glob("[!.]*")))
+        stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
         return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
 
-    def cache_of(self, vectors: Embeddings) -> Path:
-        """The folder for what was worked out from some of the documents' vectors; it may be deleted at any time."""
-        return self.path / CACHE / f"vectors-{vectors.meta['digest'][:16]}"
-
-    @property
-    def cache(self) -> Path:
-        """The folder for what was worked out from the index; it may be deleted at any time."""
-        return self.path / CACHE / self.fingerprint[:16]
+    @cached_property
+    def is_sound(self) -> bool:
+        """Whether its files are what its fingerprint says; only then what is worked out from them may be kept under it."""
+        try:
+            check_contents(self.path, self._manifest)
+        except IndexFormatError:
+            return False
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _opened, (self.path.absolute(), self.analyzer)

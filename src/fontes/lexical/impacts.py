@@ -1,7 +1,7 @@
 """Impacts: the weights of an index's postings under one model, with the bounds that the search prunes by.
 
-They are worked out when a model is first asked for. Those of a large index are kept in its folder `cache`, which may be
-deleted at any time; an index that cannot be written to keeps them in memory, and so does a search inside `in_memory`.
+They are worked out when a model is first asked for. Those of a large index are kept in `impacts/` in the user's cache, which
+may be deleted at any time; where that cannot be written, and by a search inside `in_memory`, they are kept in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..storage.arrays import write_array
 from ..storage.artifact import Artifact, Kind, commit, seal, staging
-from ..storage.caches import Attached, Cached
+from ..storage.caches import LIMIT, Attached, Cached, cache_folder, touch, trim
 from ..storage.hashes import hash_text
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Postings, Statistics, Weighting
@@ -224,11 +224,11 @@ def _cached(
     make: Callable[[], dict[str, NDArray[Any]]],
 ) -> dict[str, NDArray[Any]]:
     """The arrays of these types and shapes, from the cache or made now and, if they are to be kept, put there."""
-    folder = index.cache / name
+    folder = cache_folder() / "impacts" / index.fingerprint[:32] / name
     with contextlib.suppress(IndexFormatError):
         return _stored(folder, shapes)
     arrays = make()
-    if keep and int(index.df.sum(dtype=np.int64)) >= LARGE:
+    if keep and int(index.df.sum(dtype=np.int64)) >= LARGE and index.is_sound:
         with contextlib.suppress(OSError, IndexFormatError):
             _store(folder, arrays)
             return _stored(folder, shapes)
@@ -239,6 +239,7 @@ def _stored(folder: Path, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dic
     """The arrays of a folder in the cache. Raises IndexFormatError unless they have these types and shapes."""
     artifact = Artifact(folder, KIND)
     arrays = {key: artifact.array(key) for key in shapes}
+    touch(folder.parent)
     if not all(arrays[key].dtype == dtype and arrays[key].shape == shape for key, (dtype, shape) in shapes.items()):
         raise IndexFormatError(f"{folder} has arrays of another index; {KIND.remedy}")
     return arrays
@@ -254,3 +255,4 @@ def _store(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
     models = [f for f in folder.parent.iterdir() if f.name != "lists" and not f.name.startswith(".")]
     for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-MOST]:
         shutil.rmtree(old, ignore_errors=True)
+    trim(folder.parent.parent, LIMIT)

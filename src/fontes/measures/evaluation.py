@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import InputError, ParameterError, Qrels, Run
+from ..core import ParameterError, Qrels, Run
 from ..core.html import table
+from .agreement import check_agreement, run_and_judgments
 from .measure import Measure
-from .names import parse, parse_all
+from .names import DEFAULT, parse, parse_all
 from .ranks import Ranks
 
 ROWS = 1_000  # topics that a notebook shows
 
 
-def evaluate(run: object, qrels: object, measures: str | Measure | Iterable[str | Measure]) -> Evaluation:
+def evaluate(run: object, qrels: object, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:
     """How good a run is.
 
     Means are over all judged topics, as with trec_eval's option -c: one without results counts 0, and so does one without
@@ -27,38 +28,32 @@ def evaluate(run: object, qrels: object, measures: str | Measure | Iterable[str 
     Args:
         run: What `Run.of` accepts, such as the path of a file.
         qrels: What `Qrels.of` accepts, such as the path of a file.
-        measures: Objects such as `nDCG @ 10` or their names, in a list, or a single one.
+        measures: Objects such as `nDCG @ 10` or their names, in a list, or a single one; by default nDCG@10, AP and R@100.
 
     Returns:
         The mean of each measure, and the values of the topics.
 
     Raises:
-        InputError: The qrels have no judgments, or a file cannot be read.
+        InputError: A file cannot be read, the qrels have no judgments, or they are of other topics or of another collection:
+            no topic in common, or no document of the run that is judged (see `check_agreement`).
         ParameterError: A measure is unknown, or there is none.
     """
     parsed = parse_all(measures)
-    judgments = judgments_of(qrels)
-    ranking = Run.of(run)
-    ranks = Ranks.of(ranking, judgments)
+    ranking, judgments = run_and_judgments(run, qrels)
+    check_agreement(ranking, judgments)
+    return measured(ranking, judgments, parsed)
+
+
+def measured(run: Run, qrels: Qrels, measures: Iterable[Measure]) -> Evaluation:
+    """How good a run is, whether or not it belongs to these judgments; otherwise as `evaluate`."""
+    ranks = Ranks.of(run, qrels)
     return Evaluation(
-        tuple(judgments),
-        {measure: np.asarray(measure.values(ranks), dtype=np.float64) for measure in parsed},
+        tuple(qrels),
+        {measure: np.asarray(measure.score(ranks), dtype=np.float64) for measure in measures},
         missing=int(np.count_nonzero(ranks.retrieved == 0)),
-        unjudged=sum(topic_id not in judgments for topic_id in ranking),
+        unjudged=sum(topic_id not in qrels for topic_id in run),
         irrelevant=int(np.count_nonzero(ranks.count(ranks.relevant(1)) == 0)),
     )
-
-
-def judgments_of(qrels: object) -> Qrels:
-    """What `Qrels.of` makes of `qrels`.
-
-    Raises:
-        InputError: There are no judgments.
-    """
-    judgments = Qrels.of(qrels)
-    if not judgments:
-        raise InputError("the qrels hold no judgments")
-    return judgments
 
 
 class Evaluation(Mapping[Measure, float]):

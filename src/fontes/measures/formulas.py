@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..core import ParameterError
-from .measure import Binary, Measure, number
-from .ranks import FAR, Floats, Ints, Mask, Ranks, ratio
+from ..core import InputError, ParameterError
+from .measure import Binary, Condensable, Measure, number, probability
+from .ranks import FAR, Floats, Ints, Ranks, ratio
 
 
 @dataclass(frozen=True, repr=False)
-class AveragePrecision(Binary, name="AP", aliases=("map", "map_cut_K")):
+class AveragePrecision(Condensable, Binary, name="AP", aliases=("map", "map_cut_K")):
     """Average precision: 1/R * the sum over i <= k of r_i * P@i."""
 
     def values(self, ranks: Ranks) -> Floats:
@@ -29,34 +29,39 @@ class AveragePrecision(Binary, name="AP", aliases=("map", "map_cut_K")):
 
 
 @dataclass(frozen=True, repr=False)
-class NDCG(Measure, name="nDCG", aliases=("ndcg_cut_K",)):
+class NDCG(Condensable, name="nDCG", aliases=("ndcg_cut_K",)):
     """Normalised discounted cumulative gain (Järvelin and Kekäläinen, 2002): DCG divided by the DCG of the ideal ranking.
 
-    DCG is the sum over i <= k of gain_i / log2(i + 1). The gain is the grade (`gain="linear"`, as in trec_eval) or 2^grade - 1
-    (`gain="exp"`; Burges et al., 2005); negative grades gain 0. The ideal ranking has all judged documents by grade.
+    DCG is the sum over i <= k of gain_i / log2(i + 1). The gain is the grade (`dcg="log2"`, as in trec_eval) or 2^grade - 1
+    (`dcg="exp-log2"`, as in gdeval; Burges et al., 2005); negative grades gain 0. The ideal ranking has all judged documents by
+    grade.
 
     Args:
-        gain: What a grade is worth, "linear" or "exp".
+        dcg: What a grade is worth, "log2" or "exp-log2".
     """
 
-    gain: Literal["linear", "exp"] = "linear"
+    dcg: Literal["log2", "exp-log2"] = "log2"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.gain not in ("linear", "exp"):
-            raise ParameterError(f"the gain of nDCG is 'linear' or 'exp', not {self.gain!r}")
+        if self.dcg not in ("log2", "exp-log2"):
+            raise ParameterError(f"the dcg of nDCG is 'log2' or 'exp-log2', not {self.dcg!r}")
 
     def values(self, ranks: Ranks) -> Floats:
         grade = np.maximum(ranks.grade, 0).astype(np.float64)
-        gain = np.exp2(grade) - 1 if self.gain == "exp" else grade
+        with np.errstate(over="ignore"):
+            gain = np.exp2(grade) - 1 if self.dcg == "exp-log2" else grade
         best_first = np.lexsort((-gain, ranks.topic))
         ideal_rank = np.arange(len(gain)) - ranks.starts[ranks.topic]
         ideal = ranks.total(ideal_rank < self.depth, gain[best_first] / np.log2(ideal_rank + 2))
+        if not np.isfinite(ideal).all():
+            topic_id = list(ranks.qrels)[int(np.argmax(~np.isfinite(ideal)))]
+            raise InputError(f"topic '{topic_id}': 2 to the power of its grades is too great for {self}; use lower grades")
         return ratio(ranks.total(ranks.rank < self.depth, gain / np.log2(ranks.rank + 2)), ideal)
 
 
 @dataclass(frozen=True, repr=False)
-class Precision(Binary, name="P", aliases=("precision", "P_K")):
+class Precision(Condensable, Binary, name="P", aliases=("precision", "P_K")):
     """Precision: the number of relevant documents among the first k, divided by k, also where fewer were retrieved."""
 
     cut = "required"
@@ -66,7 +71,7 @@ class Precision(Binary, name="P", aliases=("precision", "P_K")):
 
 
 @dataclass(frozen=True, repr=False)
-class Recall(Binary, name="R", aliases=("recall", "recall_K")):
+class Recall(Condensable, Binary, name="R", aliases=("recall", "recall_K")):
     """Recall: the number of relevant documents among the first k (without cutoff: among all retrieved), divided by R."""
 
     def values(self, ranks: Ranks) -> Floats:
@@ -74,7 +79,7 @@ class Recall(Binary, name="R", aliases=("recall", "recall_K")):
 
 
 @dataclass(frozen=True, repr=False)
-class ReciprocalRank(Binary, name="RR", aliases=("mrr", "recip_rank")):
+class ReciprocalRank(Condensable, Binary, name="RR", aliases=("mrr", "recip_rank")):
     """Reciprocal rank: 1/i for the first relevant document, at rank i; 0 if there is none (within k)."""
 
     def values(self, ranks: Ranks) -> Floats:
@@ -83,7 +88,7 @@ class ReciprocalRank(Binary, name="RR", aliases=("mrr", "recip_rank")):
 
 
 @dataclass(frozen=True, repr=False)
-class SuccessAtK(Binary, name="Success", aliases=("success_K",)):
+class SuccessAtK(Condensable, Binary, name="Success", aliases=("success_K",)):
     """1 if a relevant document is among the first k, else 0."""
 
     cut = "required"
@@ -93,7 +98,7 @@ class SuccessAtK(Binary, name="Success", aliases=("success_K",)):
 
 
 @dataclass(frozen=True, repr=False)
-class RPrecision(Binary, name="Rprec"):
+class RPrecision(Condensable, Binary, name="Rprec"):
     """R-precision: the number of relevant documents among the first R, divided by R."""
 
     cut = "none"
@@ -135,9 +140,7 @@ class RankBiasedPrecision(Binary, name="RBP"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "p", number("p", self.p))
-        if not 0 < self.p < 1:
-            raise ParameterError(f"the p of RBP must lie between 0 and 1, not {self.p!r}")
+        object.__setattr__(self, "p", probability("p of RBP", self.p))
 
     def values(self, ranks: Ranks) -> Floats:
         return ranks.total(ranks.relevant_retrieved(self.rel, self.depth), (1 - self.p) * self.p**ranks.rank)
@@ -147,14 +150,12 @@ class RankBiasedPrecision(Binary, name="RBP"):
 class JudgedShare(Measure, name="Judged"):
     """The share of the first k documents retrieved (of all n, where n < k) that the qrels hold, whatever the grade."""
 
-    cut = "required"
-
     def values(self, ranks: Ranks) -> Floats:
         return ratio(ranks.count(ranks.rank < self.depth), np.minimum(ranks.retrieved, self.depth))
 
 
 @dataclass(frozen=True, repr=False)
-class InterpolatedPrecision(Binary, name="IPrec", aliases=("iprec_at_recall_K",)):
+class InterpolatedPrecision(Condensable, Binary, name="IPrec", aliases=("iprec_at_recall_K",)):
     """Interpolated precision at the recall x (`IPrec @ 0.1`): the highest P@i of all ranks i where recall is x or more.
 
     Recall is x when floor(x * R + 0.9) relevant documents are retrieved, as in trec_eval up to version 9.
@@ -181,88 +182,74 @@ class InterpolatedPrecision(Binary, name="IPrec", aliases=("iprec_at_recall_K",)
 
 
 @dataclass(frozen=True, repr=False)
-class RetrievedCount(Measure, name="NumRet", aliases=("num_ret",)):
-    """n, the number of documents retrieved. Added up over the topics."""
+class InferredAP(Binary, name="infAP", aliases=("infAP",)):
+    """Inferred average precision (Yilmaz and Aslam, 2006): AP expected where the pool was judged in part.
+
+    A negative grade marks a document that was pooled and not judged; one that the qrels do not have was not pooled. Where a
+    relevant document has j documents before it, of which p were pooled, r judged relevant and n not relevant, the precision
+    expected there is 1/(j + 1) + p/(j + 1) * (r + e) / (r + n + 2e) with e = 0.00001. The sum of these is divided by R.
+    """
 
     cut = "none"
-    summed = True
 
-    def values(self, ranks: Ranks) -> Ints:
-        return ranks.retrieved
+    def values(self, ranks: Ranks) -> Floats:
+        rel_ret = ranks.relevant_retrieved(self.rel)
+        retrieved = ranks.rank < FAR
+        judged = ranks.running(retrieved & (ranks.grade >= 0)) - 1
+        relevant, epsilon = ranks.running(rel_ret) - 1, 1e-5
+        share = (relevant + epsilon) / np.maximum(judged + 2 * epsilon, epsilon)
+        expected = (1 + (ranks.running(retrieved) - 1) * share) / (ranks.rank + 1)
+        return ratio(ranks.total(rel_ret, expected), ranks.count(ranks.relevant(self.rel)))
 
 
 @dataclass(frozen=True, repr=False)
-class RelevantCount(Binary, name="NumRel", aliases=("num_rel",)):
-    """R, the number of relevant documents. Added up over the topics."""
+class PairwiseAccuracy(Binary, name="Accuracy"):
+    """The share of pairs of a relevant and another document, both among the first k, whose relevant document stands first.
 
-    cut = "none"
-    summed = True
-
-    def values(self, ranks: Ranks) -> Ints:
-        return ranks.count(ranks.relevant(self.rel))
-
-
-@dataclass(frozen=True, repr=False)
-class RelevantRetrievedCount(Binary, name="NumRelRet", aliases=("num_rel_ret",)):
-    """The number of relevant documents retrieved. Added up over the topics."""
-
-    cut = "none"
-    summed = True
-
-    def values(self, ranks: Ranks) -> Ints:
-        return ranks.count(ranks.relevant_retrieved(self.rel))
-
-
-@dataclass(frozen=True, repr=False)
-class SetPrecision(Binary, name="SetP", aliases=("set_P",)):
-    """Precision of a set: the relevant documents retrieved (among the first k), divided by those retrieved, min(n, k).
-
-    `P@k` divides by k.
+    1 where only relevant documents are retrieved, and 0 where none is.
     """
 
     def values(self, ranks: Ranks) -> Floats:
-        return ratio(ranks.count(ranks.relevant_retrieved(self.rel, self.depth)), np.minimum(ranks.retrieved, self.depth))
+        rel_ret = ranks.relevant_retrieved(self.rel, self.depth)
+        rel_count = ranks.count(rel_ret)
+        others = np.minimum(ranks.retrieved, self.depth) - rel_count
+        wrong = ranks.total(rel_ret, (ranks.rank - ranks.running(rel_ret) + 1).astype(np.float64))
+        return np.where(rel_count > 0, 1 - ratio(wrong, rel_count * others), 0.0)
 
 
 @dataclass(frozen=True, repr=False)
-class SetRecall(Recall, name="SetR", aliases=("set_recall",)):
-    """Recall of a set: the same as `R`."""
+class Compatibility(Measure, name="Compat"):
+    """Compatibility (Clarke, Smucker and Vtyurina, 2020): rank-biased overlap with the nearest ideal ranking.
 
-
-@dataclass(frozen=True, repr=False)
-class SetFMeasure(Binary, name="SetF", aliases=("set_F",)):
-    """F of a set (van Rijsbergen, 1979): (1 + beta²) * SetP * SetR / (beta² * SetP + SetR).
+    That has the documents of grade 1 or more by grade, equal ones as the run ranks them. RBO is the mean over the depths i of
+    the overlap of the first i of both divided by i, with weights p^(i-1), to the end of the longer ranking.
 
     Args:
-        beta: How many times as much recall counts as precision, above 0. The parameter of trec_eval's set_F is beta².
+        p: The probability, between 0 and 1, that the reader goes on from one document to the next.
+        normalize: Whether to divide by the RBO of the ideal ranking with itself, which is below 1 where that is short.
     """
 
-    beta: float = 1.0
+    cut = "none"
+    p: float = 0.95
+    normalize: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "beta", number("beta", self.beta))
-        if not 0 < self.beta < np.inf:
-            raise ParameterError(f"the beta of SetF must be above 0, not {self.beta!r}")
+        object.__setattr__(self, "p", probability("p of Compat", self.p))
 
     def values(self, ranks: Ranks) -> Floats:
-        rel_ret = ranks.count(ranks.relevant_retrieved(self.rel, self.depth))
-        square = self.beta**2
-        sizes = square * ranks.count(ranks.relevant(self.rel)) + np.minimum(ranks.retrieved, self.depth)
-        return ratio((1 + square) * rel_ret, sizes)
-
-
-@dataclass(frozen=True, repr=False)
-class CompleteEvidence(Binary, name="Complete"):
-    """1 if all documents of one evidence set (`Qrels.groups`) are among the first k, else 0.
-
-    So is evidence scored in fact checking (FEVER; Thorne et al., 2018). Without groups it is the same as `Success`.
-    """
-
-    cut = "required"
-
-    def values(self, ranks: Ranks) -> Mask:
-        return ranks.evidence(self.rel) < self.depth
+        ideal = ranks.relevant(1)
+        by_grade = np.lexsort((ranks.rank, -ranks.grade, ranks.topic))
+        place = np.empty_like(ranks.rank)
+        place[by_grade] = np.arange(len(place)) - ranks.starts[ranks.topic]
+        size = np.maximum(ranks.retrieved, ranks.count(ideal))
+        weights = self.p ** np.arange(int(size.max(initial=0)))
+        before = np.concatenate(([0.0], np.cumsum(weights / np.arange(1, len(weights) + 1))))
+        end = before[size][ranks.topic]  # a document adds to each depth from the one where both rankings have it
+        overlap = ranks.total(ideal & (ranks.rank < FAR), end - before[np.minimum(np.maximum(ranks.rank, place), len(weights))])
+        if self.normalize:
+            return ratio(overlap, ranks.total(ideal, end - before[np.minimum(place, len(weights))]))
+        return ratio(overlap, np.concatenate(([0.0], np.cumsum(weights)))[size])
 
 
 AP = AveragePrecision()
@@ -284,20 +271,12 @@ Bpref = BinaryPreference()
 RBP = RankBiasedPrecision()
 """Rank-biased precision."""
 Judged = JudgedShare()
-"""The share of judged documents; needs a cutoff."""
+"""The share of judged documents."""
 IPrec = InterpolatedPrecision()
 """Interpolated precision; its cutoff is a recall, as in `IPrec @ 0.1`."""
-NumRet = RetrievedCount()
-"""The number of documents retrieved."""
-NumRel = RelevantCount()
-"""The number of relevant documents."""
-NumRelRet = RelevantRetrievedCount()
-"""The number of relevant documents retrieved."""
-SetP = SetPrecision()
-"""Precision of a set."""
-SetR = SetRecall()
-"""Recall of a set."""
-SetF = SetFMeasure()
-"""F of a set."""
-Complete = CompleteEvidence()
-"""Whether one evidence set is complete; needs a cutoff."""
+infAP = InferredAP()  # noqa: N816
+"""Inferred average precision."""
+Accuracy = PairwiseAccuracy()
+"""The share of pairs in the right order."""
+Compat = Compatibility()
+"""Compatibility with the nearest ideal ranking."""

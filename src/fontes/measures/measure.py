@@ -74,6 +74,10 @@ class Measure(ABC):
             A number or truth value for each topic, in the order of the qrels.
         """
 
+    def score(self, ranks: Ranks) -> NDArray[Any]:
+        """`values`, of the ranks as the parameters have them."""
+        return self.values(ranks)
+
     def ready(self) -> Self:
         """The measure itself.
 
@@ -112,7 +116,7 @@ class Measure(ABC):
             k = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
             k = 0
-        if k < 1:
+        if not 1 <= k <= FAR:
             raise ParameterError(f"the cutoff of {self.name} must be a whole number from 1 up, not {cutoff!r}")
         return k
 
@@ -140,8 +144,49 @@ class Binary(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.rel, int) or isinstance(self.rel, bool) or self.rel < 1:
-            raise ParameterError(f"rel, the least grade that is relevant, must be a whole number from 1 up, not {self.rel!r}")
+        check_grade("rel, the least grade that is relevant,", self.rel)
+
+
+@dataclass(frozen=True, repr=False)
+class Condensable(Measure):
+    """A measure that can look at the judged documents alone (condensed lists; Sakai, 2007).
+
+    Args:
+        judged_only: Whether documents without judgments, and those of a negative grade, are left out of the ranking before
+            anything is counted, as with trec_eval's option -J.
+    """
+
+    judged_only: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.judged_only, bool):
+            raise ParameterError(f"the judged_only of {self.name} is True or False, not {self.judged_only!r}")
+
+    def score(self, ranks: Ranks) -> NDArray[Any]:
+        return self.values(ranks.condensed() if self.judged_only else ranks)
+
+
+def check_grade(name: str, value: Any, least: int = 1) -> None:
+    """Raises ParameterError unless the grade `value`, which the message calls `name`, is a whole number from `least` up."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ParameterError(f"{name} must be a whole number from {least} up, not {value!r}")
+
+
+def probability(name: str, value: Any) -> float:
+    """The value of a parameter as a float between 0 and 1.
+
+    Args:
+        name: What the message calls the parameter.
+        value: What the caller gave.
+
+    Raises:
+        ParameterError: The value is no number, or not between 0 and 1.
+    """
+    result = number(name, value)
+    if not 0 < result < 1:
+        raise ParameterError(f"the {name} must lie between 0 and 1, not {value!r}")
+    return result
 
 
 def number(name: str, value: Any) -> float:

@@ -6,12 +6,31 @@ import ast
 import difflib
 import re
 from collections.abc import Iterable
+from types import NoneType
 from typing import Any
 
 from ..core import ParameterError
 from .measure import MEASURES, Measure
+from .ranks import FAR
 
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
+DEFAULT = ("nDCG@10", "AP", "R@100")
+"""What is measured where nobody says what."""
+NEAREST = {
+    "err_ia": "ERR",
+    "nerr_ia": "ERR",
+    "alpha_dcg": "nDCG",
+    "alpha_ndcg": "nDCG",
+    "α_dcg": "nDCG",
+    "α_ndcg": "nDCG",
+    "nrbp": "RBP",
+    "nnrbp": "RBP",
+    "ap_ia": "AP",
+    "map_ia": "AP",
+    "p_ia": "P",
+    "strecall": "R",
+}
+"""The measures of ir_measures that need judgments of each aspect of a topic, in lower case, and the nearest without aspects."""
 TREC = re.compile(r"\s*(?P<name>[A-Za-z_]+)[_.](?P<cutoff>\d+(\.\d+)?)\s*")
 
 
@@ -20,7 +39,7 @@ def parse(name: str | Measure) -> Measure:
 
     Args:
         name: As ir_measures writes it or as trec_eval does, in upper or lower case: "nDCG@10", "P(rel=2)@5",
-            "nDCG(gain='exp')@10", "ndcg_cut_10". A measure comes back as it is.
+            "nDCG(dcg='exp-log2')@10", "ndcg_cut_10". A measure comes back as it is.
 
     Raises:
         ParameterError: There is no such measure (the message has the closest names), the measure does not have the parameter
@@ -57,13 +76,19 @@ def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure
 
 def _of(name: str) -> Measure:
     """The measure of a name or an alias, without cutoff. Raises ParameterError with the closest names."""
+    if name.lower() in NEAREST:
+        nearest = NEAREST[name.lower()]
+        raise ParameterError(
+            f"Fontes has no {name}: it needs judgments of each aspect of a topic, which Qrels do not hold; "
+            f"the nearest measure without aspects is {nearest}"
+        )
     if name.lower() not in MEASURES:
         raise ParameterError(f"there is no measure '{name}'; {_closest(name)}")
     return MEASURES[name.lower()]()
 
 
 def _params(name: str, text: str) -> dict[str, Any]:
-    """The parameters in `text`, such as "rel=2, gain='exp'"."""
+    """The parameters in `text`, such as "rel=2, dcg='exp-log2'"."""
     params = {}
     for part in text.split(","):
         key, equals, value = part.partition("=")
@@ -82,11 +107,12 @@ def _cutoff(text: str) -> float:
 
 
 def _literal(text: str) -> Any:
-    """A Python literal, or the text where it is none."""
+    """A number, string or truth value of Python's, or the text where it is none."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
+    return value if isinstance(value, (str, float, bool, NoneType)) or (isinstance(value, int) and abs(value) <= FAR) else text
 
 
 def _closest(name: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,22 @@ class Ranks:
         retrieved, rank = _look_up(run, qrels, starts)
         order = np.lexsort((rank, topic))
         return cls(qrels, topic, grade[order], rank[order], starts, retrieved, rank)
+
+    def condensed(self) -> Ranks:
+        """The table for the run without the documents that are not judged, or have a negative grade."""
+        judged = (self.rank < FAR) & (self.grade >= 0)
+        rank = np.where(judged, self.running(judged) - 1, FAR)
+        order = np.lexsort((rank, self.topic))
+        return replace(self, grade=self.grade[order], rank=rank[order], retrieved=self.count(judged))
+
+    def lists(self, values: Floats) -> Iterator[Floats]:
+        """For each topic the values, one a row of the table, of its documents as the run ranks them; 0 for those not judged."""
+        bounds = [*self.starts.tolist(), len(self.topic)]
+        for start, end, number in zip(bounds, bounds[1:], self.retrieved.tolist(), strict=False):
+            ranked = np.zeros(number)
+            here = self.rank[start:end] < FAR
+            ranked[self.rank[start:end][here]] = values[start:end][here]
+            yield ranked
 
     def relevant(self, rel: int) -> Mask:
         """The rows whose grade is at least `rel`."""

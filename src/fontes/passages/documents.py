@@ -84,7 +84,7 @@ def split_id(passage_id: str, separator: str) -> tuple[str, int]:
         InputError: For an id that is no passage's.
     """
     doc_id, present, number = passage_id.rpartition(separator)
-    if not (present and number.isascii() and number.isdigit()):
+    if not (present and re.fullmatch("[0-9]{1,18}", number)):
         raise InputError(f"'{passage_id}' is no passage's id: it does not end in '{separator}' and a number")
     return doc_id, int(number)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import Doc, InputError, ParameterError, Run, Stage, Strings
 from ..core.progress import Report
-from ..formats import corpus_docs
+from ..formats import read_corpus
 from ..storage.files import reading
 
 KEEP = ("original", "best")
@@ -54,10 +54,10 @@ class Duplicates(Mapping[str, str]):
         Of documents that the list names as duplicates of their own id the first stays.
 
         Args:
-            corpus: A file or folder that `read_corpus` reads, or an iterable of whatever `Index.build` takes.
+            corpus: What `read_corpus` accepts.
         """
         met: set[str] = set()
-        for doc in corpus_docs(corpus):
+        for doc in read_corpus(corpus):
             if doc.id in self._originals or doc.id in met:
                 continue
             if doc.id in self._repeated:

@@ -16,7 +16,7 @@ from ..core import Doc, ParameterError, Run, Stage, Strings
 from ..core.checks import check_whole
 from ..core.progress import Report
 from ..core.values import Documents
-from ..formats import corpus_docs
+from ..formats import read_corpus
 from ..text.external import version_of
 from ..text.sentences import Spans, sentences
 from .documents import SEPARATOR, PassageDocuments, check_separator
@@ -74,6 +74,11 @@ class Passages(Stage[Run, Run], name="passages"):
         elif self.words is not None or self.stride is not None:
             raise ParameterError("passages: words and stride do not go with sentences; the length then is max_words")
 
+    def check_needs(self) -> None:
+        if self.sentences is not None:
+            sentences(self.sentences)
+        super().check_needs()
+
     def apply(self, run: Run, progress: Report, /) -> Run:
         passages = self.over(run.documents_for(type(self).__name__))
         used = np.unique(run.codes)
@@ -111,9 +116,9 @@ class Passages(Stage[Run, Run], name="passages"):
         """The passages of all documents of a corpus, to be indexed: `Index.build(passages.docs(corpus), path)`.
 
         Args:
-            corpus: A file or folder that `read_corpus` reads, or an iterable of whatever `Index.build` takes.
+            corpus: What `read_corpus` accepts.
         """
-        documents = iter(corpus_docs(corpus))
+        documents = iter(read_corpus(corpus))
         split = self.splitter()
         while batch := list(islice(documents, BATCH)):
             for doc, spans in zip(batch, split([doc.text for doc in batch]), strict=True):

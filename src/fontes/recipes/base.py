@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from ..core.parameters import Parameter, parameters
 from ..core.part import Part
 from ..core.progress import Report, silent
 from ..core.registry import Registry, nearest
+from ..datasets import named, qrels_of, splits_of, topics_of
 from ..experiments import Collection
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
+from ..experiments.problems import Problems
 from ..experiments.runner import Plan, reproducible, run
 from ..measures import Measure, parse
 from .result import RecipeResult, shown
@@ -41,6 +44,8 @@ class Recipe(Part, ABC):
     """System, measure, value, as they were published."""
     published_on: ClassVar[str] = ""
     """The topics and documents of the published values."""
+    without: ClassVar[Mapping[tuple[str, ...], str]] = {}
+    """Settings that do without something that may not be there, such as ("trees=None",), and what they do in its place."""
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -53,11 +58,12 @@ class Recipe(Part, ABC):
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
         """The systems by name, each from topics to a run; a run's file is called by its name, folders included.
 
-        It is called twice, first with a collection without documents: what cannot be is found before anything is built.
+        It is called first with a collection without documents: what cannot be is found before anything is built.
         """
 
-    def check_topics(self, topics: Topics) -> None:
-        """Raises InputError where topics lack what the recipe needs."""
+    def problems_of(self, topics: Topics) -> Iterable[InputError]:
+        """An error for each thing that topics lack and the recipe needs."""
+        return ()
 
     def measured(self, system: str) -> bool:
         """Whether the documents of a system are those that are judged; its run is compared with others if so."""
@@ -113,6 +119,9 @@ class Recipe(Part, ABC):
             progress: Is called with how far a long step is.
         """
         self.check()
+        problems = Problems()
+        self._look(problems, None)
+        self._say_all(problems, None)
         systems: Any = reproducible(self.systems(Collection(collection, folder, progress)))
         for stage in systems.values():
             stage.prepare(progress)
@@ -125,6 +134,7 @@ class Recipe(Part, ABC):
         qrels: object = None,
         output: str | Path = "results",
         *,
+        split: str | None = None,
         measures: Iterable[str | Measure] | None = None,
         progress: Report = silent,
     ) -> RecipeResult:
@@ -140,32 +150,88 @@ class Recipe(Part, ABC):
             output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, the parameters and what was
                 published beside what was found; experiment.lock, the same with versions, hashes and all numbers; and, to be
                 used again by the next run into it, indexes/ and cache/.
+            split: That of the folder or collection that `topics` and `qrels` name.
             measures: In place of those of the recipe.
             progress: Is called with how far each step is.
 
         Raises:
-            InputError: Something that is read cannot be used.
-            ParameterError: A parameter makes no sense.
+            FontesError: Something cannot be used or is not here: a file, a model, a library, a rewrite. All of it is looked for
+                before anything is built or encoded, and said at once, with the settings that do without.
         """
         self.check()
-        parsed, judged = Topics.read(topics), None if qrels is None else Qrels.of(qrels)
-        self._check_sources(parsed, judged)
-        documents = Collection(collection, output)
-        data = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(parsed)}}
-        plan = Plan(
-            title=f"recipe {self.name}",
+        problems = Problems()
+        documents, parsed, judged = None, None, None
+        chosen: tuple[Measure, ...] = ()
+        with problems.collected():
+            documents = Collection(named(collection) or collection if isinstance(collection, str) else collection, output)
+        of_topics, of_qrels = splits_of((topics, qrels), split)
+        with problems.collected():
+            parsed = topics_of(topics, split=of_topics) if isinstance(topics, str) else Topics.read(topics)
+        with problems.collected():
+            judged = qrels_of(qrels, split=of_qrels) if isinstance(qrels, str) else None if qrels is None else Qrels.of(qrels)
+        with problems.collected():
+            chosen = tuple(parse(measure) for measure in measures or self.measures)
+        self._look(problems, parsed, judged)
+        self._say_all(problems, parsed)
+        assert documents is not None
+        assert parsed is not None
+        return RecipeResult(self, run(self._plan(documents, parsed, judged, chosen), Path(output), progress))
+
+    def _plan(self, documents: Collection, topics: Topics, qrels: Qrels | None, measures: tuple[Measure, ...]) -> Plan:
+        data = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(topics)}}
+        return Plan(
             systems=self.systems,
             documents=documents,
-            topics=parsed,
-            qrels=judged,
-            measures=tuple(parse(measure) for measure in measures or self.measures),
+            topics=topics,
+            qrels=qrels,
+            measures=measures,
+            title=self._title,
             measured=self.measured,
             baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
-            data=data if judged is None else {**data, "qrels": {"sha256": hash_of_qrels(judged)}},
+            data=data if qrels is None else {**data, "qrels": {"sha256": hash_of_qrels(qrels)}},
             pages=lambda results: {"recipe.md": RecipeResult(self, results).to_markdown()},
         )
-        return RecipeResult(self, run(plan, Path(output), progress))
+
+    @property
+    def _title(self) -> str:
+        return f"recipe {self.name}"
+
+    def _look(self, problems: Problems, topics: Topics | None, qrels: Qrels | None = None) -> None:
+        """Collects what is in the way of a run on these topics; None: on any."""
+        if topics is not None:
+            with problems.collected():
+                self._check_sources(topics, qrels)
+            for error in self.problems_of(topics):
+                problems.add(error)
+        for name in parameters(type(self)):
+            if isinstance(getattr(self, name), str) and "Stage[" in parameters(type(self))[name].kind:
+                with problems.collected():
+                    if (stage := self.stage(name)) is not None:
+                        problems.look_at(stage)
+        problems.look_at_systems(self._title, self.systems)
+
+    def _say_all(self, problems: Problems, topics: Topics | None) -> None:
+        """Raises what was collected, with the settings of `without` of which it is true that they do without it."""
+        ways: dict[str, list[tuple[str, ...]]] = {}
+        for settings in self.without if problems.errors else ():
+            left = self._left(settings, topics, problems)
+            if left <= set(problems.errors):
+                for text in set(problems.errors) - left:
+                    ways.setdefault(text, []).append(settings)
+        said = {text: " or ".join(f"{_written(way)} {self.without[way]}" for way in those) for text, those in ways.items()}
+        all_of_them = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
+        together = len(problems.errors) > 1 and all_of_them and not self._left(all_of_them, topics, problems)
+        problems.raise_all(self._title, said, _written(all_of_them) if together else "")
+
+    def _left(self, settings: tuple[str, ...], topics: Topics | None, problems: Problems) -> frozenset[str]:
+        """What would be in the way with these settings."""
+        left = Problems(problems.needs)
+        with left.collected():
+            other = self.set(settings)
+            other.check()
+            other._look(left, topics)
+        return frozenset(left.errors)
 
     def _check_sources(self, topics: Topics, qrels: Qrels | None) -> None:
         if not topics:
@@ -175,7 +241,6 @@ class Recipe(Part, ABC):
         if qrels is not None and not set(topics) & set(qrels):
             first, judged = next(iter(topics)), next(iter(qrels))
             raise InputError(f"no topic has judgments: the first topic is '{first}', the first of the qrels '{judged}'")
-        self.check_topics(topics)
 
 
 registry: Registry[type[Recipe]] = Registry("fontes.recipes", "recipe")
@@ -209,3 +274,8 @@ def _parsed(parameter: Parameter, text: str) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and "float" in kinds and "int" not in kinds:
         value = float(value)
     return parameter.checked(value)
+
+
+def _written(settings: tuple[str, ...]) -> str:
+    """Settings as on the command line."""
+    return " ".join(f"-s {shlex.quote(setting)}" for setting in settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -66,6 +66,11 @@ class Cair2021(Recipe, name="cair2021"):
     }
     published_on = "the 20 test topics of CAIR 2021 and the 303,291 news articles of FIRE's English collection"
 
+    without: ClassVar[Mapping[tuple[str, ...], str]] = {
+        ("trees=None",): "searches all vectors, which needs no Annoy",
+        ('topicrank=topicrank("stopwords")', "analyzer=english"): "finds keyphrases and terms without spaCy",
+    }
+
     encoder: str | Encoder = "sentence-transformers/msmarco-distilbert-base-v4"
     trees: int | None = 1000
     spacy: str = "en_core_web_sm"
@@ -111,13 +116,13 @@ class Cair2021(Recipe, name="cair2021"):
         for name, number in (("depth", self.depth), ("trees", self.trees)):
             if number is not None:
                 check_whole(f"recipe cair2021: {name}", number)
-        self._topicrank.keyphrases("a")  # raises where its model is not there
+        self._topicrank.check()
 
-    def check_topics(self, topics: Topics) -> None:
+    def problems_of(self, topics: Topics) -> Iterator[InputError]:
         lacking = [topic.id for topic in topics.values() if not topic.narrative.strip()]
         if lacking:
             more = f" and {len(lacking) - 1} others have" if len(lacking) > 1 else " has"
-            raise InputError(f"recipe cair2021 needs topics with narratives; topic '{lacking[0]}'{more} none")
+            yield InputError(f"recipe cair2021 needs topics with narratives; topic '{lacking[0]}'{more} none")
 
     @property
     def _encoder(self) -> Encoder:

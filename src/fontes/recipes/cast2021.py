@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..core import Doc, InputError, ParameterError, Run, Stage, Topics
+from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..core.part import walk
 from ..experiments import Collection
-from ..passages import Deduplicate, Passages, read_duplicates, to_documents
+from ..passages import Deduplicate, read_duplicates, to_documents
 from ..rewrite import Automatic, Manual
 from .base import Recipe
 from .cast2021_parts import FirstPassages
@@ -62,6 +63,17 @@ class Cast2021(Recipe, name="cast2021"):
     }
     published_on = "the 158 judged turns of CAsT 2021 and the documents of MS MARCO, KILT's Wikipedia and The Washington Post"
 
+    without: ClassVar[Mapping[tuple[str, ...], str]] = {
+        ("automatic=raw()",): "searches what was typed",
+        ("automatic=None",): "leaves these runs out",
+        ("manual=raw()",): "searches what was typed",
+        ("manual=None",): "leaves these runs out",
+        ("duplicates=None",): "leaves duplicates in",
+        ('passages=cast_passages(sentences="nupunkt")',): "finds sentences by another library",
+        ('passages=passages(words=150, separator="-")',): "makes windows of words",
+        ("reranker=None",): "keeps the order of BM25",
+    }
+
     automatic: str | Stage[Topics, Topics] | None = "automatic()"
     manual: str | Stage[Topics, Topics] | None = "manual()"
     k1: float = 4.46
@@ -75,13 +87,14 @@ class Cast2021(Recipe, name="cast2021"):
     keep: int | None = None
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        duplicates = self._duplicates()
         index = collection.index(self.analyzer)
+        duplicates = self._duplicates()
+        passages: Any = self.stage("passages", index)
 
         ranked: Stage[Topics, Run] = index.bm25(k1=self.k1, b=self.b, k=self.documents)
         for listed in duplicates:
             ranked = ranked >> listed
-        ranked = ranked >> self._passages(index)
+        ranked = ranked >> passages
         if self.depth is not None:
             ranked = ranked >> FirstPassages(self.depth)
         if (reranker := self._reranker(index, collection.folder)) is not None:
@@ -107,21 +120,17 @@ class Cast2021(Recipe, name="cast2021"):
         if self.automatic is None and self.manual is None:
             raise ParameterError("recipe cast2021: automatic and manual are both None, which leaves no run to make")
 
-    def check_topics(self, topics: Topics) -> None:
+    def problems_of(self, topics: Topics) -> Iterator[InputError]:
         for kind in ("automatic", "manual"):
-            rewriter = self.stage(kind)
+            rewriter: Stage[Any, Any] | None = None
+            with suppress(FontesError):  # an expression that cannot be read is told elsewhere
+                rewriter = self.stage(kind)
             for part in walk(rewriter) if rewriter is not None else ():
                 if isinstance(part, (Automatic, Manual)) and part.missing == "error":
-                    self._check_carried(kind, part.name, topics)
-
-    def _check_carried(self, kind: str, rewrites: str, topics: Topics) -> None:
-        lacking = [t.id for t in topics.values() if not (t.turns and getattr(t.turns[-1], rewrites).strip())]
-        if lacking:
-            more = f" and {len(lacking) - 1} others carry" if len(lacking) > 1 else " carries"
-            raise InputError(
-                f"recipe cast2021: topic '{lacking[0]}'{more} no {rewrites} rewrite; {kind}='raw()' searches what was typed, "
-                f"{kind}='canard_t5()' has a model rewrite it, {kind}=None leaves these runs out"
-            )
+                    lacking = [t.id for t in topics.values() if not (t.turns and getattr(t.turns[-1], part.name).strip())]
+                    more = f" and {len(lacking) - 1} others carry" if len(lacking) > 1 else " carries"
+                    if lacking:
+                        yield InputError(f"recipe cast2021: topic '{lacking[0]}'{more} no {part.name} rewrite")
 
     def _duplicates(self) -> list[Deduplicate]:
         stages = []
@@ -129,13 +138,6 @@ class Cast2021(Recipe, name="cast2021"):
             prefix, _, path = listed.strip().rpartition("=")
             stages.append(Deduplicate(read_duplicates(path, prefix)))
         return stages
-
-    def _passages(self, index: object) -> Stage[Run, Run]:
-        passages: Any = self.stage("passages", index)
-        if isinstance(passages, Passages):
-            passages.of(Doc("", ""))  # raises where what finds sentences is not there
-        stage: Stage[Run, Run] = passages
-        return stage
 
     def _reranker(self, index: object, folder: Path) -> Stage[Run, Run] | None:
         from ..neural import Reranker

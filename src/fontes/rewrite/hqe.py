@@ -98,6 +98,11 @@ class HQE(Stage[Topics, Topics], name="hqe"):
             raise ParameterError(f"r_sub must be r_topic or less, not {self.r_sub} with r_topic={self.r_topic}")
         check_whole("m", self.m)
 
+    def check_needs(self) -> None:
+        if self.tagger != "none":
+            _pipeline(self.tagger)
+        super().check_needs()
+
     def shown(self) -> dict[str, Any]:
         """The tagger is always shown: which words are keywords depends on its model."""
         shown = super().shown()

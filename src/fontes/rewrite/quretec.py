@@ -17,7 +17,7 @@ from ..core.stage import Stage
 from ..core.values import Topics
 from ..neural.models.base import Pretrained
 from ..neural.models.compute import Prepared, padded, prepared
-from ..neural.models.hub import library, quiet, readable
+from ..neural.models.hub import NO_CODE, library, quiet, readable
 from .terms import history_of, words_of
 from .turns import joined, rewritten, utterance
 
@@ -216,8 +216,10 @@ def classifier(folder: Path) -> tuple[Any, Any]:
     """
     transformers = library("transformers", f"a {KIND}")
     with readable(f"the {KIND} at {folder} cannot be read"), without_warnings():
-        network, report = transformers.AutoModelForTokenClassification.from_pretrained(folder, output_loading_info=True)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        network, report = transformers.AutoModelForTokenClassification.from_pretrained(
+            folder, output_loading_info=True, **NO_CODE
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
     if missing := sorted(report["missing_keys"]):
         advice = "train_terms makes one (fontes train terms)"
         raise InputError(f"the model at {folder} is no {KIND}: it has no weights for {missing[0]}; {advice}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +43,8 @@ def read_array(folder: Path, name: str, remedy: str = REMEDY) -> NDArray[Any]:
     """
     path = folder / f"{name}.npy"
     try:
+        if not stat.S_ISREG(path.lstat().st_mode):  # a link may lead anywhere
+            raise ValueError("it is no plain file")
         with path.open("rb") as file:
             start = file.read(len(MAGIC) + 2)
             header = HEADER.fullmatch(file.read(int.from_bytes(start[len(MAGIC) :], "little")))

@@ -6,9 +6,11 @@ SHA-256 of each file; `commit` puts it in its place, in one step. `Artifact` ope
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from ..core.errors import FontesError, IndexFormatError
 from .arrays import read_array, sync, sync_folder
 from .hashes import hash_file, hash_json
+from .interrupts import uninterrupted
 from .locks import locked
 
 META = "artifact.json"  # the file with the metadata
@@ -105,7 +108,7 @@ def read_meta(folder: Path, kind: Kind) -> dict[str, Any]:
     path = folder / META
     try:
         meta: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        sound = meta["format"] == kind.format and meta["digest"] == _digest(meta)
+        sound = meta["format"] == kind.format and meta["digest"] == _digest(meta) and is_table(meta["files"])
         version = meta["version"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise IndexFormatError(f"{path} is missing or damaged; {kind.remedy}") from error
@@ -172,12 +175,14 @@ def staging(place: Path) -> Iterator[Path]:
         with ExitStack() as stack:
             with locked(place.parent):
                 _remove_leftovers(place)
-                folder = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
-                stack.enter_context(locked(folder, _BUSY))
+                with uninterrupted():
+                    folder = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
+                    stack.enter_context(locked(folder, _BUSY))
             yield folder
     finally:
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            with uninterrupted():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -210,16 +215,13 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
 
 def commit(folder: Path, place: Path) -> None:
     """Puts a finished folder, staged or drafted, in its place. What was there before stays until then, and goes after."""
-    old = None
-    with locked(place.parent):
+    with uninterrupted(place), locked(place.parent):
         folder.chmod(0o777 & ~umask())
         if place.exists():
-            old = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
-            place.rename(old)
-        folder.rename(place)
+            shutil.rmtree(_replaced(folder, place), ignore_errors=True)
+        else:
+            folder.rename(place)
         sync_folder(place.parent)
-    if old is not None:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable:
@@ -228,15 +230,32 @@ def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable
     return {file.name: {"bytes": file.stat().st_size, "sha256": hash_file(file)} for file in files}
 
 
+def is_table(files: object) -> bool:
+    """Whether metadata hold a table of files as `file_table` gives it: each a name in the folder itself, bytes and hash."""
+    return isinstance(files, dict) and all(
+        is_plain(name) and isinstance(file, dict) and isinstance(file.get("bytes"), int) and isinstance(file.get("sha256"), str)
+        for name, file in files.items()
+    )
+
+
+def is_plain(name: object) -> bool:
+    """Whether a name out of a file is that of something directly in a folder, and leads nowhere else."""
+    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
+
+
 def wrong_size(folder: Path, files: FileTable) -> str | None:
-    """What is wrong with the first file that is missing or has another length than it should; None where all are right."""
+    """What is wrong with the first file that is missing, no plain file or of another length; None where all are right."""
+    if folder.is_symlink():
+        return f"{folder} is a link to another place"
     for name, expected in files.items():
         try:
-            size = (folder / name).stat().st_size
+            status = (folder / name).lstat()
         except OSError:
             return f"{folder / name} is missing"
-        if size != expected["bytes"]:
-            return f"{folder / name} has {size} bytes instead of {expected['bytes']}"
+        if not stat.S_ISREG(status.st_mode):
+            return f"{folder / name} is no plain file"
+        if status.st_size != expected["bytes"]:
+            return f"{folder / name} has {status.st_size} bytes instead of {expected['bytes']}"
     return None
 
 
@@ -276,6 +295,23 @@ def _digest(meta: Mapping[str, Any]) -> str:
 def _is_at(handle: int, path: Path) -> bool:
     """Whether an open folder is the one at this path. Raises FileNotFoundError where there is none."""
     return os.path.samestat(os.fstat(handle), path.stat())
+
+
+def _replaced(folder: Path, place: Path) -> Path:
+    """Puts a folder in the place of another one, which is then at the path that is returned.
+
+    On Linux that is one step. Elsewhere it is two, and whoever is killed between them has both folders beside the place.
+    """
+    new = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
+    folder.rename(new)
+    with suppress(AttributeError):
+        here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+        if ctypes.CDLL(None).renameat2(here, os.fsencode(new), here, os.fsencode(place), exchange) == 0:
+            return new
+    old = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
+    place.rename(old)
+    new.rename(place)
+    return old
 
 
 def _prefix(place: Path) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+LIMIT = 20 << 30  # bytes that impacts may take, and as many approximate indexes; those used longest ago go first
 K = TypeVar("K")
 V = TypeVar("V")
 Owner = TypeVar("Owner")
@@ -18,14 +21,35 @@ def cache_folder() -> Path:
     """The folder of the user's where Fontes keeps what can be worked out again.
 
     It is FONTES_CACHE where that is set, and else `fontes` in the system's folder for caches. Runs are in `runs/`, scores of
-    rerankers in `scores.sqlite`, the precision that suits each model on this machine in `precision.json`. What belongs to one
-    index is kept in the folder `cache` of that index.
+    rerankers in `scores.sqlite`, the precision that suits each model on this machine in `precision.json`, weights of postings
+    in `impacts/`, approximate indexes in `approximate/`. None of it is kept in an index, which may come from a stranger.
     """
     if named := os.environ.get("FONTES_CACHE"):
         return Path(named)
     import platformdirs
 
     return platformdirs.user_cache_path("fontes")
+
+
+def trim(folder: Path, limit: int) -> None:
+    """Deletes the folders in a folder that were used longest ago, by their date, until the rest hold at most `limit` bytes.
+
+    The one used last stays, whatever its size.
+    """
+    with suppress(OSError):
+        dated = sorted((entry.stat().st_mtime_ns, entry) for entry in folder.iterdir() if not entry.name.startswith("."))
+        sizes = {entry: sum(file.stat().st_size for file in entry.rglob("*") if file.is_file()) for _, entry in dated}
+        total = sum(sizes.values())
+        for _, entry in dated[:-1]:
+            if total > limit:
+                shutil.rmtree(entry, ignore_errors=True)
+                total -= sizes[entry]
+
+
+def touch(folder: Path) -> None:
+    """Says of a folder in a cache that it has been used now."""
+    with suppress(OSError):
+        os.utime(folder)
 
 
 class _Entry(Generic[V]):

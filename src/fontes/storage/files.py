@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import gzip
 import io
 import os
@@ -16,9 +18,11 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from ..core import InputError
+from .interrupts import uninterrupted
 
 STANDARD = "-"
 BUFFER = 1 << 18
+LONGEST = 1 << 26  # bytes of what is read in one piece: a line, a document, a row of a table, a file that is one value
 BOM = b"\xef\xbb\xbf"
 
 
@@ -42,11 +46,24 @@ class Source:
         return self._stored.tell() if self._stored and not self._stored.closed else 0
 
     def lines(self) -> Iterator[bytes]:
-        """The lines with their ends; a UTF-8 byte order mark is left out."""
-        for first in self.file:
+        """The lines with their ends; a UTF-8 byte order mark is left out.
+
+        Raises:
+            InputError: A line is longer than `LONGEST`.
+        """
+        lines = self.stored_lines()
+        for first in lines:
             yield first.removeprefix(BOM)
             break
-        yield from self.file
+        yield from lines
+
+    def stored_lines(self) -> Iterator[bytes]:
+        """As `lines`, with the byte order mark."""
+        read = functools.partial(self.file.readline, LONGEST + 1)
+        for number, line in enumerate(iter(read, b""), 1):
+            if len(line) > LONGEST:
+                check_length(len(line), self.name, "line", number)
+            yield line
 
     def decoded(self) -> Iterator[str]:
         """The lines as text, with their ends.
@@ -68,25 +85,65 @@ class Source:
                 yield number, line.rstrip("\r\n")
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """The bytes in blocks of about `size` that end where a line ends; no byte order mark."""
-        rest = self.file.read(len(BOM)).removeprefix(BOM)
-        while block := self.file.read(size):
-            end = block.rfind(b"\n") + 1
-            if end:
-                yield rest + block[:end]
-                rest = block[end:]
-            else:
-                rest += block
-        if rest:
-            yield rest
-
-    def text(self) -> str:
-        """The whole file.
+        """The bytes in blocks of about `size` that end where a line ends; no byte order mark.
 
         Raises:
-            InputError: It is not UTF-8.
+            InputError: A line is longer than `LONGEST`.
         """
-        return "".join(self.decoded())
+        pending: list[bytes] = []  # of a line that goes over several reads; joined once
+        length, line = 0, 1
+        block = self.file.read(size + len(BOM)).removeprefix(BOM)
+        while block:
+            end = block.rfind(b"\n") + 1
+            check_length(length + (block.find(b"\n") + 1 if end else len(block)), self.name, "line", line)
+            if end:
+                yield b"".join([*pending, block[:end]])
+                line += block.count(b"\n")
+                pending, length = [], 0
+            pending.append(block[end:])
+            length += len(block) - end
+            block = self.file.read(size)
+        if length:
+            yield b"".join(pending)
+
+    def content(self) -> bytes:
+        """The whole file, without a byte order mark.
+
+        Raises:
+            InputError: It is longer than `LONGEST`.
+        """
+        content = self.file.read(LONGEST + 1)
+        check_length(len(content), self.name, "file")
+        return content.removeprefix(BOM)
+
+    def text(self) -> str:
+        """The whole file as text.
+
+        Raises:
+            InputError: It is longer than `LONGEST`, or not UTF-8.
+        """
+        content = self.content()
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            return "".join(decode(line, self.name, number) for number, line in enumerate(io.BytesIO(content), 1))
+
+
+def check_length(length: int, name: str, what: str, line: int | None = None) -> None:
+    """Checks the length of what is read in one piece.
+
+    Args:
+        length: Its bytes, or its characters.
+        name: The name of the file.
+        what: What the message calls it, such as "line".
+        line: The line where it begins; None for the whole file.
+
+    Raises:
+        InputError: It is longer than `LONGEST`.
+    """
+    if length > LONGEST:
+        place = name if line is None else f"{name}, line {line}"
+        raise InputError(f"{place}: the {what} is longer than {LONGEST:,} bytes, the most that is read in one piece; split it")
 
 
 @contextmanager
@@ -104,7 +161,7 @@ def reading(path: str | Path) -> Iterator[Source]:
         if name == STANDARD:
             yield Source("standard input", sys.stdin.buffer)
             return
-        with Path(path).open("rb", buffering=BUFFER) as stored:
+        with as_path(path).open("rb", buffering=BUFFER) as stored:
             if name.endswith(".gz"):
                 with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), BUFFER) as file:
                     yield Source(name, file, stored)
@@ -138,17 +195,17 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
     if name == STANDARD:
         _copy(chunks, sys.stdout.buffer, name)
         return
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(as_path(path)))
     direct = target.exists() and not stat.S_ISREG(target.stat().st_mode)
     place = target if direct else target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         _write(name, place, chunks)
         if not direct:
-            with _oserrors(name):
+            with _oserrors(name), uninterrupted(target):
                 place.replace(target)
     except BaseException:
         if not direct:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), uninterrupted():
                 place.unlink()
         raise
 
@@ -163,6 +220,22 @@ def decode(line: bytes, path: object, number: int) -> str:
         return line.decode()
     except UnicodeDecodeError as error:
         raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file first") from None
+
+
+def as_path(path: str | Path) -> Path:
+    """The path, whether or not something is there.
+
+    Raises:
+        InputError: Nothing can be there: it has a NUL or half of a surrogate pair in it, or is too long.
+    """
+    try:
+        os.lstat(path)
+    except ValueError as error:
+        raise InputError(f"{path}: no file can have this name ({error})") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{path}: no file can have this name ({error.strerror})") from None
+    return Path(path)
 
 
 def plain_name(path: str | Path) -> str:

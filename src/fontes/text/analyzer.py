@@ -19,7 +19,9 @@ from .characters import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
+LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
+KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
 Tokenize = Callable[[str], Sequence[str]]
 
 
@@ -70,8 +72,9 @@ class Analyzer:
         if self.stemmer and self.stemmer not in stemmers() and not self.stemmer.startswith("simplemma:"):
             raise ParameterError(f"unknown stemmer '{self.stemmer}'; there are {', '.join(stemmers())} and simplemma:LANG")
         for sizes in (self.words, self.chars):
-            if sizes is not None and not 1 <= sizes[0] <= sizes[1]:
-                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give 1 <= least <= most")
+            if sizes is not None and not 1 <= sizes[0] <= sizes[1] <= LONGEST_NGRAM:
+                bounds = f"1 <= least <= most <= {LONGEST_NGRAM}"
+                raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} make no sense; give {bounds}")
 
     @classmethod
     def of(cls, value: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
@@ -97,18 +100,7 @@ class Analyzer:
             return cls(tokenizer=value, lowercase=False)
         if not isinstance(value, str):
             raise ParameterError(f"an analyzer is a name, an Analyzer or a callable, not {value!r}")
-        name, *additions = value.split("+")
-        analyzer = _preset(name)
-        for addition in additions:
-            if addition == "lower":
-                analyzer = replace(analyzer, lowercase=True)
-                continue
-            match = re.fullmatch(r"(words|chars):(\d+)-(\d+)", addition)
-            if not match:
-                raise ParameterError(f"analyzer '{value}': '+{addition}' is none of +lower, +words:1-2 and +chars:3-5")
-            sizes = int(match[2]), int(match[3])
-            analyzer = replace(analyzer, words=sizes) if match[1] == "words" else replace(analyzer, chars=sizes)
-        return analyzer
+        return _with_additions(value, _preset)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Analyzer, tuple(getattr(self, f.name) for f in dataclasses.fields(self))
@@ -126,7 +118,7 @@ class Analyzer:
         return [terms[a:b] for a, b in pairwise(edges)]
 
     def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Each token of `text` as (first character, end, its terms), without word n-grams: for marking matches."""
+        """Each token of `text` as (first character, end, its terms), without word n-grams."""
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
     def vocabulary(self) -> Vocabulary:
@@ -159,7 +151,7 @@ class Analyzer:
         """The pipeline as JSON values, with the versions of the libraries that it runs. A callable becomes its name."""
         pipeline = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if callable(self.tokenizer):
-            pipeline["tokenizer"] = {"callable": external.name_of(self.tokenizer)}
+            pipeline["tokenizer"] = external.description(self.tokenizer)
         pipeline["stopwords"] = list(self.stopwords)
         pipeline["words"] = list(self.words)
         pipeline["chars"] = list(self.chars) if self.chars else None
@@ -167,19 +159,35 @@ class Analyzer:
 
     @classmethod
     def from_dict(cls, pipeline: Mapping[str, Any]) -> Analyzer:
-        """The analyzer that `to_dict` described. A callable tokenizer is imported by its name.
+        """The analyzer that `to_dict` described, with Fontes' own tokenizers and those of extras.
+
+        Nothing that a description names is imported. Where a callable or a model that is not installed made the tokens, the
+        analyzer can be looked at, compared and stored again, and raises ParameterError, which says what to pass, when it is
+        used.
 
         Raises:
-            ParameterError: Where that fails, so that the callable must be passed again, and for another description.
+            ParameterError: For another description.
         """
         values = {key: value for key, value in pipeline.items() if key != "libraries"}
         if set(values) != {f.name for f in dataclasses.fields(cls)}:
             raise ParameterError(f"an analyzer is described by {', '.join(f.name for f in dataclasses.fields(cls))}")
-        for key in ("stopwords", "words", "chars"):
-            values[key] = tuple(values[key]) if values[key] is not None else None
-        if isinstance(values["tokenizer"], Mapping):
-            values["tokenizer"] = external.imported(values["tokenizer"]["callable"])
-        return cls(**values)
+        try:
+            for key in ("stopwords", "words", "chars"):
+                values[key] = tuple(values[key]) if values[key] is not None else None
+            values["tokenizer"] = external.described(values["tokenizer"])
+            return cls(**values)
+        except (TypeError, AttributeError, IndexError, KeyError) as error:
+            raise ParameterError(f"the description of an analyzer is damaged ({error})") from error
+
+    def with_tokenizer(self, tokenizer: Tokenize) -> Analyzer:
+        """This analyzer with the caller's function in the place of the callable of the same name, which a description named.
+
+        Raises:
+            ParameterError: The description named another one.
+        """
+        if not (callable(self.tokenizer) and external.description(tokenizer) == external.description(self.tokenizer)):
+            raise ParameterError(f"it was not made with {external.name_of(tokenizer)}")
+        return replace(self, tokenizer=tokenizer)
 
     def _libraries(self) -> list[str]:
         names = []
@@ -212,6 +220,44 @@ def stemmers() -> list[str]:
     return external.stemmers()
 
 
+def typed_analyzer(value: str) -> Analyzer | Tokenize:
+    """What somebody typed for an analyzer: a name, or "module:function", their own code, which is imported.
+
+    The function goes from a text to its tokens. Its module is looked for where Python finds modules, and in the current folder.
+    `Analyzer.of` refuses such a name, so that no file can name code to run.
+
+    Args:
+        value: A name as `Analyzer.of` takes it, or "module:function"; after both may stand "+words:1-2" and "+chars:3-5".
+
+    Raises:
+        ParameterError: For what makes no analyzer, and where the function cannot be imported.
+    """
+    if _is_function(value):
+        return external.typed(value)
+    return _with_additions(value, lambda name: Analyzer.of(external.typed(name)) if _is_function(name) else _preset(name))
+
+
+def _with_additions(value: str, make: Callable[[str], Analyzer]) -> Analyzer:
+    """The analyzer of the name before the first "+", with what stands after it: +lower and n-grams."""
+    name, *additions = value.split("+")
+    analyzer = make(name)
+    for addition in additions:
+        if addition == "lower":
+            analyzer = replace(analyzer, lowercase=True)
+            continue
+        match = re.fullmatch(r"(words|chars):([0-9]{1,9})-([0-9]{1,9})", addition)
+        if not match:
+            raise ParameterError(f"analyzer '{value}': '+{addition}' is none of +lower, +words:1-2 and +chars:3-5")
+        sizes = int(match[2]), int(match[3])
+        analyzer = replace(analyzer, words=sizes) if match[1] == "words" else replace(analyzer, chars=sizes)
+    return analyzer
+
+
+def _is_function(name: str) -> bool:
+    """Whether a name is of the form module:function, and no name of an analyzer such as "spacy:MODEL"."""
+    return re.fullmatch(r"[\w.]+:[\w.]+", name) is not None and name.partition(":")[0] not in KINDS
+
+
 def _preset(name: str) -> Analyzer:
     kind, _, detail = name.partition(":")
     match kind:
@@ -240,6 +286,7 @@ def _preset(name: str) -> Analyzer:
     raise ParameterError(
         f"unknown analyzer '{name}'; there are english, standard, simple, whitespace, cjk, nltk, spacy:MODEL, simplemma:LANG "
         f"and the Snowball languages {', '.join(s for s in stemmers() if s != 'porter')}"
+        + ("; a function of your own is passed from Python, or by --analyzer" if _is_function(name) else "")
     )
 
 

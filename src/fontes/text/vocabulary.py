@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -67,20 +67,22 @@ class Vocabulary:
         with self._lock:
             return self._number(terms)
 
-    def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-        """Each token of `text` as (first character, end, its terms)."""
+    def spans(self, text: str, terms: Collection[str] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
+        """Each token of `text` as (first character, end, its terms); with `terms`, those that have one of these."""
         encoded = utf8(text)
         with self._lock:
             buffer, starts, ends, _ = self._tokenize([encoded])
-            tokens = self._tokens.intern(buffer, starts, ends).tolist()
+            tokens = self._tokens.intern(buffer, starts, ends)
             self._analyze_new()
+            matching = np.arange(len(tokens)) if terms is None else np.flatnonzero(self._tokens_with(terms)[tokens])
         if self._compiled:
             characters = np.cumsum((np.frombuffer(encoded, dtype=np.uint8) & 0xC0) != 0x80)
             before = np.concatenate([[0], characters])
-            places = list(zip(before[starts].tolist(), before[ends].tolist(), strict=True))
+            places = list(zip(before[starts[matching]].tolist(), before[ends[matching]].tolist(), strict=True))
         else:
-            places = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
-        return [(a, b, self._terms_of(token)) for (a, b), token in zip(places, tokens, strict=True)]
+            every = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
+            places = [every[i] for i in matching.tolist()]
+        return [(a, b, self._terms_of(token)) for (a, b), token in zip(places, tokens[matching].tolist(), strict=True)]
 
     @property
     def _compiled(self) -> bool:
@@ -128,6 +130,13 @@ class Vocabulary:
         self.terms.extend(islice(reversed(table), len(table) - known))
         self.terms[known:] = reversed(self.terms[known:])
         return numbers
+
+    def _tokens_with(self, terms: Collection[str]) -> NDArray[np.bool_]:
+        """For each token whether it has one of the terms."""
+        numbers = [self._numbers[term] for term in terms if term in self._numbers]
+        before = np.concatenate([[0], np.cumsum(np.isin(self._term_numbers, numbers))])
+        having: NDArray[np.bool_] = before[self._term_bounds[1:]] > before[self._term_bounds[:-1]]
+        return having
 
     def _terms_of(self, token: int) -> tuple[str, ...]:
         numbers = self._term_numbers[self._term_bounds[token] : self._term_bounds[token + 1]]

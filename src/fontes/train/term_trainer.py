@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from ..core.errors import InputError
 from ..core.progress import Progress, Report
 from ..core.values import Topic
 from ..neural.models.compute import candidates
-from ..neural.models.hub import device, fingerprint, quiet, readable
+from ..neural.models.hub import NO_CODE, device, fingerprint, quiet, readable
 from ..rewrite.quretec import RELEVANT, Pieces, positions_of, without_warnings
 from .term_data import IGNORED, Example, examples_of
 from .term_settings import TermSettings, check_finite
@@ -47,9 +47,10 @@ class TermTrainer:
         transformers.set_seed(settings.seed)
         labels = {0: "O", 1: RELEVANT}
         with readable(f"the base {folder} cannot be read as an encoder"), without_warnings():
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
             self.network: Any = transformers.AutoModelForTokenClassification.from_pretrained(
                 folder,
+                **NO_CODE,
                 id2label=labels,
                 label2id={name: number for number, name in labels.items()},
                 hidden_dropout_prob=settings.dropout,
@@ -104,8 +105,7 @@ class TermTrainer:
                 callbacks=[_Watch(self, steps, part, progress, checkpoints is not None)],
             )
             trainer.remove_callback(transformers.PrinterCallback)
-            trainer.create_optimizer()
-            trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.optimizer, rate)
+            trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.create_optimizer(), rate)
             if checkpoints is not None:
                 stack.enter_context(readable(f"the training with checkpoints in {checkpoints} stopped"))
             trainer.train(resume_from_checkpoint=last)
@@ -167,7 +167,7 @@ class TermTrainer:
         return str(max(whole, key=lambda path: int(path.name.rpartition("-")[2]))) if whole else None
 
 
-class _Order(LengthGroupedSampler):  # type: ignore[misc]
+class _Order(LengthGroupedSampler):
     """The order of an epoch: batches of like length, themselves in any order, at random by the seed and the epoch alone."""
 
     def __init__(self, size: int, lengths: list[int], seed: int) -> None:
@@ -193,9 +193,9 @@ class _Trainer(transformers.Trainer):
     """
 
     def get_train_dataloader(self) -> Any:
-        size = self._train_batch_size
-        order = _Order(size, [len(example["input_ids"]) for example in self.train_dataset], self.args.seed)
-        batches = torch.utils.data.DataLoader(self.train_dataset, size, sampler=order, collate_fn=self.data_collator)
+        size, examples = self._train_batch_size, cast(Any, self.train_dataset)
+        order = _Order(size, [len(example["input_ids"]) for example in examples], self.args.seed)
+        batches = torch.utils.data.DataLoader(examples, size, sampler=order, collate_fn=self.data_collator)
         return self.accelerator.prepare(batches)
 
 

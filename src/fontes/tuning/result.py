@@ -154,7 +154,7 @@ class Tuning:
                 sentences.append(f"{shown} is at the lower end of the space; smaller values may do better")
             elif all(value >= high - slack for value in values) and high < most:
                 sentences.append(f"{shown} is at the upper end of the space; larger values may do better")
-            elif all(value <= low or value >= high for value in values):
+            elif all(value <= least or value >= most for value in values):
                 sentences.append(f"{shown} is the last value that {name} can have")
         return tuple(sentences)
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Topics
-from ..measures.evaluation import evaluate, judgments_of
+from ..measures.agreement import judgments_of
+from ..measures.evaluation import evaluate
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of

@@ -15,7 +15,7 @@ from ..core import ParameterError, Qrels, Run
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.run import order_keys
 from ..fusion.methods import WEIGHTED, FusionMethod, weighted
-from ..measures.evaluation import judgments_of
+from ..measures.agreement import check_agreement, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from ..measures.ranks import FAR, Ranks, judgments
@@ -113,12 +113,14 @@ def fit_weights(
     Raises:
         ParameterError: The method has no weights, `step` does not divide 1, there are fewer than two runs, or fewer than two
             folds or more folds than judged topics.
-        InputError: The qrels have no judgments.
+        InputError: The qrels have no judgments, or none of a run's topics or documents.
     """
     systems = [Run.of(run) for run in runs]
     if len(systems) < 2:
         raise ParameterError(f"weights are learned for two runs or more, not {len(systems)}")
     judged = judgments_of(qrels)
+    for number, system in enumerate(systems, 1):
+        check_agreement(system, judged, f"run {number}")
     held_out = _deal(judged, folds, seed)
     steps = _steps(step)
     space = _Space(systems, judged, parse(measure), _method(fusion), steps)

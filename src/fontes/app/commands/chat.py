@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...core.errors import ParameterError
-from ..options import Encoder, IndexPath, Json, Model, Pipeline
+from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline
 
 if TYPE_CHECKING:
     from ...core import Run, Stage, Topics
@@ -32,6 +32,7 @@ def chat(
     pipeline: Pipeline = None,
     model: Model = None,
     encoder: Encoder = None,
+    analyzer: Analyzer = None,
     k: Annotated[int, typer.Option("-k", help="Documents a turn.", min=1)] = 3,
     resume: Annotated[
         str | None,
@@ -43,13 +44,12 @@ def chat(
     """Ask one question after the other: each is searched with those before it in mind."""
     from ...core import Topic
     from ...core.stage import steps
-    from ...index import Index
     from ...rewrite import Conversation
     from ..chat import Session, answer_of
     from ..output import counted, say
-    from ..pipelines import retriever
+    from ..pipelines import open_index, retriever
 
-    opened = Index.open(index)
+    opened = open_index(index, analyzer)
     stage = _rewritten(with_, retriever(opened, pipeline, model, encoder), opened)
     topics = _until(resume, at)
     last = list(topics.values())[-1] if topics else Topic("1_0", "")

@@ -1,23 +1,71 @@
-"""`fontes check`: whether an index is sound."""
+"""`fontes check`: whether an index is sound, and what stopped processes have left behind."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from ..options import IndexPath, Json
+from ..options import Json
+
+if TYPE_CHECKING:
+    from ...storage.leftovers import Leftover
 
 commands = typer.Typer()
 
+OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # of folders that are looked through and are no index
+
 
 @commands.command(rich_help_panel="Index")
-def check(index: IndexPath, json: Json = False) -> None:
-    """Read every file of an index and say whether it is sound."""
-    from ...index import Index
+def check(
+    index: Annotated[Path, typer.Argument(help="An index, or a folder of an experiment or a model.", show_default=False)],
+    clean: Annotated[bool, typer.Option("--clean", help="Remove what stopped processes have left behind.")] = False,
+    json: Json = False,
+) -> None:
+    """Read every file of an index and say whether it is sound, and name what stopped processes have left behind."""
+    from ...index.leftovers import clean as removed, leftovers
     from ..output import counted, print_json, say
+
+    gone, left = removed(index) if clean else ([], leftovers(index))
+    try:
+        documents = None if _is_other(index, gone) else _checked(index)
+    finally:  # what is left is all the more of interest where the index is damaged
+        if not json:
+            _say(index, gone, left)
+    if json:
+        state = {} if documents is None else {"sound": True, "documents": documents}
+        print_json({"path": str(index), **state, "leftovers": list(map(_facts, left)), "removed": list(map(_facts, gone))})
+    elif documents is None:
+        say(f"{index} is no index, so it was only looked through for what is left behind")
+    else:
+        say(f"{index} is sound: {counted(documents, 'document')}")
+
+
+def _is_other(place: Path, gone: list[Leftover]) -> bool:
+    """Whether a place is no index and need not be one: a folder of results or of a model, or nothing after it was cleaned."""
+    results = any((place / name).is_file() for name in OTHERS) or (place / "indexes").is_dir()
+    return results or (bool(gone) and not place.exists())
+
+
+def _checked(index: Path) -> int:
+    """The number of documents of a sound index."""
+    from ...index import Index
 
     opened = Index.open(index)
     opened.check()
-    if json:
-        print_json({"path": str(index), "sound": True, "documents": len(opened)})
-    else:
-        say(f"{index} is sound: {counted(len(opened), 'document')}")
+    return len(opened)
+
+
+def _facts(item: Leftover) -> dict[str, object]:
+    return {"path": str(item.path), "what": item.what, "in_use": item.in_use}
+
+
+def _say(index: Path, gone: list[Leftover], left: list[Leftover]) -> None:
+    from ..output import say
+
+    for item in gone:
+        say(f"removed: {item.path} ({item.what})")
+    for item in left:
+        remedy = "another process works in it" if item.in_use else f"fontes check {index} --clean removes it"
+        say(f"left behind: {item.path} ({item.what}); {remedy}")

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ..options import Split
+
 commands = typer.Typer()
 
 COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a measure
@@ -15,7 +17,7 @@ COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a meas
 
 @commands.command(rich_help_panel="Measure")
 def compare(
-    qrels: Annotated[str, typer.Argument(help="Judgments: TREC, BEIR, irds:NAME, or -.", show_default=False)],
+    qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     runs: Annotated[list[Path], typer.Argument(help="Runs: TREC or MS MARCO.", show_default=False)],
     measures: Annotated[str, typer.Option("-m", "--measures", help="With commas between them.")] = "nDCG@10,AP,R@100",
     baseline: Annotated[
@@ -26,8 +28,9 @@ def compare(
     alpha: Annotated[float, typer.Option(help="The corrected p up to which a difference is significant.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Of permutations and bootstrap.")] = 0,
     topics: Annotated[
-        str | None, typer.Option(help="The topics, for their texts in a page: a file, or irds:NAME.", show_default=False)
+        str | None, typer.Option(help="The topics, for their texts in a page: as the judgments.", show_default=False)
     ] = None,
+    split: Split = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -40,13 +43,14 @@ def compare(
     """Compare runs: means side by side, tests, intervals and effect sizes."""
     import sys
 
-    from ...datasets import qrels_of, topics_of
+    from ...datasets import judged_topics
     from ...experiments import compare as compare_runs
 
+    known, judgments = judged_topics(topics, qrels, split)
     report = compare_runs(
         runs,
-        None if topics is None else topics_of(topics),
-        qrels_of(qrels),
+        known,
+        judgments,
         [name for name in COMMA.split(measures) if name.strip()],
         baseline=baseline,
         test=test,

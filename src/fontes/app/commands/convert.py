@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format
+from ..options import Format, Split
 
 commands = typer.Typer()
 
@@ -15,9 +15,10 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Runs")
 def convert(
     kind: Annotated[str, typer.Argument(help="corpus, topics, qrels or run.", show_default=False)],
-    source: Annotated[str, typer.Argument(help="The file to read, irds:NAME, or -.", show_default=False)],
+    source: Annotated[str, typer.Argument(help="The file to read, a BEIR folder, irds:NAME, or -.", show_default=False)],
     target: Annotated[str, typer.Argument(help="The file to write, or -.", show_default=False)],
     format: Format = None,
+    split: Split = None,
     to: Annotated[str | None, typer.Option(help="The format to write.", show_default="the first of its kind")] = None,
     tag: Annotated[str, typer.Option(help="Runs: the last column.")] = "fontes",
 ) -> None:
@@ -25,12 +26,14 @@ def convert(
     from ...datasets import corpus_of, qrels_of, topics_of
     from ...formats import read_run, write
 
-    readers: dict[str, Callable[[str, str | None], object]] = {
-        "corpus": corpus_of,
-        "topics": topics_of,
-        "qrels": qrels_of,
-        "run": lambda path, name: read_run(path, format=name),
+    readers: dict[str, Callable[[], object]] = {
+        "corpus": lambda: corpus_of(source, format),
+        "topics": lambda: topics_of(source, format, split),
+        "qrels": lambda: qrels_of(source, format, split),
+        "run": lambda: read_run(source, format=format),
     }
     if kind not in readers:
         raise typer.BadParameter(f"'{kind}' is none of {', '.join(readers)}")
-    write(kind, readers[kind](source, format), target, to, tag)
+    if split is not None and kind not in ("topics", "qrels"):
+        raise typer.BadParameter(f"--split is of topics and qrels, not of a {kind}")
+    write(kind, readers[kind](), target, to, tag)

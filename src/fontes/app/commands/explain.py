@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, B, Encoder, IndexPath, Json, Model, Pipeline, Variant
+from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, Variant
 
 commands = typer.Typer()
 
@@ -22,14 +22,14 @@ def explain(
     k1: K1 = None,
     b: B = None,
     encoder: Encoder = None,
+    analyzer: Analyzer = None,
     json: Json = False,
 ) -> None:
     """Show how the score of a document for a query comes about."""
-    from ...index import Index
     from ..output import print_explanation, print_json
-    from ..pipelines import retriever
+    from ..pipelines import open_index, retriever
 
-    stage = retriever(Index.open(index), pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    stage = retriever(open_index(index, analyzer), pipeline, model, encoder, variant=variant, k1=k1, b=b)
     explanation = stage.explain(query, document)
     if json:
         print_json(explanation.to_dict())

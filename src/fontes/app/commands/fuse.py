@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ...core.checks import real
 from ...core.errors import ParameterError
+from ..options import Split
 
 commands = typer.Typer()
 
@@ -33,8 +35,9 @@ def fuse(
     tag: Annotated[str, typer.Option(help="The name of the run, its last column.")] = "fontes",
     learn: Annotated[
         str | None,
-        typer.Option(help="Judgments to learn weights from by cross-validation: a file, or irds:NAME.", show_default=False),
+        typer.Option(help="Judgments to learn weights from by cross-validation.", show_default=False),
     ] = None,
+    split: Split = None,
     measure: Annotated[str, typer.Option(help="With --learn: what the weights are best by.")] = "nDCG@10",
     folds: Annotated[int, typer.Option(help="With --learn: how many folds.")] = 5,
     seed: Annotated[int, typer.Option(help="With --learn: how the topics are dealt into folds.")] = 0,
@@ -50,6 +53,8 @@ def fuse(
 
     if learn is not None and weights is not None:
         raise typer.BadParameter("give either --weights or --learn")
+    if split is not None and learn is None:
+        raise typer.BadParameter("--split is of the judgments of --learn")
     if json and (learn is None or output == "-"):
         raise typer.BadParameter("--json prints what --learn has learned; it needs --learn, and -o FILE for the run")
     if [*map(str, runs), learn].count("-") > 1:
@@ -65,7 +70,7 @@ def fuse(
         listed = None if weights is None else [_number(weight, "--weights") for weight in weights.split(",")]
         run = fuse_runs(*systems, weights=listed, **how)
     else:
-        learned = fit_weights(systems, qrels_of(learn), measure, folds=folds, seed=seed, step=step, **how)
+        learned = fit_weights(systems, qrels_of(learn, split=split), measure, folds=folds, seed=seed, step=step, **how)
         run = learned.run
         if json:
             print_json(learned.to_dict())
@@ -76,6 +81,6 @@ def fuse(
 
 def _number(text: str, option: str) -> float:
     try:
-        return float(text)
+        return real(text.strip())
     except ValueError:
         raise ParameterError(f"{option}: '{text}' is not a number") from None

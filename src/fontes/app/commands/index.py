@@ -19,30 +19,48 @@ def index(
         str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
-    analyzer: Annotated[str, typer.Option(help="english, czech, cjk, … , also with +words:1-2 or +chars:3-5.")] = "english",
+    analyzer: Annotated[
+        str,
+        typer.Option(help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION."),
+    ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
     format: Format = None,
+    id: Annotated[
+        str | None, typer.Option(help="The column, key or tag of the ids.", show_default="id, docno, cord_uid, …")
+    ] = None,
+    title: Annotated[
+        list[str] | None, typer.Option(help="That of the titles; several are joined.", show_default="title")
+    ] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help="That of the texts; several are joined.", show_default="text, abstract, …")
+    ] = None,
     memory: Annotated[str, typer.Option(help="Memory for postings before they go to disk.")] = "2G",
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
+    drop_vectors: Annotated[
+        bool, typer.Option("--drop-vectors", help="overwrite: Even one that holds vectors, which are lost.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
     from ...datasets import corpus_of
     from ...index import Index
+    from ...text.analyzer import typed_analyzer
     from ..output import counted, print_json, say, size
     from ..progress import reporting
 
+    named: dict[str, str | list[str] | None] = {"id": id, "title": title, "text": text}
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
         built = Index.build(
-            corpus_of(corpus, format),
+            corpus_of(corpus, format, {part: names for part, names in named.items() if names}),
             output,
-            analyzer=analyzer,
+            analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
             memory=memory,
             threads=threads,
             overwrite=overwrite,
+            drop_vectors=drop_vectors,
             progress=report,
         )
     seconds = time.perf_counter() - start

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import Json
+from ..options import Json, Split
 
 if TYPE_CHECKING:
     from ...recipes import Recipe
@@ -66,9 +66,12 @@ def run(
     collection: Annotated[
         str, typer.Option(help="Documents: a file, a folder, an index, irds:NAME, sample:NAME.", show_default=False)
     ],
-    topics: Annotated[str, typer.Option(help="Topics: a file, irds:NAME, sample:NAME, or -.", show_default=False)],
+    topics: Annotated[
+        str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.", show_default=False)],
     qrels: Annotated[str | None, typer.Option(help="Judgments, to measure and compare.", show_default=False)] = None,
+    split: Split = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
@@ -79,7 +82,6 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
-    from ...datasets import named, qrels_of, topics_of
     from ...recipes import recipe
     from ..output import print_json
     from ..progress import note, reporting
@@ -88,10 +90,11 @@ def run(
     chosen = recipe(name).set(settings or [])
     with reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
-            named(collection) or collection,
-            topics_of(topics),
-            None if qrels is None else qrels_of(qrels),
+            collection,
+            topics,
+            qrels,
             output,
+            split=split,
             measures=None if measures is None else [m for m in COMMA.split(measures) if m.strip()],
             progress=report,
         )

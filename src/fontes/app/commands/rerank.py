@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import RunOutput, Tag, Topics
+from ..options import Analyzer, RunOutput, Tag, Topics, TopicsSplit
 
 commands = typer.Typer()
 
@@ -21,22 +21,23 @@ def rerank(
         str,
         typer.Option("--with", help="A stage from run to run: 'cross_encoder(\"MODEL\")'.", show_default=False),
     ],
+    split: TopicsSplit = None,
     k: Annotated[int, typer.Option("-k", help="The best documents of each topic; the others are left out.", min=1)] = 100,
+    analyzer: Analyzer = None,
     output: RunOutput = "-",
     tag: Tag = "fontes",
 ) -> None:
     """Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."""
     from ...datasets import topics_of
     from ...formats import read_run, write_run
-    from ...index import Index
-    from ..pipelines import reranker
+    from ..pipelines import open_index, reranker
     from ..progress import reporting
 
     if run == "-" and topics == "-":
         raise typer.BadParameter("run and topics cannot both be -")
-    opened = Index.open(index)
+    opened = open_index(index, analyzer)
     stage = reranker(with_, opened)
-    candidates = read_run(run, topics_of(topics)).with_(documents=opened).top(k)
+    candidates = read_run(run, topics_of(topics, split=split)).with_(documents=opened).top(k)
     with reporting() as report:
         reranked = stage(candidates, progress=report)
     write_run(reranked, output, tag=tag)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format
+from ..options import Analyzer, Format, TopicsSplit
 
 commands = typer.Typer()
 
@@ -24,17 +24,19 @@ def rewrite(
         ),
     ],
     index: Annotated[Path | None, typer.Option(help="The index, for stages that look into one.", show_default=False)] = None,
+    analyzer: Analyzer = None,
     output: Annotated[str, typer.Option("-o", "--output", help="Where the topics go, as JSON lines.")] = "-",
     format: Format = None,
+    split: TopicsSplit = None,
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
     from ...datasets import topics_of
     from ...formats import write_topics
-    from ..pipelines import opened, rewriter
+    from ..pipelines import open_index, rewriter
     from ..progress import reporting
 
-    stage = rewriter(with_, opened(index), "fontes rewrite")
-    turns = topics_of(topics, format)
+    stage = rewriter(with_, None if index is None else open_index(index, analyzer), "fontes rewrite")
+    turns = topics_of(topics, format, split)
     with reporting() as report:
         rewritten = stage(turns, progress=report)
     write_topics(rewritten, output)

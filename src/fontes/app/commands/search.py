@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, Variant
+from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, TopicsSplit, Variant
 
 commands = typer.Typer()
 
@@ -18,14 +18,17 @@ def search(
     index: IndexPath,
     query: Annotated[str | None, typer.Argument(help="A question or keywords.", show_default=False)] = None,
     topics: Annotated[
-        str | None, typer.Option(help="A file of topics, irds:NAME, sample:NAME, or -.", show_default=False)
+        str | None,
+        typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False),
     ] = None,
+    split: TopicsSplit = None,
     pipeline: Pipeline = None,
     model: Model = None,
     variant: Variant = None,
     k1: K1 = None,
     b: B = None,
     encoder: Encoder = None,
+    analyzer: Analyzer = None,
     k: Annotated[
         int | None,
         typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
@@ -37,14 +40,15 @@ def search(
     """Search an index for one query, or for a file of topics into a run."""
     from ...datasets import topics_of
     from ...formats import write_run
-    from ...index import Index
     from ..output import print_hits, print_json, ranking_as_json
-    from ..pipelines import retriever
+    from ..pipelines import open_index, retriever
     from ..progress import reporting
 
     if (query is None) == (topics is None):
         raise typer.BadParameter("give either a query or --topics FILE")
-    opened = Index.open(index)
+    if split is not None and topics is None:
+        raise typer.BadParameter("--split goes with --topics")
+    opened = open_index(index, analyzer)
     stage = retriever(opened, pipeline, model, encoder, variant=variant, k1=k1, b=b)
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)
@@ -56,7 +60,7 @@ def search(
     if k is not None or pipeline is None:
         stage = stage % (k or DEPTH)
     with reporting(json) as report:
-        run = stage(topics_of(topics), progress=report)
+        run = stage(topics_of(topics, split=split), progress=report)
     if json:
         for ranking in run.values():
             print_json(ranking_as_json(ranking, text=False))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import IndexPath, Json, Qrels, Topics
+from ..options import Analyzer, IndexPath, Json, Qrels, Split, Topics
 
 commands = typer.Typer()
 
@@ -19,6 +19,7 @@ def tune(
     index: IndexPath,
     topics: Topics,
     qrels: Qrels,
+    split: Split = None,
     pipeline: Annotated[
         str,
         typer.Option(help="The pipeline, with tune(), tune(low, high), tune(low, high, step) or tune([value, …]) for values."),
@@ -32,31 +33,33 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option(help="How topics are dealt into folds, and settings drawn.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,
+    analyzer: Analyzer = None,
     json: Json = False,
 ) -> None:
     """Tune a pipeline by nested cross-validation: what it finds, and what that is worth on topics held out."""
-    from ...datasets import qrels_of, topics_of
-    from ...index import Index
+    from ...datasets import judged_topics
     from ...plots.plot import format_of
     from ...tuning import tune as tune_stage
     from ..output import print_json
+    from ..pipelines import open_index
 
     if topics == "-" and qrels == "-":
         raise typer.BadParameter("topics and qrels cannot both be -")
     if plot is not None:
         format_of(plot)
+    known, judgments = judged_topics(topics, qrels, split)
     result = tune_stage(
         pipeline,
         None,
-        topics_of(topics),
-        qrels_of(qrels),
+        known,
+        judgments,
         measure,
         folds,
         method=method,
         trials=trials,
         groups=group,
         seed=seed,
-        index=Index.open(index),
+        index=open_index(index, analyzer),
     )
     if plot is not None:
         result.plot().save(plot)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import Encoder, IndexPath, Json, Model, Pipeline
+from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -35,18 +35,18 @@ def why(
     pipeline: Pipeline = None,
     model: Model = None,
     encoder: Encoder = None,
+    analyzer: Analyzer = None,
     json: Json = False,
 ) -> None:
     """Print a tree of the causes of an event, as the documents state them, with their sources. English only."""
     from ...causal import causes
     from ...core.errors import ParameterError
-    from ...index import Index
     from ..output import console, print_json, say
-    from ..pipelines import retriever
+    from ..pipelines import open_index, retriever
 
     if before is not None and not leads:
         raise ParameterError("--before is of leads, which are not asked for; give --leads too")
-    stage = retriever(Index.open(index), pipeline, model, encoder)
+    stage = retriever(open_index(index, analyzer), pipeline, model, encoder)
     chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
     if json:
         print_json(chain.to_dict())

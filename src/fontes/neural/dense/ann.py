@@ -1,4 +1,7 @@
-"""Approximate search in vectors, by FAISS or Annoy: built once with a fixed seed, kept in the index's cache."""
+"""Approximate search in vectors, by FAISS or Annoy: built once with a fixed seed, kept in the user's cache.
+
+FAISS calls the loading of a file of somebody else's unsafe, so an index brings none: only what was built here is loaded here.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from numpy.typing import NDArray
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
 from ...index.embeddings import Embeddings
 from ...storage.artifact import Artifact, Kind, commit, seal, settings, staging
-from ...storage.caches import Cached
+from ...storage.caches import LIMIT, Cached, touch, trim
 from ...storage.hashes import hash_text
 from ..models.hub import library
 
@@ -69,6 +72,11 @@ class Searcher(ABC):
     def library(self) -> str:
         """The library with its version."""
 
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The number of vectors, and of their dimensions."""
+
 
 class Faiss(Searcher):
     """Any index that `faiss.index_factory` makes, for inner products."""
@@ -79,6 +87,11 @@ class Faiss(Searcher):
     def library(self) -> str:
         """The library with its version."""
         return f"faiss {_faiss().__version__}"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of vectors, and of their dimensions."""
+        return self.index.ntotal, self.index.d
 
     def build(self, embeddings: Embeddings) -> None:
         """Trains on up to SAMPLE vectors and adds all, in one thread: with more, FAISS's indexes differ from time to time."""
@@ -184,6 +197,11 @@ class Annoy(Searcher):
         _annoy()
         return f"annoy {version('annoy')}"
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of vectors, and of their dimensions."""
+        return self.index.get_n_items(), self.index.f
+
     def build(self, embeddings: Embeddings) -> None:
         """Plants the trees, in one thread: with more, each thread has a seed of its own."""
         lengths = embeddings.norms[embeddings.norms > 0]
@@ -216,13 +234,12 @@ class Annoy(Searcher):
         self.index.load(str(file))
 
 
-def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
-    """The approximate index `spec` over these vectors, from memory, from the cache of the index, or built now.
+def searcher(embeddings: Embeddings, spec: str, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
+    """The approximate index `spec` over these vectors, from memory, from the user's cache, or built now.
 
     Args:
         embeddings: The vectors.
         spec: The algorithm, as `index.dense` takes it.
-        cache: The folder where what was worked out from these vectors is kept.
         measure: Is called with one that was built now, and gives what is to be known of it besides.
 
     Raises:
@@ -231,19 +248,33 @@ def searcher(embeddings: Embeddings, spec: str, cache: Path, measure: Callable[[
     """
 
     def make() -> Searcher:
-        if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
-            raise ParameterError(f"{NAMES}; it is {spec!r}")
+        check_algorithm(spec)
         new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
-        folder = cache / hash_text(spec)[:16]
+        folder = embeddings.cache / hash_text(spec)[:16]
         if not _load(new, embeddings, folder):
             new.build(embeddings)
             facts = {"algorithm": spec, "library": new.library, "vectors": len(embeddings)}
             new.facts = {**facts, **measure(new)}
-            _keep(new, folder)
+            _keep(new, embeddings, folder)
         return new
 
     searchers: Cached[str, Searcher] = embeddings.searchers
     return searchers.get(spec, make)
+
+
+def check_algorithm(spec: str) -> None:
+    """Looks at the algorithm `spec` before anything is encoded for it.
+
+    Raises:
+        ParameterError: It is none of Annoy's, although it begins so.
+        MissingExtraError: Its library is not installed.
+    """
+    if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
+        raise ParameterError(f"{NAMES}; it is {spec!r}")
+    if ANNOY.fullmatch(spec):
+        _annoy()
+    elif spec != "flat":
+        _faiss()
 
 
 def _facts(artifact: Artifact) -> dict[str, Any]:
@@ -258,19 +289,24 @@ def _load(new: Searcher, embeddings: Embeddings, folder: Path) -> bool:
         if artifact.meta["library"] != new.library:
             return False
         new.load(folder / FILE, embeddings.dim)
+        if new.shape != (len(embeddings), embeddings.dim):
+            return False
         new.facts = _facts(artifact)
+        touch(folder.parent)
         return True
     except (OSError, KeyError, IndexFormatError):
         return False
 
 
-def _keep(new: Searcher, folder: Path) -> None:
-    """Puts an index into the cache, whole or not at all, where that can be written."""
-    with contextlib.suppress(OSError), staging(folder) as draft:
+def _keep(new: Searcher, embeddings: Embeddings, folder: Path) -> None:
+    """Puts an index into the cache, whole or not at all, where that can be written and the vectors are as they were stored."""
+    with contextlib.suppress(OSError, IndexFormatError), staging(folder) as draft:
+        embeddings.check()
         new.save(draft / FILE)
         seal(draft, KIND, new.facts)
         new.facts["bytes"] = (draft / FILE).stat().st_size
         commit(draft, folder)
+        trim(folder.parent.parent, LIMIT)
 
 
 @contextlib.contextmanager

@@ -61,7 +61,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         algorithm: "flat": exact; the same run for the same vectors whatever the batch, k and threads. Or approximate: "hnsw"; a
             factory string of FAISS, such as "IVF256,Flat" or "OPQ16,IVF64,PQ16"; or "annoy:1000", Annoy with its number of
             trees, for vectors of length 1. An approximate index is built when it is first needed, its recall against exact
-            search is measured and logged, and it is kept in the index's cache. It finds twice k documents, 100 at least; they
+            search is measured and logged, and it is kept in the user's cache. It finds twice k documents, 100 at least; they
             get their exact scores, and the best k stay.
         k: How many documents a topic gets at most.
         effort: Of an approximate search: how many lists IVF visits (one in 8, more for a large k), HNSW's efSearch (256, or
@@ -173,6 +173,12 @@ class Dense(Stage[Topics, Run], name="dense"):
             raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
         super().check()
 
+    def check_needs(self) -> None:
+        from .ann import check_algorithm
+
+        check_algorithm(self.algorithm)
+        super().check_needs()
+
     def _embeddings(self) -> Embeddings:
         return self.index.embeddings(self._encoder, self.dtype)
 
@@ -234,7 +240,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
             return {"recall": recall, "seconds": round(seconds, 2)}
 
-        return searcher(embeddings, self.algorithm, self.index.cache_of(embeddings), measure)
+        return searcher(embeddings, self.algorithm, measure)
 
     def _measured(self, embeddings: Embeddings, searcher: Searcher) -> dict[str, float]:
         count = len(self.index)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...core.errors import ParameterError
-from ..models.hub import library, quiet, readable
+from ..models.hub import NO_CODE, library, quiet, readable
 
 ATTENTIONS = ("model", "favor+")
 ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none is far above
@@ -160,7 +160,7 @@ def load(folder: Any, name: str) -> Any:
     transformers = library("transformers", "TransformerEncoder")
     library("torch", "TransformerEncoder")
     with readable(f"transformers cannot read the model {name}"), quiet():
-        module = transformers.AutoModel.from_pretrained(str(folder), local_files_only=True).float()
+        module = transformers.AutoModel.from_pretrained(str(folder), **NO_CODE).float()
     return module.get_encoder() if module.config.is_encoder_decoder else module
 
 

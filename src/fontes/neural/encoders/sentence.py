@@ -16,7 +16,7 @@ from ...core.strings import encodable
 from ...core.values import Doc
 from ..models.base import token_ids
 from ..models.compute import Precision, Prepared, prepared
-from ..models.hub import library, quiet, readable
+from ..models.hub import NO_CODE, library, quiet, readable
 from .architectures import ENDLESS, Nystromformer, Plain, position_limit
 from .base import PretrainedEncoder, sample_ids, text_of
 
@@ -88,7 +88,7 @@ class SentenceModel:
         library("torch", "SentenceEncoder")
         sentence_transformers = library("sentence_transformers", "SentenceEncoder")
         with readable(f"sentence-transformers cannot read the model {name}"), quiet():
-            self.model: Any = sentence_transformers.SentenceTransformer(str(folder), device=where, local_files_only=True)
+            self.model: Any = sentence_transformers.SentenceTransformer(str(folder), device=where, **NO_CODE)
         self.model.eval().float()
         self.tokenizer: Any = self.model.tokenizer
         transformer = getattr(self.model[0], "auto_model", None)
@@ -153,12 +153,7 @@ class SentenceModel:
         return vectors
 
     def _features(self, texts: list[str], prompt: str) -> dict[str, Any]:
-        if hasattr(self.model, "preprocess"):
-            return dict(self.model.preprocess(texts, prompt=prompt or None))
-        features = dict(self.model.tokenize([prompt + text for text in texts]))
-        if prompt:  # older versions: the prompt's tokens, without the closing special one
-            features["prompt_length"] = int(self.model.tokenize([prompt])["input_ids"].shape[-1]) - 1
-        return features
+        return dict(self.model.preprocess(texts, prompt=prompt or None))
 
     def _means(self, module: Any, ids: NDArray[np.int32]) -> Any:
         torch = library("torch", "SentenceEncoder")

@@ -15,7 +15,7 @@ from ...core.progress import Report, silent
 from ...core.values import Doc
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
-from ..models.hub import library, quiet, readable
+from ..models.hub import NO_CODE, library, quiet, readable
 from . import architectures as architectures
 from .base import PretrainedEncoder, sample_ids, text_of
 
@@ -97,7 +97,7 @@ class TransformerModel:
         transformers = library("transformers", "TransformerEncoder")
         module = architectures.load(folder, name)
         with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
         self.architecture = architectures.of(module, attention, features)
         self.padding: int = self.tokenizer.pad_token_id or 0
         limits = [limit for limit in (self.architecture.limit, self.tokenizer.model_max_length) if limit]

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError, ParameterError
+from ...storage.artifact import is_plain
 from ..models.hub import library
 
 CLASS = "HF_ColBERT"
@@ -90,6 +91,8 @@ class Checkpoint:
         """
         if (folder / "modules.json").is_file():
             modules = _json(folder / "modules.json")
+            if any(module["path"] and not is_plain(module["path"]) for module in modules):
+                raise InputError(f"{folder / 'modules.json'} names a module outside of the model's folder")
             backbone = next((folder / m["path"] for m in modules if m["type"].endswith("Transformer")), None)
             if backbone is None:
                 raise InputError(f"{folder} has no transformer among its modules, which token vectors need")
@@ -164,7 +167,7 @@ def _dense(folder: Path) -> Any:
     weights = _weights(folder, ("linear.weight",), ("linear.bias", "residual.weight"))
     name = str(config.get("activation_function") or "torch.nn.modules.linear.Identity")
     activation = getattr(torch.nn, name.rpartition(".")[2], None) if name.startswith("torch.nn.") else None
-    if activation is None:
+    if not (isinstance(activation, type) and issubclass(activation, torch.nn.Module)):
         raise InputError(f"{folder}: its activation function {name} is none of torch.nn")
     layer = torch.nn.Sequential(_linear(weights, folder), activation())
     return _residual(layer, weights, folder) if config.get("use_residual") else layer

@@ -18,7 +18,7 @@ from ...core.values import Doc
 from ..encoders.base import text_of
 from ..models.base import Pretrained
 from ..models.compute import Prepared, in_batches, padded, prepared
-from ..models.hub import fingerprint, library, loaded, quiet, readable
+from ..models.hub import NO_CODE, fingerprint, library, loaded, quiet, readable
 from .checkpoint import Checkpoint, Settings
 
 SEED = 20200425  # of the projection that a plain encoder gets where `dim` is given
@@ -255,7 +255,7 @@ def _network(checkpoint: Checkpoint, dim: int | None) -> Any:
     transformers.logging.set_verbosity_error()  # the projection is none of the weights that it knows
     try:
         with readable(f"{checkpoint.backbone} cannot be loaded as a transformer"), quiet():
-            backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone).float()
+            backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone, **NO_CODE).float()
     finally:
         transformers.logging.set_verbosity(verbosity)
     hidden = int(backbone.config.hidden_size)
@@ -290,7 +290,7 @@ def _orthonormal(hidden: int, dim: int | None) -> Any:
 def _tokenizer(checkpoint: Checkpoint) -> Any:
     transformers = library("transformers", "a ColBERT model")
     with readable(f"{checkpoint.backbone} has no tokenizer that can be loaded"):
-        return transformers.AutoTokenizer.from_pretrained(checkpoint.backbone)
+        return transformers.AutoTokenizer.from_pretrained(checkpoint.backbone, **NO_CODE)
 
 
 def _objects(arrays: list[NDArray[np.float32]]) -> NDArray[Any]:

@@ -7,6 +7,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import check_whole
-from ...core.errors import ParameterError
+from ...core.errors import MissingExtraError, ParameterError
 from ...core.part import Part, fields
 from ...core.progress import Report, silent
 from ...core.strings import encodable
@@ -127,6 +128,12 @@ class Pretrained(Part, Generic[M]):
     def check(self) -> None:
         check_fields(self)
         super().check()
+
+    def check_needs(self) -> None:
+        for name in ("torch", "transformers"):
+            if find_spec(name) is None:
+                raise MissingExtraError.of(name, "neural", f"a {self.kind}")
+        super().check_needs()
 
     @property
     def _model(self) -> M:

@@ -28,6 +28,9 @@ IGNORED_FOLDERS = ("onnx", "openvino", "eval", "runs", ".cache", ".git")
 IGNORED_FILES = ("training_args.bin", "optimizer.bin", "scheduler.bin", "trainer_state.json", "data_config.json")
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel", "*.gguf", "coreml/*"]
 
+# How every model is read: from its folder, and without running Python files that may lie there.
+NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+
 _loaded: dict[Hashable, Any] = {}
 _lock = threading.RLock()
 
@@ -170,12 +173,12 @@ def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
     library("torch", f"a {kind}")
     broken = f"{folder} cannot be loaded as a {kind}"
     with readable(broken):
-        config = transformers.AutoConfig.from_pretrained(folder)
+        config = transformers.AutoConfig.from_pretrained(folder, **NO_CODE)
     if not getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
     with readable(broken), quiet():
-        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **NO_CODE)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
     return model.float(), tokenizer
 
 

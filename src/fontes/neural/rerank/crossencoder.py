@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ParameterError
 from ...core.progress import Report, silent
 from ..models.compute import Prepared, prepared
-from ..models.hub import library, quiet, readable
+from ..models.hub import NO_CODE, library, quiet, readable
 from .base import PretrainedReranker, sigmoid
 
 FORMS = ("logit", "sigmoid")
@@ -102,11 +102,14 @@ def _logits(model: Any, pairs: list[tuple[str, str]]) -> Any:
 
 def _read(folder: Path, max_length: int | None) -> Any:
     """The model in float32, with a length that it can read. Raises InputError for what is no cross-encoder."""
-    library("torch", "a cross-encoder")
+    torch = library("torch", "a cross-encoder")
     sentence_transformers = library("sentence_transformers", "a cross-encoder")
     _check_architecture(folder)
     with readable(f"{folder} cannot be loaded as a cross-encoder"), quiet():
-        model = sentence_transformers.CrossEncoder(str(folder), device="cpu", max_length=max_length, local_files_only=True)
+        # Its own activation is not asked for: the config may name any function of torch for it.
+        model = sentence_transformers.CrossEncoder(
+            str(folder), device="cpu", max_length=max_length, activation_fn=torch.nn.Identity(), **NO_CODE
+        )
     labels = int(model.num_labels)
     if labels > 2:
         raise InputError(f"{folder} gives {labels} labels a pair; a reranker has one, or two of which the second is 'relevant'")

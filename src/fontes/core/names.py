@@ -1,0 +1,36 @@
+"""The names under which tables, DataFrames and JSON objects hold ids, texts, grades and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+DOC_ID = ("_id", "id", "docno", "doc_id", "docid", "cord_uid", "pid")
+DOC_TITLE = ("title",)
+DOC_TEXT = ("text", "contents", "abstract", "body")
+_ASKED = ("qid", "query_id", "topic_id", "question_id", "post_id", "tweet_id", "claim_id")
+TOPIC_ID = ("_id", *_ASKED, "id", "number", "num", "topic")
+TOPIC_TEXT = ("text", "query", "title", "question", "tweet_text", "tweet_content", "post_text", "claim", "contents", "raw")
+JUDGED = ("docno", "doc_id", "docid", "cord_uid", "pid", "corpus_id", "document_id", "id")
+"""The document of a row that also has a topic, whose id is rather the one that is just called so."""
+GRADE = ("relevance", "grade", "label", "rel", "score")
+SCORE = ("score",)
+
+
+def plain(name: object) -> str:
+    """A name without what writers differ in: case, and whether words are joined by "_", "-" or a space."""
+    return str(name).strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+def find(present: Collection[Any], sought: Sequence[str]) -> Any:
+    """The first of `sought` that is among the names that are `present`, as it is spelled there, or None."""
+    for name in sought:
+        if name in present:
+            return name
+    spelled = {plain(name): name for name in reversed(list(present))}
+    return next((spelled[plain(name)] for name in sought if plain(name) in spelled), None)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence: "a, b or c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -1,0 +1,129 @@
+"""Tables with a header, of files and of pandas: which column holds what, and the topics, judgments and results in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from .checks import grade_of, is_missing, string_of
+from .errors import InputError
+from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, listed
+
+
+class Table:
+    """Rows under a header, of which the columns are known by their names, in any order and any case.
+
+    Args:
+        name: What messages call the table: the name of a file, or "the DataFrame".
+        header: The names of the columns.
+        rows: (number of the row, for messages; its cells), read once.
+        unit: What the numbers count: "line" or "row".
+    """
+
+    def __init__(self, name: str, header: Sequence[Any], rows: Iterable[tuple[int, Sequence[Any]]], unit: str = "line") -> None:
+        self.name = name
+        self.header = list(header)
+        self.rows = rows
+        self.unit = unit
+        self.number = 0  # of the row that was read last
+
+    @classmethod
+    def of_frame(cls, frame: Any) -> Table:
+        """The table that a pandas DataFrame is."""
+        return cls("the DataFrame", frame.columns, enumerate(frame.itertuples(index=False, name=None), 1), "row")
+
+    @property
+    def where(self) -> str:
+        """The row that was read last, for messages."""
+        return f"{self.name}, {self.unit} {self.number}"
+
+    def topics(self) -> Iterator[tuple[str, str, str, str]]:
+        """(id, text, narrative, description) of each topic.
+
+        A table that also names documents has a topic on as many rows as it has documents; it is given once.
+
+        Raises:
+            InputError: There is no column for the id or none for the text, a cell is empty or neither string nor whole number,
+                or a topic of a table with documents has two texts.
+        """
+        topic = self._place("id of the topic", TOPIC_ID)
+        text = self._place("text of the topic", TOPIC_TEXT, topic)
+        more = [self._optional((name,), topic, text) for name in ("narrative", "description")]
+        repeats = self._optional(JUDGED, topic, text) is not None
+        texts: dict[str, str] = {}
+        for row in self._read():
+            topic_id = self._id(row[topic], "topic")
+            query = string_of(row[text], "text of the topic", self.where).strip()
+            if repeats and topic_id in texts:
+                if texts[topic_id] != query:
+                    raise InputError(f"{self.where}: topic '{topic_id}' has another text in a row before")
+                continue
+            texts[topic_id] = query
+            narrative, description = (
+                "" if at is None or is_missing(row[at]) else string_of(row[at], self.header[at], self.where).strip()
+                for at in more
+            )
+            yield topic_id, query, narrative, description
+
+    def judgments(self) -> Iterator[tuple[str, str, str, int]]:
+        """(topic id, group, document id, grade) of each row that names a document; without a column for the grade it is 1.
+
+        Raises:
+            InputError: There is no column for the topic or none for the document, an id is neither string nor whole number, or
+                a grade is no whole number.
+        """
+        topic, doc = self._pair()
+        grade = self._optional(GRADE, topic, doc)
+        for row in self._read():
+            if is_missing(row[doc]) or row[doc] == "":  # a topic whose document is not known
+                continue
+            pair = self._id(row[topic], "topic"), "0", self._id(row[doc], "document")
+            yield *pair, 1 if grade is None else self._grade(row[grade], self.header[grade])
+
+    def results(self) -> Iterator[tuple[str, str, Any]]:
+        """(topic id, document id, score) of each row.
+
+        Raises:
+            InputError: A column is missing, or an id is neither string nor whole number.
+        """
+        topic, doc = self._pair()
+        score = self._place("score", SCORE, topic, doc)
+        for row in self._read():
+            yield self._id(row[topic], "topic"), self._id(row[doc], "document"), row[score]
+
+    def _read(self) -> Iterator[Sequence[Any]]:
+        for number, row in self.rows:
+            self.number = number
+            yield row
+
+    def _id(self, value: Any, what: str) -> str:
+        name = (value if type(value) is str else string_of(value, f"{what} id", self.where)).strip()
+        if not name:
+            raise InputError(f"{self.where}: the {what} id is empty")
+        return name
+
+    def _grade(self, value: Any, column: object) -> int:
+        try:
+            return grade_of(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{self.where}: {value!r} in the column '{column}' is no grade, which is a whole number") from None
+
+    def _pair(self) -> tuple[int, int]:
+        """The columns of the topic and of the document."""
+        topic = self._place("id of the topic", TOPIC_ID)
+        return topic, self._place("id of the document", JUDGED, topic)
+
+    def _place(self, what: str, names: Sequence[str], *taken: int) -> int:
+        place = self._optional(names, *taken)
+        if place is None:
+            columns = ", ".join(map(str, self.header))
+            raise InputError(
+                f"{self.name}: no column for the {what}; the columns are {columns}; call one of them {listed(names)}"
+            )
+        return place
+
+    def _optional(self, names: Sequence[str], *taken: int) -> int | None:
+        """The column that has the first of these names and is not taken."""
+        left = {name: place for place, name in enumerate(self.header) if place not in taken}
+        name = find(left, names)
+        return None if name is None else left[name]

@@ -1,0 +1,90 @@
+"""What stopped builds and encodings have left behind in a folder and beside it, and its removal."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+
+from ..core.errors import IndexFormatError
+from ..storage.leftovers import Leftover, hidden, is_in_use
+from ..storage.locks import locked
+from .embeddings import FOLDER, latest
+from .encoding import JOURNAL
+from .files import MANIFEST, SEGMENT_NAME, read_manifest
+
+DRAFT = re.compile(r"\.(vectors|late)-[0-9a-f]{16}-\w+")
+
+
+def leftovers(place: Path) -> list[Leftover]:
+    """What belongs to nothing any more: beside `place`, in it, and in the indexes in it.
+
+    Args:
+        place: An index, or a folder with indexes, runs or models; it need not be there.
+    """
+    place = place.absolute()
+    left = list(hidden(place.parent, place.name))
+    for name, folders, files in os.walk(place):
+        folder = Path(name)
+        here = list(hidden(folder))
+        if MANIFEST in files:
+            here += _of_index(folder)
+        skipped = {item.path for item in here}
+        folders[:] = sorted(inner for inner in folders if folder / inner not in skipped)
+        left += here
+    return left
+
+
+def _of_index(path: Path) -> Iterator[Leftover]:
+    """Segments that the manifest does not name, encodings that were stopped, and vectors that newer ones have replaced."""
+    with ExitStack() as stack, suppress(IndexFormatError):
+        with suppress(OSError):
+            stack.enter_context(locked(path.parent))  # while an index is committed, the manifest comes after the segment
+        named = _segments(path)
+        others = [f for f in sorted(path.iterdir()) if SEGMENT_NAME.fullmatch(f.name) and f.name not in named and f.is_dir()]
+        for segment in others:
+            yield Leftover(segment, "a segment of no index", False, path.parent, partial(_is_unnamed, segment))
+        stack.close()
+        for name in sorted(named):
+            yield from _of_segment(path / name)
+
+
+def _is_unnamed(segment: Path) -> bool:
+    return segment.name not in _segments(segment.parent)
+
+
+def _segments(path: Path) -> set[str]:
+    return {segment["name"] for segment in read_manifest(path)["segments"]}
+
+
+def _of_segment(segment: Path) -> Iterator[Leftover]:
+    newest = set(latest(segment).values())
+    for entry in sorted(segment.iterdir()):
+        if entry.is_symlink() or not entry.is_dir():
+            continue
+        if DRAFT.fullmatch(entry.name):
+            what = "an encoding that was stopped; fontes encode goes on with it"
+            yield Leftover(entry, what, is_in_use(entry), entry)
+        elif (match := FOLDER.fullmatch(entry.name)) and entry not in newest:
+            heir = next(folder for folder in newest if FOLDER.fullmatch(folder.name)[1] == match[1])  # type: ignore[index]
+            yield Leftover(entry, "vectors that newer ones have replaced", is_in_use(heir), heir)
+        elif match:
+            for file in (entry / name for name in JOURNAL):
+                if file.is_file():
+                    yield Leftover(file, "the journal of an encoding that is complete", is_in_use(entry), entry)
+
+
+def clean(place: Path) -> tuple[list[Leftover], list[Leftover]]:
+    """Removes what has been left behind and is not in use.
+
+    Returns:
+        What is gone, and what stays.
+    """
+    gone: list[Leftover] = []
+    staying: list[Leftover] = []
+    for item in leftovers(place):
+        (gone if not item.in_use and item.remove() else staying).append(item)
+    return gone, staying

@@ -1,0 +1,109 @@
+"""Whether a run and judgments belong together: what they must share, and what is said of those that share nothing."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from ..core import FontesError, InputError, Qrels, Run, Topics
+
+LOOKED_UP = 1000  # judged documents that are looked for in a collection
+
+
+def judgments_of(qrels: object) -> Qrels:
+    """What `Qrels.of` makes of `qrels`.
+
+    Raises:
+        InputError: There are no judgments, or this is a run or topics.
+    """
+    if isinstance(qrels, (Run, Topics)):
+        raise InputError(
+            f"{type(qrels).__name__} stand where judgments belong; the order is evaluate(run, qrels, measures) and "
+            "compare(systems, topics, qrels, measures)"
+        )
+    judgments = Qrels.of(qrels)
+    if not judgments:
+        raise InputError("the qrels hold no judgments")
+    return judgments
+
+
+def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
+    """What `Run.of` and `judgments_of` make of the two.
+
+    Raises:
+        InputError: One cannot be read, there are no judgments, or the two are exchanged.
+    """
+    try:
+        if isinstance(run, Qrels):
+            raise InputError("judgments stand where the run belongs")
+        return Run.of(run), judgments_of(qrels)
+    except InputError as error:
+        refuse_exchanged(run, qrels, error)
+        raise
+
+
+def refuse_exchanged(run: object, qrels: object, error: Exception) -> None:
+    """Raises InputError where `run` holds judgments and `qrels` a run, which explains the `error` that reading them met."""
+    if "-" not in (run, qrels) and _reads(Qrels, run) and _reads(Run, qrels):
+        raise InputError(
+            f"the run and the judgments are exchanged: {_shown(run)} holds judgments, and {_shown(qrels)} a run"
+        ) from error
+
+
+def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
+    """Checks that a run is of the topics and of the collection that were judged.
+
+    They agree where they have a topic in common, and any document of the run is judged, for whichever topic. Where none is,
+    but the run knows its documents, it is enough that the collection has a judged one: a poor system finds none of them.
+    A run without any document agrees with all judgments.
+
+    Args:
+        run: The run.
+        qrels: The judgments.
+        name: What the message calls the run.
+
+    Raises:
+        InputError: They do not; the message has an id of each.
+    """
+    common = [topic_id for topic_id in run if topic_id in qrels]
+    if any(doc_id in qrels[topic_id] for topic_id in common for doc_id in run[topic_id].ids):
+        return  # the usual case, after a few looks
+    answered = [topic_id for topic_id in common or run if len(run[topic_id])]
+    if not answered:
+        return
+    if not common:
+        raise InputError(
+            f"{name} and the judgments have no topic in common: topics of the run are such as '{answered[0]}', those of the "
+            f"judgments such as '{next(iter(qrels))}'; give the judgments of these topics"
+        )
+    judged = dict.fromkeys(doc_id for grades in qrels.values() for doc_id in grades)
+    if any(doc_id in judged for topic_id in run for doc_id in run[topic_id].ids):
+        return
+    if run.documents is not None and any(_has(run.documents, doc_id) for doc_id in islice(judged, LOOKED_UP)):
+        return
+    collection = "" if run.documents is None else ", nor is any document of its collection"
+    raise InputError(
+        f"not one document of {name} is judged{collection}: those of the run are such as '{run[answered[0]].ids[0]}', those of "
+        f"the judgments such as '{next(iter(qrels[answered[0]]))}'; give the judgments of this collection, with its ids"
+    )
+
+
+def _has(documents: Any, doc_id: str) -> bool:
+    """Whether a collection has a document."""
+    try:
+        return bool(documents.docs([doc_id]))
+    except FontesError:
+        return False
+
+
+def _reads(kind: type[Run] | type[Qrels], value: object) -> bool:
+    """Whether a value can be read as a run, or as judgments."""
+    try:
+        return isinstance(value, kind) or (not isinstance(value, (Run, Qrels)) and bool(kind.of(value)))
+    except (FontesError, TypeError, ValueError):
+        return False
+
+
+def _shown(value: object) -> str:
+    """A path as it is; for other values their place."""
+    return f"'{value}'" if isinstance(value, str) or hasattr(value, "__fspath__") else f"the {type(value).__name__}"

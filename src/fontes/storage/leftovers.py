@@ -1,0 +1,81 @@
+"""What stopped processes have left behind: hidden folders and files of Fontes' own making that nobody works in."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..core.errors import FontesError
+from .locks import locked
+
+STAGED = re.compile(r"\.(.+)\.building-[a-z0-9_]{8}", re.DOTALL)  # as `artifact.staging` names its folders
+WRITTEN = re.compile(r"\.(.+)\.(\d+)-\d+\.tmp", re.DOTALL)  # as `files.write` does, with the number of its process
+_BUSY = FontesError("the folder is in use")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A folder or a file that belongs to nothing any more.
+
+    Args:
+        path: Where it is.
+        what: What it was to become.
+        in_use: Whether a process works in it, so that it stays.
+        guard: The folder whose lock says that nobody is changing this one.
+        is_left: Whether it belongs to nothing still, asked under that lock.
+    """
+
+    path: Path
+    what: str
+    in_use: bool
+    guard: Path = field(repr=False)
+    is_left: Callable[[], bool] = field(default=lambda: True, repr=False, compare=False)
+
+    def remove(self) -> bool:
+        """Removes it, unless somebody works in it; whether it is gone."""
+        with suppress(OSError, FontesError), locked(self.guard):
+            if self.is_left() and not (self.guard != self.path and is_in_use(self.path)):
+                if self.path.is_dir():
+                    shutil.rmtree(self.path, ignore_errors=True)
+                else:
+                    self.path.unlink()
+        return not self.path.exists()
+
+
+def hidden(folder: Path, name: str | None = None) -> Iterator[Leftover]:
+    """The hidden folders and files in a folder that were to become what is called `name`, or anything."""
+    with suppress(OSError):
+        for entry in sorted(folder.iterdir()):
+            if entry.is_symlink():
+                continue
+            if (match := STAGED.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_dir():
+                yield Leftover(entry, f"what was to become {match[1]}", is_in_use(entry), folder)
+            elif (match := WRITTEN.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_file():
+                yield Leftover(entry, f"what was to become {match[1]}", _is_alive(int(match[2])), folder)
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether another process or thread holds the lock of a folder; no file is ever locked."""
+    if path.is_dir():
+        with suppress(OSError):
+            try:
+                with locked(path, _BUSY):
+                    return False
+            except FontesError:
+                return True
+    return False
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True

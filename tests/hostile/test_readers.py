@@ -1,0 +1,193 @@
+"""Whatever a file holds, reading it gives a value or one sentence that names the file, in bounded time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import strategies as st
+from support.hostile import (
+    CAST_LINE,
+    CELLS,
+    CONVERSATION,
+    DOCUMENT,
+    NUMBERS,
+    QUESTION,
+    TOPIC,
+    analyzer_specs,
+    damaged,
+    each_grammar,
+    expressions,
+    fuzz,
+    json_text,
+    lines,
+    listed,
+    measure_names,
+    outcome,
+    packed,
+    sgml,
+    table,
+    toml,
+    xml,
+)
+
+import fontes as ft
+from fontes.core.errors import ParameterError
+from fontes.core.expression import pipeline, tunable
+from fontes.experiments.lock import Check, read_lock
+from fontes.experiments.settings import read_file
+from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_qrels, write_run, write_topics
+from fontes.index.build import memory_size
+from fontes.measures import evaluate, parse
+
+CORPORA = {
+    "jsonl": lines(DOCUMENT),
+    "csv": table(","),
+    "tsv": table("\t"),
+    "trec": sgml(["DOCNO", "TEXT", "TITLE", "HEADLINE", "HEAD", "P", "SCRIPT"], "DOC"),
+    "text": CELLS,
+}
+TOPICS = {
+    "jsonl": lines(TOPIC),
+    "json": st.one_of(listed(TOPIC), json_text(["1", "2"])),
+    "cast": st.one_of(listed(CONVERSATION), lines(CAST_LINE)),
+    "canard": st.one_of(listed(QUESTION), lines(QUESTION)),
+    "tsv": table("\t"),
+    "trec": sgml(["num", "title", "desc", "narr", "top"], "top"),
+    "xml": xml(),
+}
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Writes a file of this content and ending; gives its path."""
+
+    def store(content, name="file", ending=""):
+        path = tmp_path / (name + ending)
+        path.write_bytes(content)
+        return path
+
+    return store
+
+
+@each_grammar
+@pytest.mark.parametrize("name", CORPORA)
+def test_a_corpus(stored, tmp_path, name, examples):
+    def check(example):
+        content, gz, form = example
+        path = stored(content, ending={"jsonl": ".jsonl", "csv": ".csv", "tsv": ".tsv"}.get(name, "") + gz)
+        docs = outcome(lambda: list(read_corpus(path, form)), str(path))
+        if docs is not None:
+            outcome(lambda: write_corpus(docs, tmp_path / "written.jsonl"))
+
+    formats = st.sampled_from([None, name, *CORPORA])
+    fuzz(st.tuples(packed(damaged(CORPORA[name])), formats).map(lambda e: (*e[0], e[1])), examples, check)
+
+
+@each_grammar
+@pytest.mark.parametrize("name", TOPICS)
+def test_topics(stored, tmp_path, name, examples):
+    def check(example):
+        content, gz, form = example
+        path = stored(content, ending=gz)
+        topics = outcome(lambda: read_topics(path, form), str(path))
+        if topics is not None:
+            outcome(lambda: write_topics(topics, tmp_path / "written.jsonl"))
+            outcome(lambda: write_topics(topics, tmp_path / "written.json", "cast"))
+            run = outcome(lambda: ft.Run.of({topic_id: {"d": 1.0} for topic_id in topics}, topics))
+            outcome(lambda: write_run(run, tmp_path / "written.run"))
+
+    formats = st.sampled_from([None, name, *TOPICS])
+    fuzz(st.tuples(packed(damaged(TOPICS[name])), formats).map(lambda e: (*e[0], e[1])), examples, check)
+
+
+@each_grammar
+def test_judgments_and_runs(stored, tmp_path, examples):
+    topics = ft.Topics.of({"q1": "fox", "\ud800": "dog"})
+
+    def check(example):
+        (judged, gz), (ranked, also), forms, measure = example
+        path, other = stored(judged, "qrels", gz), stored(ranked, "run", also)
+        qrels = outcome(lambda: read_qrels(path, forms and forms[0]), str(path))
+        run = outcome(lambda: read_run(other, None if gz else topics, forms and forms[1]), str(other))
+        if qrels is not None:
+            outcome(lambda: write_qrels(qrels, tmp_path / "written.qrels"))
+            outcome(lambda: evaluate(ft.Run.of({t: dict.fromkeys(qrels[t], 1.0) for t in qrels}), qrels, measure))
+        if run is not None:
+            outcome(lambda: write_run(run, tmp_path / "written.run"))
+
+    files = packed(damaged(table()))
+    formats = st.sampled_from([None, ("trec", "trec"), ("beir", "msmarco")])
+    measures = st.sampled_from(["nDCG@10", "nDCG(dcg='exp-log2')", "ERR", "AP", "Bpref", "infAP", "RBP", "Complete@5"])
+    fuzz(st.tuples(files, files, formats, measures), 3 * examples, check)
+
+
+@each_grammar
+def test_the_file_of_an_experiment_and_its_lock(stored, examples):
+    now = {key: {} for key in ("data", "indexes", "models", "settings", "systems", "tests", "topics", "versions", "hardware")}
+
+    def check(example):
+        experiment, lock = example
+        path = stored(experiment, ending=".toml")
+        outcome(lambda: read_file(path), str(path))
+        path = stored(lock, ending=".lock")
+        locked = outcome(lambda: read_lock(path), str(path))
+        if locked is not None:
+            outcome(lambda: list(map(str, Check.of(locked, now).differences)))
+
+    locks = json_text(["data", "indexes", "systems", "tests", "topics", "files"])
+    keyed = json_text(["x"]).map(lambda value: f'{{"layout": 2, "systems": {value}, "versions": {value}}}')
+    fuzz(st.tuples(damaged(toml()), damaged(st.one_of(locks, keyed))), 2 * examples, check)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return ft.Index.build([("d1", "a fox"), ("d2", "a dog")], tmp_path_factory.mktemp("index") / "i")
+
+
+@each_grammar
+def test_an_expression(index, examples):
+    def check(text):
+        stage = outcome(lambda: pipeline(text, index))
+        if stage is not None:
+            outcome(lambda: pipeline(repr(stage), index))
+        outcome(lambda: tunable(text, index))
+
+    fuzz(expressions(), 3 * examples, check)
+
+
+@each_grammar
+def test_the_name_of_a_measure(examples):
+    qrels = ft.Qrels([("q", "0", "d1", 3), ("q", "0", "d2", 0), ("r", "0", "d1", -1)])
+
+    def check(name):
+        measure = outcome(lambda: parse(name))
+        if measure is not None:
+            hash(measure)
+            assert parse(str(measure)) == measure
+            outcome(lambda: evaluate({"q": {"d1": 1.0, "d2": 2.0}}, qrels, measure))
+
+    fuzz(measure_names(), 6 * examples, check)
+
+
+@each_grammar
+def test_the_name_of_an_analyzer(examples):
+    def check(name):
+        analyzer = outcome(lambda: ft.Analyzer.of(name))
+        if analyzer is not None:
+            outcome(lambda: analyzer("The foxes' dens, 東京 and " + "w" * 300))
+
+    fuzz(analyzer_specs(), 3 * examples, check)
+
+
+@each_grammar
+def test_a_size_of_memory(examples):
+    def check(size):
+        assert (outcome(lambda: memory_size(size)) or 1) <= 1 << 50
+
+    fuzz(st.builds("{}{}".format, st.one_of(NUMBERS, CELLS), st.sampled_from(["", "G", "T", "KiB", "x"])), examples, check)
+
+
+def test_an_error_of_our_own_is_not_taken_for_one_of_the_file(stored):
+    with pytest.raises(ParameterError, match="there is no topic format 'x'"):
+        read_topics(stored(json.dumps({"1": "fox"}).encode()), "x")

@@ -1,0 +1,206 @@
+"""The compiled search on lists of its own, against plain sums; small enough to run interpreted (NUMBA_DISABLE_JIT=1)."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fontes.lexical import kernel
+from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, WINDOW, search, summarize
+
+DOCUMENTS = 2 * WINDOW + 700
+DF = (1, 2, 9, 10, 11, 30, 99, 100, 101, 260, 400, 1000, 1001, 1, 40, 40)
+LONG = 256  # postings above which a term has a row
+BELOW, ZERO = len(DF) - 2, len(DF) - 1  # a term with weights below 0, one with weights of 0
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Postings, and what `summarize` makes of them."""
+
+    bounds: NDArray[np.int64]
+    docs: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    row_of: NDArray[np.int32]
+    best: NDArray[np.float32]
+    kth: NDArray[np.float32]
+    positive: NDArray[np.bool_]
+    rows: NDArray[np.uint8]
+    starts: NDArray[np.uint32]
+    rank: NDArray[np.uint32]
+
+    def of(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The documents and weights of a term."""
+        own = slice(self.bounds[term], self.bounds[term + 1])
+        return self.docs[own], self.weights[own]
+
+
+@pytest.fixture(scope="module")
+def collection() -> Collection:
+    draws = np.random.default_rng(11)
+    lists = [np.sort(draws.choice(DOCUMENTS, df, replace=False)) for df in DF]
+    lists[0][:] = DOCUMENTS - 1  # the last document
+    lists[13][:] = 0  # and the first
+    lists[9] = np.arange(WINDOW - 130, WINDOW + 130)  # a list that stands close, across two windows
+    # Weights as of BM25, with repetitions; those of a term differ in scale from those of the next.
+    weights = [np.round(draws.gamma(2.0, 1.0, df) + 0.01, 2) * 1.7 ** (term % 5) for term, df in enumerate(DF)]
+    weights[BELOW] -= 2.0 * weights[BELOW].mean()
+    weights[ZERO][3] = 0.0
+    bounds = np.concatenate([[0], np.cumsum(DF)]).astype(np.int64)
+    docs, flat = np.concatenate(lists).astype(np.int32), np.concatenate(weights).astype(np.float32)
+    row_of = np.full(len(DF), -1, dtype=np.int32)
+    long = np.flatnonzero(np.array(DF) > LONG)
+    row_of[long] = np.arange(len(long))
+    windows = -(-DOCUMENTS // WINDOW)
+    starts = np.array([np.searchsorted(lists[term], np.arange(windows + 1) * WINDOW) for term in long], dtype=np.uint32)
+    best, kth = np.zeros(len(DF), np.float32), np.zeros((len(DF), len(DEPTHS)), np.float32)
+    positive, rows = np.zeros(len(DF), np.bool_), np.zeros((len(long), windows * (WINDOW // BLOCK)), np.uint8)
+    for first, last in ((0, 7), (7, len(DF))):  # in parts, as threads do
+        summarize(first, last, bounds, docs, flat, row_of, best, kth, positive, rows)
+    rank = draws.permutation(DOCUMENTS).astype(np.uint32)
+    return Collection(bounds, docs, flat, row_of, best, kth, positive, rows, starts, rank)
+
+
+def test_the_greatest_weight_of_a_term_is_known_and_whether_all_are_above_zero(collection: Collection) -> None:
+    for term in range(len(DF)):
+        _, weights = collection.of(term)
+        assert collection.best[term] == weights.max()
+        assert collection.positive[term] == (weights.min() > 0)
+    assert not collection.positive[BELOW]
+    assert not collection.positive[ZERO]
+
+
+def test_the_kth_best_weight_is_reached_by_k_postings_and_is_close_to_the_true_one(collection: Collection) -> None:
+    for term in range(len(DF)):
+        _, weights = collection.of(term)
+        for depth, k in enumerate(DEPTHS):
+            bound = collection.kth[term, depth]
+            if len(weights) < k or not collection.positive[term]:
+                assert bound == 0
+                continue
+            true = np.sort(weights)[-k]
+            assert true - 1.01 * weights.max() / (BINS - 1) <= bound <= true
+
+
+def test_the_bound_of_a_block_is_its_greatest_weight_in_parts_of_the_best_rounded_up(collection: Collection) -> None:
+    for term in np.flatnonzero(collection.row_of >= 0):
+        docs, weights = collection.of(term)
+        bounds = np.zeros(collection.rows.shape[1])
+        np.maximum.at(bounds, docs // BLOCK, np.ceil(weights * (255 / float(weights.max()))))
+        assert np.array_equal(collection.rows[collection.row_of[term]], np.minimum(bounds, 255))
+
+
+def plain(collection: Collection, bag: dict[int, float], k: int) -> list[tuple[float, int]]:
+    """The k best (score, place of the id), by sums over whole columns."""
+    sums, hit = np.zeros(DOCUMENTS), np.zeros(DOCUMENTS, dtype=bool)
+    for term, query_weight in sorted(bag.items()):
+        docs, weights = collection.of(term)
+        sums[docs] += query_weight * weights.astype(np.float64)
+        hit[docs] = True
+    every = [(float(np.float32(sums[doc])), int(collection.rank[doc])) for doc in np.flatnonzero(hit)]
+    return sorted(every, reverse=True)[:k]
+
+
+def results(
+    collection: Collection, bags: list[dict[int, float]], k: int, thresholds: bool = True
+) -> list[list[tuple[float, int]]]:
+    """The same of the compiled search, which is asked for the topics after the first; with the k-th best weights or without."""
+    c, depth = collection, next((i for i, depth in enumerate(DEPTHS) if k <= depth and thresholds), -1)
+    bags = [{0: 1.0}, *bags]
+    ordered = [sorted(bag.items()) for bag in bags]
+    bounds = np.concatenate([[0], np.cumsum([len(bag) for bag in ordered])]).astype(np.int64)
+    terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
+    weights = np.array([weight for bag in ordered for _, weight in bag])
+    keys, counts = np.zeros((len(bags) - 1, k), dtype=np.uint64), np.zeros(len(bags) - 1, dtype=np.int64)
+    limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts)
+    topics = (bounds, terms, weights)
+    search(1, len(bags), topics, (c.bounds, c.docs, c.weights), limits, c.rank, k, depth, (keys, counts))
+    found = []
+    for row, count in zip(keys, counts, strict=True):
+        best = np.sort(row[:count])[::-1]
+        bits = (best >> np.uint64(32)).astype(np.uint32)
+        scores = np.where(bits >> 31, bits & np.uint32(0x7FFFFFFF), ~bits).astype(np.uint32).view(np.float32)
+        places = best & np.uint64(0xFFFFFFFF)
+        found.append([(float(score), int(place)) for score, place in zip(scores, places, strict=True)])
+    return found
+
+
+@pytest.mark.parametrize("k", [1, 7, 10, 11, 100, 1000, 1500])
+def test_the_best_k_are_those_of_plain_sums(collection: Collection, k: int) -> None:
+    draws = np.random.default_rng(k)
+    bags: list[dict[int, float]] = [{}, {0: 1.0}, {13: 2.0}, {0: 0.5, 13: 0.25, 12: 1.0}, {9: 1.0}, {9: 1.0, 4: 3.0, 11: 0.1}]
+    for _ in range(8):
+        terms = draws.choice(BELOW, draws.integers(1, 9), replace=False)
+        bags.append({int(term): float(draws.integers(1, 8)) / 4 * 1000.0 ** draws.integers(-1, 2) for term in terms})
+    assert results(collection, bags, k) == [plain(collection, bag, k) for bag in bags]
+
+
+@pytest.mark.parametrize("k", [3, 100, 3000])
+def test_scores_of_any_sign_are_sums_over_every_document_that_has_a_term(collection: Collection, k: int) -> None:
+    bags = [{BELOW: 1.0}, {ZERO: 1.0}, {2: -1.0}, {2: 1.0, 11: -0.5, 12: 0.25}, {BELOW: -1.0, 10: 1.0}, {5: 1e-30}, {9: -1e-60}]
+    assert results(collection, bags, k) == [plain(collection, bag, k) for bag in bags]
+
+
+def test_many_equal_scores_are_told_apart_by_the_ids_alone(collection: Collection) -> None:
+    equal = Collection(**{**vars(collection), "weights": np.full(len(collection.weights), 1.5, dtype=np.float32)})
+    arrays = [np.zeros_like(array) for array in (equal.best, equal.kth, equal.positive, equal.rows)]
+    summarize(0, len(DF), equal.bounds, equal.docs, equal.weights, equal.row_of, *arrays)
+    equal = Collection(**{**vars(equal), **dict(zip(("best", "kth", "positive", "rows"), arrays, strict=True))})
+    for k in (1, 10, 300):
+        bags = [{12: 1.0}, {11: 1.0, 12: 1.0}, {9: 2.0, 10: 1.0, 2: 0.25}]
+        assert results(equal, bags, k) == [plain(equal, bag, k) for bag in bags]
+
+
+@pytest.mark.parametrize(
+    ("high", "thresholds"),
+    [(0, True), (2 * WINDOW, True), (WINDOW + 640, True), (0, False)],
+    ids=["before", "after", "in the same window", "by the results so far"],
+)
+@pytest.mark.parametrize("k", [10, 100])
+def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, high: int, thresholds: bool) -> None:
+    """Weights that grow after the bounds are made would be seen if they were looked at."""
+    docs = np.concatenate([np.arange(100) + high, np.arange(300) + WINDOW])  # 100 that are good, 300 that are not
+    weights = np.concatenate([np.full(100, 4.0), np.full(300, 3.9)]).astype(np.float32)
+    order = np.argsort(docs)
+    docs, weights, low = docs[order].astype(np.int32), weights[order], weights[order] < 4
+    bounds, row_of = np.array([0, 400]), np.zeros(1, np.int32)
+    best, kth, positive = np.zeros(1, np.float32), np.zeros((1, len(DEPTHS)), np.float32), np.zeros(1, np.bool_)
+    rows = np.zeros((1, 3 * WINDOW // BLOCK), np.uint8)
+    summarize(0, 1, bounds, docs, weights, row_of, best, kth, positive, rows)
+    starts = np.searchsorted(docs, np.arange(4) * WINDOW).astype(np.uint32)[None, :]
+    rank = np.arange(3 * WINDOW, dtype=np.uint32)
+    grown = np.where(low, 1e6, weights).astype(np.float32)
+    made = Collection(bounds, docs, grown, row_of, best, kth, positive, rows, starts, rank)
+    assert results(made, [{0: 2.0}], k, thresholds) == [[(8.0, doc) for doc in range(high + 99, high + 99 - k, -1)]]
+
+
+def interpreted(function: Any) -> Any:
+    """The function without its compiler, so that nothing is compiled for the sake of one test."""
+    return getattr(function, "py_func", function)
+
+
+def test_galloping_ends_at_the_first_document_that_is_not_before_the_one_sought() -> None:
+    docs = np.array([3, 5, 6, 9, 14, 15, 21, 22, 23, 40, 41, 99], dtype=np.int32)
+    for at in range(len(docs)):
+        for end in range(at + 1, len(docs) + 1):
+            for doc in range(int(docs[at]) + 1, 101):
+                assert interpreted(kernel._skip)(docs, at, end, doc) == bisect.bisect_left(docs.tolist(), doc, at, end)
+
+
+def test_the_heap_holds_the_greatest_keys_with_the_least_of_them_first() -> None:
+    draws = np.random.default_rng(2)
+    for k in (1, 2, 3, 7, 20):
+        heap: Any = np.zeros(k, dtype=np.uint64)
+        keys = draws.integers(0, 60, 50).astype(np.uint64)
+        size = 0
+        for number, key in enumerate(keys, 1):
+            size = interpreted(kernel._keep)(heap, size, k, key)
+            best = sorted(keys[:number].tolist())[-k:]
+            assert size == len(best)
+            assert sorted(heap[:size].tolist()) == best
+            assert heap[0] == best[0]

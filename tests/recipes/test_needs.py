@@ -1,0 +1,159 @@
+"""What a recipe lacks is looked for before anything is built, and said at once, with the settings that do without."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.tiny_recipe import DOCS, QRELS, TOPICS, Tiny
+
+import fontes as ft
+from fontes.core.progress import Report
+
+TURNS = ft.Topics([ft.Topic("1_1", "rickets", turns=(ft.Turn("rickets"),)), ft.Topic("1_2", "flu", turns=(ft.Turn("flu"),))])
+STORIES = ft.Topics([ft.Topic("1", "influenza", narrative="Relevant documents tell of a vaccine.")])
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+
+
+def reasons(recipe: ft.recipes.Recipe, topics: ft.Topics, **others: Any) -> list[str]:
+    """The lines of what is said, which leaves nothing behind."""
+    before = sorted(Path().rglob("*"))
+    with pytest.raises(ft.FontesError) as error:
+        recipe.run(others.get("documents", DOCS), topics, others.get("qrels"), "out")
+    assert sorted(Path().rglob("*")) == before
+    return str(error.value).splitlines()
+
+
+def test_all_that_cast2021_lacks_is_one_error_with_settings_that_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers")
+    recipe = ft.recipe("cast2021", passages='cast_passages(sentences="spacy:xx_none")', duplicates="none.txt")
+    first, *numbered, last = reasons(recipe, TURNS)
+    assert first == "recipe cast2021 cannot be run, for 5 reasons:"
+    expected = {
+        "topic '1_1' and 1 others carry no automatic rewrite": "; -s 'automatic=raw()' searches what was typed or",
+        "topic '1_1' and 1 others carry no manual rewrite": "; -s 'manual=raw()' searches what was typed or",
+        "spaCy has no model 'xx_none' here": """; -s 'passages=cast_passages(sentences="nupunkt")' finds sentences""",
+        "castorini/monot5-base-msmarco is not on this machine": "; -s reranker=None keeps the order of BM25",
+        "none.txt": "; -s duplicates=None leaves duplicates in",
+    }
+    for reason, way in expected.items():
+        assert [way in line for line in numbered if reason in line] == [True], reason
+    settings = [part.strip("'") for part in last.removeprefix("Without all of that: -s ").split(" -s ")]
+    assert set(settings) == {
+        "automatic=raw()",
+        "manual=raw()",
+        'passages=cast_passages(sentences="nupunkt")',
+        "reranker=None",
+        "duplicates=None",
+    }
+    result = recipe.set(settings).run(DOCS, TURNS, None, "out")
+    assert {name: len(run) for name, run in result.runs.items() if "/" not in name} == {
+        "org_automatic_results_1000.v1.0": 2,
+        "org_manual_results_1000.v1.0": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        ft.causal.TopicRank("xx_none"),
+        ft.causal.CausalKeywords(ft.causal.TopicRank("stopwords"), sentences="spacy:xx_none"),
+        ft.causal.CausalFilter(topicrank=ft.causal.TopicRank("stopwords"), sentences="spacy:xx_none"),
+        ft.causal.CausalFilter(topicrank=ft.causal.TopicRank("stopwords"), analyzer="spacy:xx_none"),
+        ft.causal.CausalEvidence(sentences="spacy:xx_none"),
+        ft.Passages(sentences="spacy:xx_none"),
+        ft.HQE(None, tagger="xx_none"),  # type: ignore[arg-type]
+    ],
+    ids=lambda stage: f"{stage.name} {[value for value in stage.params().values() if 'xx_none' in str(value)]}",
+)
+def test_each_part_says_which_model_of_spacy_it_lacks(stage: Any) -> None:
+    with pytest.raises(ft.core.ParameterError, match="spaCy has no model 'xx_none' here"):
+        stage.check_needs()
+
+
+def test_a_setting_that_needs_what_is_not_there_either_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nupunkt", None)
+    ft.text.sentences.sentences.cache_clear()
+    recipe = ft.recipe("cast2021", automatic="raw()", manual="raw()", reranker=None)
+    (line,) = reasons(recipe.with_(passages='cast_passages(sentences="nupunkt")'), TURNS)
+    assert "finding sentences with 'nupunkt' needs nupunkt" in line
+    assert """; -s 'passages=passages(words=150, separator="-")' makes windows of words""" in line
+    assert "cast_passages" not in line
+
+
+def test_annoy_is_missed_before_anything_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from support.hashed_encoder import Hashed
+
+    encoded: list[int] = []
+
+    class Noted(Hashed):
+        def encode_documents(self, docs: Any, progress: Report = lambda progress: None) -> Any:
+            encoded.append(len(docs))
+            return super().encode_documents(docs, progress)
+
+    monkeypatch.setitem(sys.modules, "annoy", None)
+    recipe = ft.recipe("cair2021", encoder=Noted(), topicrank=ft.causal.TopicRank(tagger="stopwords"), analyzer="english")
+    with pytest.raises(ft.core.MissingExtraError) as error:
+        recipe.run(DOCS, STORIES, None, "out")
+    assert str(error.value) == (
+        "the algorithm 'annoy:TREES' needs annoy, which is not installed: pip install 'fontes[annoy]'; "
+        "-s trees=None searches all vectors, which needs no Annoy"
+    )
+    assert encoded == []
+    assert not Path("out").exists()
+    assert "pipeline" in recipe.set(["trees=None"]).run(DOCS, STORIES, None, "out").runs
+    assert sum(encoded) == 3
+
+
+def test_what_cair2021_lacks_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "annoy", None)
+    recipe = ft.recipe("cair2021", spacy="xx_none", encoder="/nowhere")
+    first, *numbered = reasons(recipe, ft.Topics.of({"1": "no narrative"}))
+    assert first == "recipe cair2021 cannot be run, for 4 reasons:"
+    for reason, way in {
+        "topic '1' has none": "topic '1' has none",
+        "needs annoy": "; -s trees=None searches all vectors",
+        "there is no sentence encoder at '/nowhere'": "(owner/name)",
+        "spaCy has no model 'xx_none' here": """; -s 'topicrank=topicrank("stopwords")' -s analyzer=english finds""",
+    }.items():
+        assert [way in line for line in numbered if reason in line] == [True], reason
+
+
+def test_files_and_expressions_are_among_the_reasons() -> None:
+    lines = reasons(Tiny(after="cat(1)", analyzer="spacy:xx_none"), "topics.tsv", documents="corpus.jsonl", qrels="qrels.txt")  # type: ignore[arg-type]
+    assert [line[:5] for line in lines[1:]] == [f"  {number}. " for number in range(1, 6)]
+    said = "\n".join(lines)
+    for reason in ("corpus.jsonl", "topics.tsv", "qrels.txt", "there is no stage 'cat'", "spaCy has no model 'xx_none'"):
+        assert reason in said
+
+
+def test_nothing_is_said_where_nothing_is_missing() -> None:
+    assert Tiny().run(DOCS, TOPICS, QRELS, "out").report is not None
+
+
+def test_a_model_that_two_steps_need_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    monkeypatch.setattr(ft.MonoT5, "fingerprint", property(lambda self: looked.append(self)))
+    recipe = ft.recipe("cast2021", automatic="raw()", passages='cast_passages(sentences="nupunkt")', duplicates="none.txt")
+    assert "none.txt" in reasons(recipe, TURNS)[2]
+    assert len(looked) == 1
+
+
+def test_the_command_says_it_and_ends_with_1(fontes: Any) -> None:
+    ft.write_corpus(DOCS, "corpus.jsonl")
+    ft.write_topics(TURNS, "topics.jsonl")
+    code, out, err = fontes(
+        "recipe", "run", "cast2021", "--collection", "corpus.jsonl", "--topics", "topics.jsonl", "-o", "out"
+    )
+    assert (code, out) == (1, "")
+    assert "recipe cast2021 cannot be run, for " in err
+    assert "\nWithout all of that: -s 'automatic=raw()' -s 'manual=raw()' " in err
+    assert "Traceback" not in err
+    assert not Path("out").exists()
