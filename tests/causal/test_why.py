@@ -1,6 +1,7 @@
 """Chains of causes, and the command that prints them."""
 
 import json
+import math
 from itertools import pairwise
 
 import pytest
@@ -67,6 +68,46 @@ def test_the_same_cause_said_by_several_documents_is_one_with_several_sources(in
     assert first.score == 1
     assert 0 < second.score <= 1
     assert pump.score == pytest.approx(1 - (1 - first.score) * (1 - second.score))
+
+
+@pytest.mark.parametrize(
+    ("event", "share"),
+    [("harbour flooded old", 1.0), ("harbour flooded storm", 2 / 3), ("harbour flooded storm gale", 1 / 2)],
+)
+def test_a_cause_counts_where_the_effect_has_the_asked_share_of_the_event(event, share):
+    """Of words of equal weight: the effect "the old harbour flooded" has three of them."""
+    docs = [Doc("pump", "The old harbour flooded because the pump failed.")]
+
+    class One:
+        def docs(self, ids):
+            return docs
+
+    @stage
+    def one(topics):
+        return Run.of({topic_id: {"pump": 1.0} for topic_id in topics}, topics=topics).with_(documents=One())
+
+    for overlap, expected in ((share, ["the pump failed"]), (share + 1e-9, [])):
+        if overlap <= 1:
+            chain = causes(one, event, overlap=overlap)
+            assert texts(chain) == expected
+            assert [cause.score for cause in chain.causes] == pytest.approx([share] * len(expected))
+
+
+def test_the_share_of_the_event_is_weighted_by_idf(tmp_path):
+    docs = [
+        Doc("1", "The bridge collapsed because the cable snapped."),
+        *(Doc(str(n), "A bridge, a bridge.") for n in range(2, 9)),
+        Doc("9", "A storm collapsed."),
+        Doc("10", "A storm."),
+    ]
+    index = Index.build(docs, tmp_path / "index")
+    df = {"bridge": 8, "collapsed": 2, "storm": 2}
+    idf = {word: math.log(1 + (10 - n + 0.5) / (n + 0.5)) for word, n in df.items()}
+    share = (idf["bridge"] + idf["collapsed"]) / sum(idf.values())
+    [cause] = causes(index, "storm collapsed bridge", depth=1, overlap=share - 1e-9).causes
+    assert cause.text == "the cable snapped"
+    assert cause.score == pytest.approx(share)
+    assert not causes(index, "storm collapsed bridge", depth=1, overlap=share + 1e-9)
 
 
 def test_denied_causes_are_left_out(index):

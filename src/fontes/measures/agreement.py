@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
 
-from ..core import FontesError, InputError, Qrels, Run, Topics
+from ..core import Documents, FontesError, InputError, Qrels, Run, Topics
 
 LOOKED_UP = 1000  # judged documents that are looked for in a collection
 
@@ -79,7 +78,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     judged = dict.fromkeys(doc_id for grades in qrels.values() for doc_id in grades)
     if any(doc_id in judged for topic_id in run for doc_id in run[topic_id].ids):
         return
-    if run.documents is not None and any(_has(run.documents, doc_id) for doc_id in islice(judged, LOOKED_UP)):
+    if run.documents is not None and any(has_document(run.documents, doc_id) for doc_id in islice(judged, LOOKED_UP)):
         return
     collection = "" if run.documents is None else ", nor is any document of its collection"
     raise InputError(
@@ -88,7 +87,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     )
 
 
-def _has(documents: Any, doc_id: str) -> bool:
+def has_document(documents: Documents, doc_id: str) -> bool:
     """Whether a collection has a document."""
     try:
         return bool(documents.docs([doc_id]))
