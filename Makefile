@@ -26,6 +26,7 @@ docs: .venv/docs  ## the documentation as a site, in site/
 .venv/test: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -c constraints.txt -e '.[test]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[annoy]' 2> /dev/null || echo "Annoy cannot be built here (it needs a C++ compiler); the tests with it are skipped"
 	touch $@
 
 .venv/docs: pyproject.toml constraints.txt

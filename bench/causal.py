@@ -357,6 +357,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("causal-results"), help="a folder (default: %(default)s)")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
+    print(f"encoder in {ENCODER.chosen_precision}")
     rows = [[name, *(f"{values[m]:.4f}" for m in ("AP", "P@5"))] for name, values in PUBLISHED.items()]
     table("Published, CAIR 2021, 20 topics of other data", ["", "MAP", "P@5"], rows)
     for name in given.collections.split(","):

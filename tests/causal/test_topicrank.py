@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,16 +193,77 @@ def test_a_byte_order_mark_is_no_part_of_a_keyphrase(tmp_path: Path) -> None:
     assert done.stdout == "1.0000  bridge\n"
 
 
-def test_keyphrases_of_inspec_are_as_good_as_those_of_pke(shared: Path) -> None:
-    """F@10 over all 500 abstracts is 28.14 (pke: 28.35); over the first 40 it was 21.28 when this was written."""
+@pytest.mark.slow
+def test_keyphrases_of_inspec_are_as_good_as_those_of_pke_published(shared: Path) -> None:
+    """pke's results.md has F@10 28.35 on the 500 test abstracts, of candidates by a grammar: half a point away at most."""
     import Stemmer
 
     stem = Stemmer.Stemmer("porter").stemWords
-    with (shared / "keyphrase/Inspec_hulth2003_test.jsonl").open(encoding="utf-8") as lines:
-        docs = [json.loads(line) for line, _ in zip(lines, range(40), strict=False)]
+    docs = [json.loads(line) for line in (shared / "keyphrase/Inspec_hulth2003_test.jsonl").open(encoding="utf-8")]
     values = []
     for doc, found in zip(docs, TopicRank().batch([f"{d['title']}. {d['text']}" for d in docs], 10), strict=True):
         gold = {" ".join(stem(phrase.lower().split())) for phrase in doc["uncontr"]}
         hits = len(gold & {" ".join(stem(phrase.split())) for phrase, _ in found})
         values.append(2 * hits / (len(found) + len(gold)))
-    assert np.mean(values) > 0.2
+    assert len(values) == 500
+    assert 100 * np.mean(values) == pytest.approx(28.35, abs=0.5)
+
+
+def ranked(text: str, gap: str, threshold: float = 0.25, damping: float = 0.85) -> list[tuple[str, float]]:
+    """TopicRank in plain Python, by the steps of Bougouin, Boudin and Daille (2013), sections 3.1 to 3.4."""
+    import Stemmer
+
+    stem = Stemmer.Stemmer("porter").stemWord
+    occurrences: dict[tuple[str, ...], list[tuple[int, list[str]]]] = {}
+    position, run = 0, []
+    for number, word in enumerate([*text.split(), "."]):
+        if word == "." or word[0].isupper():
+            if run:
+                occurrences.setdefault(tuple(map(stem, run)), []).append((position, run))
+            run = []
+        else:
+            position, run = (number if not run else position), [*run, word]
+
+    def similarity(a: tuple[str, ...], b: tuple[str, ...]) -> float:
+        return len(set(a) & set(b)) / len(set(a) | set(b))
+
+    def linked(x: list[Any], y: list[Any]) -> float:
+        return float(np.mean([similarity(a, b) for a in x for b in y]))
+
+    clusters = [[stems] for stems in occurrences]
+    while True:  # the two most similar are joined, as long as they are similar enough
+        best = max(((linked(x, y), i, j) for (i, x), (j, y) in combinations(enumerate(clusters), 2)), default=(0.0, 0, 0))
+        if best[0] < threshold - 1e-12:
+            break
+        clusters[best[1]] += clusters.pop(best[2])
+
+    def weight(x: list[Any], y: list[Any]) -> float:
+        total = 0.0
+        for a, b in product(x, y):
+            for (p, _), (q, _) in product(occurrences[a], occurrences[b]):
+                total += 1 / (abs(p - q) - ((len(a if p < q else b) - 1) if gap == "pke" else 0))
+        return total
+
+    count = len(clusters)
+    edges = np.array([[weight(x, y) if x is not y else 0.0 for y in clusters] for x in clusters])
+    scores = np.ones(count)
+    for _ in range(500):  # equation 3
+        given = [sum(edges[j, i] / edges[j].sum() * scores[j] for j in range(count)) for i in range(count)]
+        scores = 1 - damping + damping * np.array(given)
+    firsts = [min((occurrences[stems][0] for stems in cluster), key=lambda each: each[0]) for cluster in clusters]
+    order = sorted(range(count), key=lambda i: -scores[i])
+    return [(" ".join(firsts[i][1]), scores[i] / count) for i in order]
+
+
+@pytest.mark.parametrize("gap", ["pke", "paper"])
+def test_keyphrases_are_those_of_the_papers_steps_in_plain_python(gap: str) -> None:
+    text = (
+        "storms BROKE harbour walls . WITHOUT wall THE ferry company STOPPED island ferry companies AND ferries LOST contracts "
+        ". dock workers STRUCK FOR wages . winter storm damage AT harbour wall COST THE island AND wages . contracts ENDED"
+    )
+    expected = ranked(text, gap)
+    found = TopicRank(tagger, stopwords=(), gap=gap, tolerance=1e-12).keyphrases(text)
+    assert [phrase for phrase, _ in found] == [phrase for phrase, _ in expected]
+    assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=1e-9)
+    assert len(found) == 7  # three candidates speak of the ferry and two of the wall; the island is none of these
+    assert len({round(score, 6) for _, score in found}) == len(found)

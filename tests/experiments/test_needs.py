@@ -73,6 +73,12 @@ def test_expressions_that_cannot_be_are_told_together():
     assert "there is no stage 'crossencoder'" in others[1]
 
 
+def test_learned_weights_over_an_index_of_texts_are_refused_in_a_sentence():
+    Path("sparse.toml").write_text(FILE.replace("bm25()", "learned_sparse()").replace('theirs.run = "theirs.run"\n', ""))
+    with pytest.raises(ft.core.FontesError, match=r"holds texts, not vectors; Index.build\(…, vectors='vector'\) makes one"):
+        ft.Experiment("sparse.toml").run()
+
+
 def test_one_thing_that_is_missing_is_one_sentence():
     Path("one.toml").write_text(FILE.replace('theirs.run = "theirs.run"\n', ""))
     with pytest.raises(ft.core.InputError, match=r"^there is no cross-encoder at '/nowhere/model'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from fontes.core.expression import part, pipeline
 from fontes.core.parameters import parameters as parameters_of
 from fontes.core.progress import Progress, Report
 from fontes.fusion import Fusion
+from fontes.fusion.methods import METHODS, FusionMethod
 
 DOCS = [
     {"_id": "d1", "title": "Springs", "text": "Water comes up from springs in the hills."},
@@ -215,6 +217,13 @@ def test_a_fusion_knows_what_values_of_its_parameters_to_try() -> None:
     known = parameters_of(Fusion)
     assert known["k"].range == (10, 100, 10)
     assert known["normalize"].range == ["min-max", "max", "sum", "z", "rank"]
+
+
+def test_fusions_and_their_formulas_cannot_be_changed_in_place() -> None:
+    for value in (fuse(DENSE, DENSE), FusionMethod(), METHODS["rrf"]):
+        for field in dataclasses.fields(value):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(value, field.name, getattr(value, field.name))
 
 
 def test_a_fusion_is_kept_by_content_like_its_stages(index: Index, tmp_path: Path) -> None:

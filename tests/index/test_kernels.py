@@ -93,6 +93,14 @@ def test_postings_are_written_as_the_bytes_of_the_format() -> None:
     assert cf.tolist() == [sum(tf for _, tf in postings) for postings in POSTINGS]
 
 
+def test_the_largest_posting_takes_the_most_bytes() -> None:
+    docs, tfs = np.array([2**31 - 2]), np.array([2**31 - 1])
+    out, byte_bounds = np.zeros(kernels.MOST_BYTES, np.uint8), np.zeros(2, np.int64)
+    interpreted("pack_postings")(np.array([0, 1]), docs, tfs, out, byte_bounds, np.zeros(1, np.int64))
+    assert out.tolist() == packed([(2**31 - 2, 2**31 - 1)])
+    assert unpacked([out.tolist()], [1], [0], 2**31) == [(2**31 - 2, 2**31 - 1)]
+
+
 def unpacked(parts: list[list[int]], df: list[int], terms: list[int], documents: int = 3_000_001) -> Any:
     """What is read from bytes: (documents, tfs), or False."""
     data = np.array([byte for part in parts for byte in part], dtype=np.uint8)

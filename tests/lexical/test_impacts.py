@@ -97,6 +97,21 @@ def test_impacts_of_a_large_index_are_kept_and_used_again(large, monkeypatch):
     assert Index.open(large).bm25()("w1 w2 w9") == first
 
 
+def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monkeypatch):
+    def zeros(index, weighting, lists):
+        return {name: np.zeros(shape, dtype) for name, (dtype, shape) in impacts._impact_shapes(index, lists).items()}
+
+    monkeypatch.setattr(impacts, "_weighted", zeros)
+    index = Index.open(large)
+    with impacts.in_memory():
+        with impacts.in_memory():
+            impacts.impacts_of(index, index.bm25(k1=1.0).weighting)
+        impacts.impacts_of(index, index.bm25(k1=1.1).weighting)
+        assert models(large) == ["lists"]
+    impacts.impacts_of(index, index.bm25(k1=1.2).weighting)
+    assert len(models(large)) == 2
+
+
 def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
     first = Index.open(large).bm25()("w1 w2 w9")
     for folder in (caches.cache_folder() / "impacts").glob("*/*"):

@@ -14,6 +14,8 @@ from fontes.index import Index
 from fontes.lexical import BM25, RM3, TFIDF, QueryLikelihood
 from fontes.lexical.bm25 import VARIANTS
 
+RANGED = (BM25, TFIDF, QueryLikelihood, RM3)
+
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory) -> Index:
@@ -122,7 +124,21 @@ def test_models_know_what_values_of_their_parameters_to_try(index):
     }
     expected = index.bm25(k1=2.1, k3=8.0) >> index.rm3(fb_terms=5) >> index.ql()
     assert make(bm25__k1=2.1, bm25__k3=8.0, rm3__fb_terms=5) == expected
-    for cls in (BM25, TFIDF, QueryLikelihood, RM3):
+    assert {(cls, name): p.range for cls in RANGED for name, p in parameters_of(cls).items() if p.range} == {
+        (BM25, "k1"): (0.1, 4.5, 0.2),
+        (BM25, "b"): (0.0, 1.0, 0.1),
+        (BM25, "k3"): [None, 0.0, 2.0, 8.0],
+        (BM25, "delta"): (0.0, 1.5, 0.1),
+        (TFIDF, "sublinear_tf"): [False, True],
+        (TFIDF, "smooth_idf"): [False, True],
+        (TFIDF, "norm"): ["l2", None],
+        (QueryLikelihood, "mu"): (100, 3000, 100),
+        (QueryLikelihood, "lambda_"): (0.05, 0.95, 0.05),
+        (RM3, "fb_docs"): [5, 10, 20],
+        (RM3, "fb_terms"): [5, 10, 20, 50],
+        (RM3, "original_weight"): (0.1, 0.9, 0.1),
+    }
+    for cls in RANGED:
         for name, parameter in parameters_of(cls).items():
             for value in parameter.range if isinstance(parameter.range, list) else (parameter.range or ())[:2]:
                 variant = {"variant": "plus"} if name == "delta" else {}
@@ -134,9 +150,16 @@ def test_with_changes_a_copy_alone(index):
     changed = retriever.with_(k1=2.0, k=3)
     assert (changed.k1, changed.k, retriever.k1, retriever.k) == (2.0, 3, None, 1000)
     assert changed.with_(k1=None, k=1000) == retriever
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        retriever.k1 = 5  # type: ignore[misc]
     assert hash(index.bm25()) == hash(retriever)
+
+
+def test_stages_and_weightings_cannot_be_changed_in_place(index):
+    stages = index.bm25(), index.tfidf(), index.ql(), index.rm3()
+    for value in (*stages, *(stage.weighting for stage in stages[:3])):
+        for field in dataclasses.fields(value):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(value, field.name, getattr(value, field.name))
+        assert {value: 1}[dataclasses.replace(value)] == 1
 
 
 @pytest.mark.parametrize("retriever", ["bm25", "tfidf"])

@@ -15,7 +15,7 @@ from support.lexical import MODELS, TOPICS, model, rows, tied_index
 
 from fontes.core import Topic, Topics
 from fontes.index import Index
-from fontes.lexical import impacts, searching
+from fontes.lexical import impacts, searching, weighting
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,25 @@ def test_threads_change_nothing(index, parameters):
         assert other.codes.tobytes() == one.codes.tobytes()
 
 
+def test_as_many_threads_search_as_are_asked_for_but_no_more_than_there_are_topics(index, monkeypatch):
+    pools = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, workers):
+            pools.append(workers)
+            super().__init__(workers)
+
+    monkeypatch.setattr(searching, "ThreadPoolExecutor", Pool)
+    index.bm25(threads=1)(TOPICS)
+    assert pools == []
+    index.bm25(threads=2)(TOPICS)
+    index.bm25(threads=100)(TOPICS)
+    assert pools == [2, len(TOPICS)]
+    monkeypatch.setattr(searching, "RESULTS", 40)
+    index.bm25(k=20, threads=100)(TOPICS)
+    assert pools[2:] == [2, 2, 2]  # two topics of 20 results at a time
+
+
 @pytest.mark.parametrize("parameters", MODELS, ids=str)
 def test_a_topic_alone_gets_what_it_gets_among_others(index, parameters):
     together = model(index, parameters)(TOPICS)
@@ -70,6 +89,7 @@ def test_small_portions_of_work_change_nothing(index, monkeypatch, parameters):
     whole = model(index, parameters, k=20)(TOPICS)
     monkeypatch.setattr(searching, "RESULTS", 40)
     monkeypatch.setattr(impacts, "CHUNK", 5)
+    monkeypatch.setattr(weighting, "CHUNK", 5)
     assert model(Index.open(index.path), parameters, k=20)(TOPICS) == whole
 
 

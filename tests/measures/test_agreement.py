@@ -86,7 +86,7 @@ def test_a_pipeline_is_not_tuned_on_judgments_of_another_collection(tmp_path):
     index = ft.Index.build([{"id": "x", "text": "red"}, {"id": "y", "text": "blue"}], tmp_path / "i")
     topics = {"1": "red", "2": "blue"}
     with pytest.raises(InputError, match="nor is any document of its collection"):
-        ft.tune(index.bm25(k1=ft.tuning.Choice((0.9, 1.2))), None, topics, {"1": {"d": 1}, "2": {"e": 1}}, AP, folds=2)
+        ft.tune(index.bm25(), {"k1": [0.9, 1.2]}, topics, {"1": {"d": 1}, "2": {"e": 1}}, AP, folds=2)
 
 
 RUN, QRELS = {"1": {"a": 0.5}}, {"1": {"a": 1}}

@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 import fontes as ft
 from fontes.core.expression import pipeline
 from fontes.passages import PassageDocuments, documents
+from fontes.passages.split import _packed
 
 CZECH = "Příliš žluťoučký kůň úpěl. Ďábelské ódy zněly. A pak bylo ticho."
 
@@ -60,6 +61,39 @@ def test_the_default_is_150_words_every_75() -> None:
     found = texts(ft.Passages(), numbered(301))
     assert [p.split()[0] for p in found] == ["w0", "w75", "w150", "w225"]
     assert [len(p.split()) for p in found] == [150, 150, 150, 76]
+
+
+@given(st.integers(1, 60), st.integers(1, 12), st.data())
+def test_windows_are_those_of_a_plain_loop(n: int, words: int, data: st.DataObject) -> None:
+    stride = data.draw(st.integers(1, words))
+    whole, expected, start = numbered(n).split(), [], 0
+    while True:
+        expected.append(" ".join(whole[start : start + words]))
+        if start + words >= n:
+            break
+        start += stride
+    assert texts(ft.Passages(words=words, stride=stride), numbered(n)) == expected
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 8))
+def test_sentences_are_packed_as_a_plain_loop_packs_them(lengths: list[int], most: int) -> None:
+    """Whole sentences as long as they fit; one that fits into no passage begins one and is cut after each `most` words."""
+    sentences = [[f"S{number}.{word}" for word in range(length)] for number, length in enumerate(lengths)]
+    expected: list[list[str]] = [[]]
+    for sentence in sentences:
+        if expected[-1] and len(expected[-1]) + len(sentence) > most:
+            expected.append([])
+        for word in sentence:
+            if len(expected[-1]) == most:
+                expected.append([])
+            expected[-1].append(word)
+    text = "  ".join(" ".join(sentence) for sentence in sentences)
+    spans, at = [], 0
+    for sentence in sentences:
+        end = at + len(" ".join(sentence))
+        spans.append((at, end))
+        at = end + 2
+    assert [text[a:b].split() for a, b in _packed(text, spans, most)] == expected
 
 
 @given(st.integers(0, 60), st.integers(1, 12), st.data())
@@ -227,8 +261,9 @@ def test_the_places_of_so_many_documents_are_remembered_and_then_forgotten(monke
 
 
 def test_a_passage_that_the_document_does_not_have_is_an_error() -> None:
-    with pytest.raises(ft.core.InputError, match=r"'a%p7'.*has 1"):
-        ft.Passages().over(Collection([ft.Doc("a", "x")])).docs(["a%p7"])
+    for number in (1, 7):
+        with pytest.raises(ft.core.InputError, match=rf"'a%p{number}'.*has 1"):
+            ft.Passages().over(Collection([ft.Doc("a", "x")])).docs([f"a%p{number}"])
 
 
 def test_a_run_of_passages_goes_through_pickle_with_its_text(tmp_path: Path) -> None:

@@ -177,6 +177,26 @@ def test_a_context_that_is_too_long_loses_its_oldest_parts(t5: ft.CanardT5) -> N
     assert inputs(t5, topic, length - 1) == "geyser rock | hot cold river | lake rain"
 
 
+def test_of_a_context_that_is_too_long_the_newest_parts_are_read_at_every_length(t5: ft.CanardT5) -> None:
+    separator = len(token_ids(t5._model.tokenizer, ["|||"], special=False)[0])
+    said = [
+        "rock",
+        "hot cold river lake rain storm well",
+        "cave",
+        "water spring",
+        "geyser rock",
+    ]  # an old short, a long, shorts
+    topic = conversation("1", *said)
+    parts = [text.split() for text in said]
+    lengths = []
+    for space in range(7, 40):
+        fitting = (n for n in range(len(parts)) if sum(map(len, parts[n:])) + separator * (len(parts) - n - 1) <= space)
+        expected = [word for part in parts[next(fitting) :] for word in ("|", *part)][1:]
+        assert inputs(t5, topic, space + 1) == " ".join(expected), space
+        lengths.append(len(expected))
+    assert lengths[0] < lengths[-1] == sum(map(len, parts)) + len(parts) - 1
+
+
 def test_the_part_before_the_turn_loses_its_end_and_so_does_a_turn_that_is_too_long(t5: ft.CanardT5) -> None:
     topic = conversation("1", "water", "geyser rock hot cold river", "lake rain")
     separator = len(token_ids(t5._model.tokenizer, ["|||"], special=False)[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,45 @@ def test_topic_keywords_come_from_all_turns_and_subtopic_keywords_from_the_last_
     assert hqe(index)(TOPIC)["1"].text == f"{subject} cancer treatment lungs Which river has lungs?"
     assert hqe(index, m=3)(TOPIC)["1"].text == f"{subject} treatment lungs Which river has lungs?"
     assert hqe(index, m=1)(TOPIC)["1"].text == f"{subject} lungs Which river has lungs?"
+
+
+def importance(docs: list[list[str]], query: list[str], k1: float = 0.82, b: float = 0.68) -> float:
+    """The best BM25 score of a document, as Robertson's formula with Lucene's idf has it; -1 where none has a word of it."""
+    average = sum(map(len, docs)) / len(docs)
+    scores = [-1.0]
+    for doc in docs:
+        if set(doc) & set(query):
+            score = 0.0
+            for word in query:
+                tf, df = doc.count(word), sum(word in other for other in docs)
+                idf = math.log(1 + (len(docs) - df + 0.5) / (df + 0.5))
+                score += idf * tf / (tf + k1 * (1 - b + b * len(doc) / average))
+            scores.append(score)
+    return max(scores)
+
+
+def test_random_conversations_are_expanded_by_the_rule_of_the_paper(tmp_path: Path) -> None:
+    """Lin et al. 2020, section 3.1: keywords of the topic of all turns, of the subtopic of the last m of an ambiguous one."""
+    generator = random.Random(4)
+    vocabulary = [f"w{n}" for n in range(30)]
+    docs = [generator.choices(vocabulary, [1 / (n + 1) for n in range(30)], k=generator.randint(1, 9)) for _ in range(60)]
+    index = ft.Index.build([(str(n), " ".join(doc)) for n, doc in enumerate(docs)], tmp_path / "i", analyzer="whitespace")
+    turns = [generator.choices([*vocabulary, "unknown"], k=generator.randint(1, 4)) for _ in range(9)]
+    r_topic, r_sub, eta, m = 1.7, 1.2, 2.0, 3
+    kinds, lengths = set(), []
+    for n in range(2, 10):
+        said = turns[:n]
+        score = {word: importance(docs, [word]) for turn in said for word in turn}
+        expected = subject = [word for turn in said for word in turn if score[word] >= r_topic]
+        ambiguous = importance(docs, said[-1]) <= eta
+        if ambiguous:
+            expected = subject + [word for turn in said[-m:] for word in turn if r_sub <= score[word] < r_topic]
+        kinds.add(ambiguous)
+        lengths.append((len(subject), len(expected) - len(subject)))
+        found = ft.HQE(index, r_topic, r_sub, eta, m, tagger="none", scaled=False)(conversation("1", *map(" ".join, said)))
+        assert found["1"].text == " ".join([*expected, *said[-1]])
+    assert kinds == {True, False}
+    assert lengths[-1] > (3, 1)
 
 
 def test_a_turn_that_the_collection_answers_well_gets_no_subtopic_keywords(index: ft.Index) -> None:

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from fontes.core import FontesError, MissingExtraError, ParameterError
-from fontes.text import Analyzer, external, stemmers, stopwords, typed_analyzer
+from fontes.text import Analyzer, external, stemmers, stopwords
+from fontes.text.analyzer import typed_analyzer
 
 TEXT = "The Dogs' bones aren't U.S.A. 3.14 naïve-café foo_bar"
 

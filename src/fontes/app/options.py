@@ -15,6 +15,12 @@ Split = Annotated[str | None, typer.Option(help="Of a BEIR folder, irds:NAME or 
 TopicsSplit = Annotated[
     str | None, typer.Option("--split", help="Of a BEIR folder, …: the topics judged in it alone.", show_default="all topics")
 ]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-m", "--measures", help="nDCG@10,AP,'P(rel=2)@5', …; with commas, or more than once.", show_default="nDCG@10,AP,R@100"
+    ),
+]
 Format = Annotated[str | None, typer.Option(help="The format of the input.", show_default="detected")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]

@@ -85,7 +85,7 @@ def open_index(index: str | Path, analyzer: str | None = None) -> Index:
         ParameterError: It was made with another analyzer.
     """
     from ..index import Index
-    from ..text import typed_analyzer
+    from ..text.analyzer import typed_analyzer
 
     return Index.open(index, analyzer=None if analyzer is None else typed_analyzer(analyzer))
 

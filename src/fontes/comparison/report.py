@@ -7,14 +7,15 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import ParameterError, Qrels, Run, Topics
+from ..core import Documents, InputError, ParameterError, Qrels, Run, Topics
+from ..measures.agreement import LOOKED_UP, has_document
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
 from ..measures.names import parse
@@ -87,6 +88,24 @@ class Report:
     comparisons: tuple[Comparison, ...]
     baseline: str | None
     testing: Testing
+
+    def with_documents(self, documents: Documents) -> Report:
+        """The same report whose runs know the text of their documents, which `to_html` shows.
+
+        Args:
+            documents: An index, or another that has the documents; runs that know theirs keep them.
+
+        Raises:
+            InputError: It has none of the documents of a run.
+        """
+        systems = {}
+        for name, system in self.systems.items():
+            ids = system.run.ids.take(system.run.codes[:LOOKED_UP])
+            if ids and not any(has_document(documents, doc_id) for doc_id in ids):
+                raise InputError(f"{documents!r} has none of the documents of the run '{name}', such as '{ids[0]}'")
+            run = system.run if system.run.documents is not None else system.run.with_(documents=documents)
+            systems[name] = replace(system, run=run)
+        return replace(self, systems=systems)
 
     def mean(self, system: str, measure: str | Measure) -> float:
         """The mean of a system, or the sum for counts."""
@@ -163,9 +182,13 @@ class Report:
         """Tables in Markdown: means, best ones in bold; then the tests."""
         return report_text.markdown(self)
 
-    def to_latex(self) -> str:
-        """The table of means for a paper, with the rules of booktabs; names are escaped."""
-        return report_text.latex(self)
+    def to_latex(self, *, label: str = "tab:comparison") -> str:
+        """The table of means for a paper, with the rules of booktabs and a caption that says what was tested.
+
+        Args:
+            label: What `\\ref` refers to.
+        """
+        return report_text.latex(self, label)
 
     def to_html(self, *, depth: int = 10, snippet: int = 200) -> str:
         """One page that needs no other file and no network: tables that sort, tests, curves, differences and rankings by topic.

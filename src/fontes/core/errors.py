@@ -11,6 +11,8 @@ FontesError
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Self
 
 LONGEST = 2_000  # characters of a message
 BREAKS = re.compile(r"[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
@@ -31,6 +33,13 @@ class FontesError(Exception):
         if len(line) > LONGEST:
             line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 + 3 :]}"
         super().__init__(CONTROL.sub(lambda c: c[0].encode("unicode_escape").decode(), line))
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[str]) -> Self:
+        """The error that says several things, a line for each, which is kept as a message of its own would be."""
+        error = cls()
+        error.args = ("\n".join(str(FontesError(line)) for line in lines),)
+        return error
 
 
 class InputError(FontesError, ValueError):

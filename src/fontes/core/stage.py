@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 import numpy as np
 
 from .checks import check_whole
-from .errors import PipelineError
+from .errors import ParameterError, PipelineError
 from .html import boxes
 from .pairs import Pairs
 from .part import Names, Part, fields, indexes_of
@@ -91,9 +91,10 @@ class Stage(Part, ABC, Generic[A, B]):
 
         Raises:
             PipelineError: The stage does not go from topics to a run.
+            ParameterError: `query` is something else than one query.
         """
         self.require(Topics, Run, "search")
-        topic = query if isinstance(query, Topic) else Topic("1", query)
+        topic = topic_of(query)
         run: Any = (self % k)(topic)
         ranking: Ranking = run[topic.id]
         return ranking
@@ -224,7 +225,7 @@ class Pipeline(Stage[Any, Any]):
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """How the last stage scores the document, for the topic that the stages before it make of the query."""
         self.require(Topics, Run, "explain")
-        topic = query if isinstance(query, Topic) else Topic("1", query)
+        topic = topic_of(query)
         *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if before:
             output = Pipeline(tuple(before))(topic)
@@ -310,6 +311,19 @@ class Sum(Stage[Any, Run]):
     @property
     def _label(self) -> str:
         return repr(self)
+
+
+def topic_of(query: Any) -> Topic:
+    """The topic of one query.
+
+    Raises:
+        ParameterError: It is no text and no Topic.
+    """
+    if isinstance(query, (str, Topic)):
+        return query if isinstance(query, Topic) else Topic("1", query)
+    raise ParameterError(
+        f"this takes one query, a text or a Topic, not a {type(query).__name__}; a stage itself takes many: stage(queries)"
+    )
 
 
 def check_depth(k: Any) -> int:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..comparison import Report, Testing, report_of
 from ..core import InputError, ParameterError, Qrels, Topics
-from ..measures.agreement import judgments_of
+from ..measures.agreement import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure
-from ..measures.names import parse_all
+from ..measures.names import DEFAULT, parse_all
 from .cache import Cache
 from .systems import named, run_all, stem
 
 
 def compare(
-    systems: object,
-    topics: object,
-    qrels: object,
-    measures: str | Measure | Iterable[str | Measure],
+    systems: Mapping[str, object] | Iterable[object],
+    topics: AnyTopics | None,
+    qrels: AnyQrels,
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT,
     *,
     baseline: str | None = None,
     test: str = "t",

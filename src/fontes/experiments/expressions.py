@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..core import FontesError, ParameterError, PipelineError, Run, Stage, Topics
 from ..core.expression import part
 from ..core.part import Part
-from .problems import Problems
+from .problems import NOTHING, Problems
 from .settings import ExperimentFile, problem_in
 
 if TYPE_CHECKING:
     from ..index import Index
 
 MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
-NOTHING = object()  # stands for the index where expressions are only looked at
-ANY_RUN = Run.of({"1": {"1": 1.0}})  # and for a run
+ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
 
 
 class Expressions:

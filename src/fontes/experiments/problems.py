@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..index import Index
 
 System = Stage[Topics, Run] | Run | Path
+NOTHING = SimpleNamespace(scale=1.0, path="")  # stands for the index, of vectors or not, where expressions are only looked at
 PLAIN = "standard"  # an analyzer that needs nothing
 
 
@@ -95,7 +97,7 @@ class Problems:
         numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(said, 1))
         last = [f"Without all of that: {together}"] if together else []
         lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered, *last]
-        raise (kinds.pop() if len(kinds) == 1 else InputError)("\n".join(lines))
+        raise (kinds.pop() if len(kinds) == 1 else InputError).of_lines(lines)
 
     def _look_for_needs(self, part: Part) -> None:
         name = f"{type(part).__module__}.{part!r}"

@@ -19,7 +19,7 @@ from ..core.errors import FontesError
 from ..core.registry import nearest
 from ..datasets.names import PREFIXES
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
-from ..measures import Measure, parse
+from ..measures import DEFAULT, Measure, parse
 from ..storage.files import reading
 from .runner import FORMS
 
@@ -77,7 +77,7 @@ class RunTable(Table):
 class ReportTable(Table):
     """What is measured and tested, and in which forms the report is written."""
 
-    measures: list[str] = Field(default=["nDCG@10", "AP", "R@100"], min_length=1)
+    measures: list[str] = Field(default=list(DEFAULT), min_length=1)
     forms: list[str] = Field(default=list(FORMS), min_length=1)
     baseline: str | None = Text
     test: str | None = Text

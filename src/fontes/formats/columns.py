@@ -46,9 +46,7 @@ def read_qrels_columns(source: Source, width: int) -> Qrels:
         return Qrels(rows)
     except InputError as error:
         # Qrels takes the rows one by one: the line read last is the one at fault.
-        raise (
-            error if rows.wrong or str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error))
-        ) from None
+        raise error if str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error)) from None
 
 
 def run_width(file: File) -> int:
@@ -104,7 +102,6 @@ class _QrelsRows:
         self.source = source
         self.width = width
         self.line = 0
-        self.wrong = False
 
     def __iter__(self) -> Iterator[tuple[str, str, str, int]]:
         first = True
@@ -129,7 +126,6 @@ class _QrelsRows:
         return cells if len(cells) == self.width else line.split()
 
     def _error(self, problem: str) -> InputError:
-        self.wrong = True
         return InputError.at(self.source.name, self.line, problem)
 
 

@@ -39,9 +39,7 @@ def read_topics(path: str | Path, format: str | None = None, split: str | None =
     _check_filled("topics", topics, path)
     for topic_id in topics:
         if SURROGATE.search(topic_id):
-            raise InputError(
-                f"{path}: the topic id '{topic_id}' has half of a surrogate pair in it, which no UTF-8 file can hold"
-            )
+            raise InputError(f"{path}: the topic id '{topic_id}' has half of a surrogate pair in it, which no file can hold")
     return topics
 
 

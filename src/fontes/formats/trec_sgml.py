@@ -37,8 +37,10 @@ def sgml_docs(source: Source, fields: Fields) -> Iterator[Doc]:
     start = size = 0
     for number, line in enumerate(source.decoded(), 1):
         at = 0
-        while pending or OPENS.search(line, at):
-            if not pending and (opens := OPENS.search(line, at)):
+        while True:
+            if not pending:
+                if not (opens := OPENS.search(line, at)):
+                    break
                 start, size, at = number, 0, opens.start()
             closes = CLOSES.search(line, at)
             pending.append(line[at : closes.start() if closes else len(line)])

@@ -11,6 +11,7 @@ import numpy as np
 from ..core import Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
 from ..core.pairs import Pairs
 from ..core.progress import Report
+from ..core.stage import topic_of
 from .methods import Formula, FusionMethod
 from .normalizations import NORMALIZATIONS
 
@@ -142,7 +143,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
         self.require(Topics, Run, "explain")
         self.check()
         method = self._method_of(len(self.stages))
-        topic = query if isinstance(query, Topic) else Topic("1", query)
+        topic = topic_of(query)
         runs = [stage(topic) for stage in self.stages]
         pairs = Pairs.of(runs)
         pair = next((i for i, code in enumerate(pairs.codes.tolist()) if pairs.ids[code] == doc_id), None)

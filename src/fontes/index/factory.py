@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ..core import Ranking, Topic
 from ..core.errors import ParameterError
 from ..core.progress import Report, silent
 from .vectors import VectorStore
@@ -29,6 +30,10 @@ class Factory:
     @property
     def _index(self) -> Index:
         return cast("Index", self)
+
+    def search(self, query: str | Topic, k: int = 10) -> Ranking:
+        """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""
+        return self.bm25().search(query, k)
 
     def bm25(
         self,

@@ -17,7 +17,7 @@ from ..core.checks import check_whole
 from ..core.errors import InputError
 from ..core.progress import Report
 from ..core.run import Ranking, Run
-from ..core.stage import Stage, check_depth
+from ..core.stage import Stage, check_depth, topic_of
 from ..core.values import Explanation, Topic, Topics
 from .searching import Bags, search_topic, search_topics
 from .weighting import Postings, Statistics, Weighting
@@ -66,13 +66,13 @@ class Lexical(Stage[Topics, Run]):
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
         self.check()
-        topic = query if isinstance(query, Topic) else Topic("1", query)
+        topic = topic_of(query)
         weighting = self.weighting
         return search_topic(self.index, weighting, topic, _bags(weighting, self._counts([topic])), min(check_depth(k), self.k))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
-        topic = query if isinstance(query, Topic) else Topic("1", query)
+        topic = topic_of(query)
         weighting = self.weighting
         statistics = Statistics.of(self.index)
         doc = self.index.ordinal(doc_id)

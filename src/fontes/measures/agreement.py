@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
-from ..core import FontesError, InputError, Qrels, Run, Topics
+from ..core import Documents, FontesError, InputError, Qrels, Run, Topic, Topics
 
 LOOKED_UP = 1000  # judged documents that are looked for in a collection
+
+
+# What callers may give, as types.
+class Frame(Protocol):
+    """A DataFrame, as far as it is looked at: columns by name."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+Path: TypeAlias = str | os.PathLike[str]
+AnyRun: TypeAlias = (
+    Run
+    | Mapping[str, Mapping[str, float]]
+    | Mapping[str, Iterable[tuple[str, float]]]
+    | Iterable[tuple[str, str, float]]
+    | Frame
+    | Path
+)
+AnyQrels: TypeAlias = Qrels | Mapping[str, Mapping[str, int]] | Iterable[tuple[str, str, int]] | Frame | Path
+AnyTopics: TypeAlias = (
+    Topics | Topic | Mapping[str, str] | Mapping[str, Topic] | Iterable[Topic | tuple[str, str] | str] | Frame | Path
+)
 
 
 def judgments_of(qrels: object) -> Qrels:
@@ -79,7 +107,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     judged = dict.fromkeys(doc_id for grades in qrels.values() for doc_id in grades)
     if any(doc_id in judged for topic_id in run for doc_id in run[topic_id].ids):
         return
-    if run.documents is not None and any(_has(run.documents, doc_id) for doc_id in islice(judged, LOOKED_UP)):
+    if run.documents is not None and any(has_document(run.documents, doc_id) for doc_id in islice(judged, LOOKED_UP)):
         return
     collection = "" if run.documents is None else ", nor is any document of its collection"
     raise InputError(
@@ -88,7 +116,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     )
 
 
-def _has(documents: Any, doc_id: str) -> bool:
+def has_document(documents: Documents, doc_id: str) -> bool:
     """Whether a collection has a document."""
     try:
         return bool(documents.docs([doc_id]))

@@ -19,6 +19,7 @@ from .measure import Measure, check_grade, number, probability
 from .ranks import Floats, Ranks
 
 RANKS = 1000  # that a reader looks at, in C/W/L
+HIGHEST = 1023  # grade g such that 2^g is a float
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,8 +37,8 @@ class ExpectedReciprocalRank(Measure, name="ERR"):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_grade("max_rel, the highest grade,", self.max_rel)
-        if self.max_rel >= 1024:
-            raise ParameterError(f"2^max_rel of ERR must be a float, so max_rel is 1023 at the most, not {self.max_rel}")
+        if self.max_rel > HIGHEST:
+            raise ParameterError(f"2^max_rel of ERR must be a float, so max_rel is {HIGHEST} at the most, not {self.max_rel}")
 
     def values(self, ranks: Ranks) -> Floats:
         check_highest(self, ranks, self.max_rel)
@@ -214,7 +215,7 @@ def check_highest(measure: Measure, ranks: Ranks, highest: int) -> None:
             if grade > highest:
                 raise InputError(
                     f"topic '{topic_id}', document '{doc_id}' has the grade {grade}, above the highest of {measure}; "
-                    f"say what it is, as in {measure.name}(max_rel={grade})"
+                    f"say what it is, as in {measure(max_rel=min(grade, HIGHEST))}"
                 )
 
 

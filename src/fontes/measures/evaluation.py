@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core import ParameterError, Qrels, Run
 from ..core.html import table
-from .agreement import check_agreement, run_and_judgments
+from .agreement import AnyQrels, AnyRun, check_agreement, run_and_judgments
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
 from .ranks import Ranks
@@ -19,7 +19,7 @@ from .ranks import Ranks
 ROWS = 1_000  # topics that a notebook shows
 
 
-def evaluate(run: object, qrels: object, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:
+def evaluate(run: AnyRun, qrels: AnyQrels, measures: str | Measure | Iterable[str | Measure] = DEFAULT) -> Evaluation:
     """How good a run is.
 
     Means are over all judged topics, as with trec_eval's option -c: one without results counts 0, and so does one without

@@ -14,6 +14,7 @@ from .measure import MEASURES, Measure
 from .ranks import FAR
 
 OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
+COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a measure
 DEFAULT = ("nDCG@10", "AP", "R@100")
 """What is measured where nobody says what."""
 NEAREST = {
@@ -62,16 +63,21 @@ def parse(name: str | Measure) -> Measure:
 
 
 def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
-    """One or more measures, each once, in their order.
+    """One or more measures, each once, in their order. A string may hold several, with commas between them.
 
     Raises:
         ParameterError: There is none, or `parse` cannot read one.
     """
     each = [measures] if isinstance(measures, (str, Measure)) else measures
-    parsed = list(dict.fromkeys(map(parse, each)))
+    parsed = list(dict.fromkeys(parse(name) for one in each for name in (_split(one) if isinstance(one, str) else [one])))
     if not parsed:
         raise ParameterError("there is no measure; give at least one, such as nDCG@10")
     return parsed
+
+
+def _split(names: str) -> list[str]:
+    """The names between the commas, without empty ones."""
+    return [name for name in COMMA.split(names) if name.strip()]
 
 
 def _of(name: str) -> Measure:

@@ -18,12 +18,10 @@ from ..core.registry import Registry, nearest
 from ..datasets import named, qrels_of, splits_of, topics_of
 from ..experiments import Collection
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
-from ..experiments.problems import Problems
+from ..experiments.problems import NOTHING, Problems
 from ..experiments.runner import Plan, reproducible, run
 from ..measures import Measure, parse
 from .result import RecipeResult, shown
-
-NOTHING = object()  # stands for the index where an expression is only looked at
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..options import Split
+from ...core.errors import InputError, ParameterError
+from ..options import Measures, Split
 
 commands = typer.Typer()
-
-COMMA = re.compile(r",(?![^()]*\))")  # not one between the parameters of a measure
 
 
 @commands.command(rich_help_panel="Measure")
 def compare(
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     runs: Annotated[list[Path], typer.Argument(help="Runs: TREC or MS MARCO.", show_default=False)],
-    measures: Annotated[str, typer.Option("-m", "--measures", help="With commas between them.")] = "nDCG@10,AP,R@100",
+    measures: Measures = None,
     baseline: Annotated[
         str | None, typer.Option(help="A run, to test the others against.", show_default="all pairs are tested")
     ] = None,
@@ -29,6 +27,9 @@ def compare(
     seed: Annotated[int, typer.Option(help="Of permutations and bootstrap.")] = 0,
     topics: Annotated[
         str | None, typer.Option(help="The topics, for their texts in a page: as the judgments.", show_default=False)
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="The index, for its documents' texts in a page.", show_default=False)
     ] = None,
     split: Split = None,
     output: Annotated[
@@ -45,20 +46,33 @@ def compare(
 
     from ...datasets import judged_topics
     from ...experiments import compare as compare_runs
+    from ...index import Index
+    from ...measures import DEFAULT
+    from ...measures.agreement import refuse_exchanged
 
-    known, judgments = judged_topics(topics, qrels, split)
-    report = compare_runs(
-        runs,
-        known,
-        judgments,
-        [name for name in COMMA.split(measures) if name.strip()],
-        baseline=baseline,
-        test=test,
-        correction=correction,
-        alpha=alpha,
-        seed=seed,
-        cache=False,
-    )
+    for path in runs:
+        _refuse_measure(path)
+    opened = None if index is None else Index.open(index)
+    try:
+        known, judgments = judged_topics(topics, qrels, split)
+        assert judgments is not None  # they were named
+        report = compare_runs(
+            runs,
+            known,
+            judgments,
+            measures or DEFAULT,
+            baseline=baseline,
+            test=test,
+            correction=correction,
+            alpha=alpha,
+            seed=seed,
+            cache=False,
+        )
+    except InputError as error:
+        for path in runs:
+            refuse_exchanged(path, qrels, error)
+        raise
+    report = report if opened is None else report.with_documents(opened)
     for path in output or []:
         report.save(path)
     if html is not None:
@@ -71,3 +85,16 @@ def compare(
         console.print(report)
     else:
         sys.stdout.write(f"{report}\n")
+
+
+def _refuse_measure(path: Path) -> None:
+    """Raises ParameterError where a measure stands among the runs, as it may for `fontes eval`."""
+    from ...measures import parse
+
+    if path.exists() or path.suffix:
+        return
+    try:
+        parse(str(path))
+    except ParameterError:
+        return
+    raise ParameterError(f"'{path}' is a measure and no run; write -m {path}")

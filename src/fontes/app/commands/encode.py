@@ -35,6 +35,10 @@ def encode(
     nbits: Annotated[
         int | None, typer.Option(help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="2")
     ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="auto, float32, bfloat16 or float16; auto is chosen by timing.", show_default="the encoder's: auto"),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode again what is there.")] = False,
     json: Json = False,
 ) -> None:
@@ -46,7 +50,7 @@ def encode(
         if value is not None and wrong:
             raise ParameterError(f"{option} is {'not of' if late else 'of'} --late")
     opened = Index.open(index)
-    model = _encoder(encoder, "colbert" if late else "sentence_encoder")
+    model = _in_precision(_encoder(encoder, "colbert" if late else "sentence_encoder"), precision)
     start = time.perf_counter()
     if late:
         facts = _encode_late(opened, model, nbits or 2, overwrite, json)
@@ -55,6 +59,7 @@ def encode(
         facts = _encode(opened, model, dtype or "float32", algorithm or "flat", overwrite, json)
         show = _say
     seconds = time.perf_counter() - start
+    facts["precision"] = _chosen(model)
     if json:
         print_json({**facts, "seconds": round(seconds, 3)})
     else:
@@ -74,6 +79,25 @@ def _encoder(text: str, name: str) -> Any:
     return encoder
 
 
+def _in_precision(encoder: Any, precision: str | None) -> Any:
+    """The encoder with the models in it in this precision."""
+    from ...neural.models.base import Pretrained
+
+    if precision is None:
+        return encoder
+    changed = encoder.map(lambda inner: inner.with_(precision=precision) if isinstance(inner, Pretrained) else inner)
+    changed.check()
+    return changed
+
+
+def _chosen(encoder: Any) -> list[str]:
+    """The precision of each model in an encoder, without what the calibration found."""
+    from ...core.part import walk
+    from ...neural.models.base import Pretrained
+
+    return [inner.chosen_precision.partition(" ")[0] for inner in walk(encoder) if isinstance(inner, Pretrained)]
+
+
 def _encode(index: Index, encoder: Any, dtype: str, algorithm: str, overwrite: bool, quiet: bool) -> dict[str, Any]:
     from ..progress import reporting
 
@@ -87,10 +111,14 @@ def _say(index: Index, facts: dict[str, Any], seconds: float) -> None:
     from ..output import counted, say, size
 
     vectors = f"{counted(facts['vectors'], 'vector')} of {facts['dim']} dimensions in {facts['dtype']}"
-    say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}")
+    say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
     if facts["recall"]:
         shares = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in facts["recall"].items())
         say(f"{facts['algorithm']}: {shares}")
+
+
+def _by(facts: dict[str, Any]) -> str:
+    return f"; the model runs in {' and '.join(dict.fromkeys(facts['precision']))} here" if facts["precision"] else ""
 
 
 def _encode_late(index: Index, colbert: Any, nbits: int, overwrite: bool, quiet: bool) -> dict[str, Any]:
@@ -107,7 +135,7 @@ def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
 
     vectors = f"{counted(facts['tokens'], 'token vector')} of {counted(len(index), 'document')}"
     form = f"{facts['dim']} dimensions, {facts['nbits']} bits, {counted(facts['centroids'], 'centroid')}"
-    say(f"{index.path}: {vectors}, {form} in {seconds:.1f} s; {size(facts['bytes'])}")
+    say(f"{index.path}: {vectors}, {form} in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
     shares = [f"{value:.3f} of the best {depth}" for depth, value in facts["recall"].items() if depth.isdigit()]
     if shares:
         say(f"found of what the exhaustive search finds: {', '.join(shares)} ({facts['recall']['queries']} queries)")

@@ -45,7 +45,7 @@ def index(
     """Make an index of a collection."""
     from ...datasets import corpus_of
     from ...index import Index
-    from ...text import typed_analyzer
+    from ...text.analyzer import typed_analyzer
     from ..output import counted, print_json, say, size
     from ..progress import reporting
 

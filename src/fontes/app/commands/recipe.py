@@ -77,7 +77,8 @@ def run(
         typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
     ] = None,
     measures: Annotated[
-        str | None, typer.Option("-m", "--measures", help="With commas between them.", show_default="the recipe's")
+        list[str] | None,
+        typer.Option("-m", "--measures", help="With commas, or more than once.", show_default="the recipe's"),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -85,7 +86,6 @@ def run(
     from ...recipes import recipe
     from ..output import print_json
     from ..progress import note, reporting
-    from .compare import COMMA
 
     chosen = recipe(name).set(settings or [])
     with reporting(json, steps=True, compiling=True) as report:
@@ -95,7 +95,7 @@ def run(
             qrels,
             output,
             split=split,
-            measures=None if measures is None else [m for m in COMMA.split(measures) if m.strip()],
+            measures=measures or None,
             progress=report,
         )
     if json:
