@@ -134,7 +134,7 @@ def test_the_tables_hold_the_figures_of_the_report() -> None:
     assert head == ["#", "system", "AP", "Judged@3", "R@2", "Judged@2", "NumRelRet"]
     for row, name in zip(means, report.systems, strict=True):
         shown = (f"{report.mean(name, 'AP'):.4f}", f"{report.mean(name, 'R@2'):.4f}", f"{report.mean(name, 'NumRelRet'):.0f}")
-        assert (row[1], row[2], row[4], row[6]) == (name, *shown)
+        assert (row[1], row[2], row[4], row[6]) == (f"{name} (baseline)" if name == "none" else name, *shown)
     _, *tests = rows["tests-table"]
     assert len(tests) == len(report.comparisons)
     for row, c in zip(tests, report.comparisons, strict=True):

@@ -287,7 +287,7 @@ def test_the_command_says_what_is_wrong(files: Path) -> None:
         ("good.run", "--baseline", "best"): "the baseline 'best' is none of the systems; there are good",
         ("good.run", "--test", "z"): "unknown test 'z'",
         ("none.run",): "none.run: there is no such file",
-        ("good.run", "-m", ""): "'' is not the name of a measure",
+        ("good.run", "-m", ""): "there is no measure; give at least one",
     }.items():
         result = run_fontes(*arguments)
         assert isinstance(result.exception, ft.FontesError)

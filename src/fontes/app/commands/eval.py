@@ -16,9 +16,7 @@ commands = typer.Typer()
 def eval_(
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     run: Annotated[str, typer.Argument(help="A run, or -.", show_default=False)],
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MEASURES]...", help="The same as --measures.", show_default=False)
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="The same as --measures.", show_default=False)] = None,
     measures: Measures = None,
     per_topic: Annotated[bool, typer.Option("-q", "--per-topic", help="Each topic as well.")] = False,
     split: Split = None,
