@@ -70,22 +70,51 @@ def test_the_same_cause_said_by_several_documents_is_one_with_several_sources(in
     assert pump.score == pytest.approx(1 - (1 - first.score) * (1 - second.score))
 
 
+def over(*documents):
+    """Gives these documents for every topic; their words are of equal weight."""
+    by_id = {doc.id: doc for doc in documents}
+
+    class Documents:
+        def docs(self, ids):
+            return [by_id[doc_id] for doc_id in ids]
+
+    @stage
+    def these(topics):
+        run = Run.of({topic_id: dict.fromkeys(by_id, 1.0) for topic_id in topics}, topics=topics)
+        return run.with_(documents=Documents())
+
+    return these
+
+
+def test_a_cause_that_says_more_than_another_is_not_the_same():
+    """Half of the words of each must be in the other: of the longer one a third is in the shorter."""
+    short = Doc("short", "The harbour flooded because of rusty bolts.")
+    long = Doc("long", "The harbour flooded because of rusty bolts inside wooden pumps built by soldiers.")
+    found = causes(over(short, long), "harbour flooded", depth=1).causes
+    assert sorted(cause.text for cause in found) == ["rusty bolts", "rusty bolts inside wooden pumps built by soldiers"]
+    half = Doc("half", "The harbour flooded because of rusty bolts inside pumps.")
+    assert len(causes(over(short, half), "harbour flooded", depth=1).causes) == 1
+
+
+def test_the_words_of_a_cause_are_not_those_around_its_effect():
+    assert not causes(over(Doc("pump", "The pump failed because bolts rusted.")), "bolts rusted pump", depth=1)
+
+
+def test_a_lead_has_the_asked_share_of_the_event():
+    docs = [Doc("half", "The harbour flooded."), Doc("quarter", "A storm."), Doc("none", "Nothing.")]
+    found = causes(over(*docs), "harbour flooded storm gale", depth=1, leads=9, breadth=9, overlap=0.5)
+    assert [(cause.sources[0].doc_id, cause.score) for cause in found.causes] == [("half", 0.5)]
+    found = causes(over(*docs), "harbour flooded storm gale", depth=1, leads=9, breadth=9, overlap=0.25)
+    assert sorted((cause.sources[0].doc_id, cause.score) for cause in found.causes) == [("half", 0.5), ("quarter", 0.25)]
+
+
 @pytest.mark.parametrize(
     ("event", "share"),
     [("harbour flooded old", 1.0), ("harbour flooded storm", 2 / 3), ("harbour flooded storm gale", 1 / 2)],
 )
 def test_a_cause_counts_where_the_effect_has_the_asked_share_of_the_event(event, share):
     """Of words of equal weight: the effect "the old harbour flooded" has three of them."""
-    docs = [Doc("pump", "The old harbour flooded because the pump failed.")]
-
-    class One:
-        def docs(self, ids):
-            return docs
-
-    @stage
-    def one(topics):
-        return Run.of({topic_id: {"pump": 1.0} for topic_id in topics}, topics=topics).with_(documents=One())
-
+    one = over(Doc("pump", "The old harbour flooded because the pump failed."))
     for overlap, expected in ((share, ["the pump failed"]), (share + 1e-9, [])):
         if overlap <= 1:
             chain = causes(one, event, overlap=overlap)

@@ -43,6 +43,8 @@ def test_a_word_said_twice_is_one_term_and_two_words() -> None:
 
 def test_rouge_1_recall_counts_words_without_case_and_marks() -> None:
     assert scores(FOUND).per_topic("ROUGE-1 recall") == pytest.approx({"1": 1.0, "2": 2 / 7, "3": 1.0})
+    # Lin 2004: each word as often as it is in the reference, at most: twice "the" and once "cat", of four words.
+    assert scores({"1": "the cat, the cat, the"}, {"1": "The cat, the dog."})["ROUGE-1 recall"] == 0.75
     assert scores({"1": "Žluťoučký kůň"}, {"1": "žluťoučký KŮŇ?"})["ROUGE-1 recall"] == 1.0
 
 

@@ -179,7 +179,9 @@ class _Order(LengthGroupedSampler):
         self.generator.manual_seed(self._seed + epoch)
 
     def __iter__(self) -> Iterator[int]:
-        grouped = list(super().__iter__())  # in each part from the longest to the shortest, which is learned from less well
+        grouped = list(
+            cast(Any, super()).__iter__()
+        )  # in each part from the longest to the shortest, which is learned from less well
         whole = len(grouped) // self.batch_size
         order = torch.randperm(whole, generator=self.generator).tolist()
         yield from (n for at in order for n in grouped[at * self.batch_size : (at + 1) * self.batch_size])
