@@ -152,6 +152,7 @@ def recipes(folder: Path, model: str) -> None:
     ]
     encoder = ft.SentenceEncoder(str(get_model_path()), precision="float32")
     print(f"encoder in {encoder.chosen_precision}")
+    passages = ft.recipes.CastPassages(sentences=f"spacy:{model}")
     rerankers = {"none": None, "all-MiniLM-L6-v2": Cosine(encoder)}
     for name, corpus, topics, qrels, asked in cases:
         runs = {}
@@ -159,9 +160,7 @@ def recipes(folder: Path, model: str) -> None:
             if rewriter == "automatic" and name == "harbour":
                 continue
             for label, reranker in rerankers.items():
-                recipe = ft.recipe(
-                    "cast2021", automatic=None, manual=f"{rewriter}()", reranker=reranker, passages=f"spacy:{model}"
-                )
+                recipe = ft.recipe("cast2021", automatic=None, manual=f"{rewriter}()", reranker=reranker, passages=passages)
                 with tempfile.TemporaryDirectory() as output:
                     result = recipe.run(corpus, topics, None, output)
                 runs[f"{rewriter}, {label}"] = result.runs["document_runs/org_manual_results_1000.v1.0"]
