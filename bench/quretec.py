@@ -66,9 +66,10 @@ def main() -> None:
         settings = TermSettings(epochs=given.epochs, minutes=given.minutes)
         topics = read_topics(given.data / "canard" / "train.jsonl")
         made = train_terms(topics, model, given.base, settings, overwrite=True, progress=told())
-        print(f"trained on {made.trained:,} topics, {made.epochs:.2f} epochs, {made.seconds:.0f} s; held out: {made.scores}\n")
+        print(f"trained on {made.trained:,} topics, {made.epochs:.2f} epochs, {made.seconds:.0f} s")
+        print(f"threshold chosen on: {made.chosen}\nheld out from both: {made.scores}\n")
     stage = QuReTeC(model)
-    print(f"threshold {stage.used_threshold:g}\n")
+    print(f"threshold {stage.used_threshold:g}, {stage.chosen_precision}\n")
     print("| topics | | with a history | relevant | P | R | F1 | F1 by occurrence | ms a topic |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|")
     for collection in (one for one in COLLECTIONS if given.only in one.name):

@@ -45,7 +45,7 @@ ROOMS = (  # from top to bottom: a room imports from those above it
     "app",
 )
 FACTORIES = "index/factory.py"  # its methods make retrievers, so they import them when called
-LINES, FILES = 400, 18
+LINES, FILES = 400, 21
 
 
 @dataclass(frozen=True)

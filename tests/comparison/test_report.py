@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytrec_eval
 import fontes as ft
 from fontes.comparison import report_text
 from fontes.comparison.statistics import tukey
+from fontes.experiments.settings import ReportTable
 
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}
@@ -92,6 +94,99 @@ def test_json_holds_everything_and_csv_a_line_for_each_test() -> None:
         ("AP", "a", ""), ("AP", "b", "a"), ("AP", "c", "a"), ("AP", "c", "b")
     ]  # fmt: skip
     assert float(rows[1]["p"]) == report.comparisons[0].p
+
+
+def test_with_a_baseline_table_and_caption_say_what_was_tested_against_what() -> None:
+    report = ft.compare({"g_1": GOOD, "b_2": BAD, "c": GOOD}, None, QRELS, "AP", baseline="b_2", correction="bonferroni")
+    assert "b  b_2 (baseline)  0.1875" in str(report)
+    assert (
+        "tests: each system against the baseline b (b_2), over 4 topics (paired t-test, Bonferroni over each measure, p ≤ 0.05)"
+        in str(report)
+    )
+    assert (
+        r"\caption{Means over 4 topics. Each system was tested against the baseline b\_2 "
+        r"(paired t-test, Bonferroni over each measure, $p \le 0.05$); superscripts: significantly better than that system.}"
+    ) in report.to_latex()
+    assert "| b | b\\_2 (baseline) |" in report.to_markdown()
+    assert "tested against b_2" in report.to_html()
+    assert (
+        "Superscripts: significantly better than that system (all pairs; paired t-test"
+        in ft.compare({"a": GOOD, "b": BAD}, None, QRELS, "AP").to_latex()
+    )
+
+
+def test_latex_is_a_whole_table_of_booktabs_whose_numbers_are_right_aligned() -> None:
+    many = {"1": {"a": 1}, **{str(i): {"a": 1} for i in range(2, 40)}}
+    good = {t: {"a": 2.0, "b": 1.0} for t in many}
+    bad = {t: {"b": 2.0, "a": 1.0} if int(t) % 3 else {"c": 3.0, "b": 2.0, "a": 1.0} for t in many}
+    report = ft.compare({"a & b": good, "50%_{x}\n$^~#\\": bad}, None, many, ["RR", "nDCG(dcg='exp-log2')@10", "NumRet"])
+    lines = report.to_latex(label="tab:springs").splitlines()
+    assert lines[1:6:4] == [r"\begin{table}", r"\begin{tabular}{llrrr}"]
+    assert lines[4] == r"\label{tab:springs}"
+    rules = [lines.index(rf"\{name}rule") for name in ("top", "mid", "bottom")]
+    rows = lines[rules[0] + 1 : rules[1]] + lines[rules[1] + 1 : rules[2]]
+    assert len(rows) == 3
+    for row in rows:
+        assert len(re.findall(r"(?<!\\)&", row)) == 4
+        assert row.endswith(r" \\")
+    assert r"\textbf{1.0000}\rlap{$^{b}$}" in rows[1]
+    body = "\n".join(lines[1:])
+    unescaped = re.sub(r"\\[\\{}$&%_#]", "", body)
+    assert unescaped.count("{") == unescaped.count("}")
+    assert unescaped.count("$") % 2 == 0
+    assert not re.findall(r"[%#~]", unescaped)
+    assert re.findall(r"\\(?:begin|end)\{(\w+)", body) == ["table", "tabular", "tabular", "table"]
+
+
+def test_an_index_brings_the_texts_of_the_documents_into_the_page(tmp_path: Path, fontes: Any) -> None:
+    docs = [("d1", "first spring"), ("d2", "second spring"), ("d3", "third"), ("d9", "ninth"), ("d8", "eighth"), ("d4", "x")]
+    index = ft.Index.build(docs, tmp_path / "some.index")
+    for name, run in {"good": GOOD, "bad": BAD}.items():
+        ft.write_run(run, tmp_path / f"{name}.run")
+    ft.write_qrels(QRELS, tmp_path / "qrels")
+    files = [tmp_path / "qrels", tmp_path / "good.run", tmp_path / "bad.run"]
+    code, _, error = fontes("compare", *files, "--index", tmp_path / "some.index", "--html", tmp_path / "page.html")
+    assert code == 0, error
+    page = (tmp_path / "page.html").read_text()
+    assert "second spring" in page
+    assert "ninth" in page
+    report = ft.compare(files[1:], None, files[0], "AP")
+    assert "second spring" not in report.to_html()
+    assert "second spring" in report.with_documents(index).to_html()
+    other = ft.Index.build([("x", "other")], tmp_path / "other.index")
+    with pytest.raises(ft.core.InputError, match="has none of the documents of the run 'good', such as 'd2'"):
+        report.with_documents(other)
+
+
+def test_eval_and_compare_take_measures_alike(tmp_path: Path, fontes: Any) -> None:
+    ft.write_run(GOOD, tmp_path / "good.run")
+    ft.write_qrels(QRELS, tmp_path / "qrels")
+    files = [tmp_path / "qrels", tmp_path / "good.run"]
+    names = ["P(rel=2)@1", "RBP(rel=1,p=0.5)"]
+    for written in (["-m", ",".join(names)], ["-m", names[0], "--measures", names[1]]):
+        _, shown, _ = fontes("eval", *files, *written, "--json")
+        assert list(json.loads(shown)["measures"]) == ["P(rel=2)@1", "RBP(p=0.5)"]
+        _, shown, _ = fontes("compare", *files, *written, "--json")
+        assert json.loads(shown)["measures"] == ["P(rel=2)@1", "RBP(p=0.5)"]
+    _, shown, _ = fontes("eval", *files, names[0], names[1], "AP,RR", "--json")
+    assert list(json.loads(shown)["measures"]) == ["P(rel=2)@1", "RBP(p=0.5)", "AP", "RR"]
+    code, _, error = fontes("compare", *files, "nDCG@10")
+    assert (code, error.count("\n")) == (1, 1)
+    assert "'nDCG@10' is a measure and no run; write -m nDCG@10" in error
+
+
+def test_the_measures_by_default_are_the_same_everywhere(tmp_path: Path, fontes: Any) -> None:
+    ft.write_run(GOOD, tmp_path / "good.run")
+    ft.write_qrels(QRELS, tmp_path / "qrels")
+    files = [tmp_path / "qrels", tmp_path / "good.run"]
+    expected = list(ft.measures.DEFAULT)
+    assert list(map(str, ft.evaluate(GOOD, QRELS))) == expected
+    assert list(map(str, ft.compare({"a": GOOD}, None, QRELS).measures)) == expected
+    assert list(json.loads(fontes("eval", *files, "--json")[1])["measures"]) == expected
+    assert json.loads(fontes("compare", *files, "--json")[1])["measures"] == expected
+    assert ReportTable().measures == expected
+    for command in ("eval", "compare"):
+        assert ",".join(expected) in fontes(command, "--help")[1]
 
 
 def test_names_are_escaped_in_latex_and_markdown() -> None:
@@ -192,7 +287,7 @@ def test_the_command_says_what_is_wrong(files: Path) -> None:
         ("good.run", "--baseline", "best"): "the baseline 'best' is none of the systems; there are good",
         ("good.run", "--test", "z"): "unknown test 'z'",
         ("none.run",): "none.run: there is no such file",
-        ("good.run", "-m", ""): "there is no measure; give at least one",
+        ("good.run", "-m", ""): "'' is not the name of a measure",
     }.items():
         result = run_fontes(*arguments)
         assert isinstance(result.exception, ft.FontesError)

@@ -131,9 +131,11 @@ def test_tukey_of_two_systems_is_the_t_test(real: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh")])
-def test_corrections_are_those_of_statsmodels(ours: str, theirs: str) -> None:
-    p = np.array([0.01, 0.04, 0.03, 0.005, 0.9, 0.04, 1.0])
-    np.testing.assert_allclose(statistics.corrected(p, ours), multipletests(p, method=theirs)[1])
+@pytest.mark.parametrize("number", [1, 2, 7, 45])
+def test_corrections_are_those_of_statsmodels(ours: str, theirs: str, number: int) -> None:
+    generator = np.random.default_rng(number)
+    for p in (generator.random(number), generator.random(number) ** 4, np.round(generator.random(number) ** 3, 2)):
+        np.testing.assert_allclose(statistics.corrected(p, ours), multipletests(p, method=theirs)[1], rtol=1e-12)
 
 
 def test_a_correction_leaves_what_is_no_number_and_does_not_count_it() -> None:
@@ -155,6 +157,70 @@ def test_the_bootstrap_interval_is_that_of_scipy_within_the_error_of_its_samples
         width = b - a
         assert a == pytest.approx(theirs.low, abs=0.03 * width)
         assert b == pytest.approx(theirs.high, abs=0.03 * width)
+
+
+def skewed(topics: int, seed: int) -> np.ndarray:
+    """Values as of few topics that are very good: most near 0, a long tail to the right."""
+    return np.random.default_rng(seed).exponential(0.1, topics) ** 2
+
+
+@pytest.mark.parametrize(("topics", "seed", "sign"), [(12, 1, 1), (12, 1, -1), (25, 2, 1), (25, 2, -1)])
+def test_the_interval_of_skewed_values_is_the_bca_of_scipy_on_the_same_samples(topics: int, seed: int, sign: int) -> None:
+    values = sign * skewed(topics, seed)
+    rng = np.random.default_rng(9)
+    theirs = scipy.stats.bootstrap((values,), np.mean, n_resamples=20_000, method="BCa", rng=rng)
+    means = theirs.bootstrap_distribution
+    low, high = statistics.interval(values[:, None], means[:, None], 0.95)
+    width = theirs.confidence_interval.high - theirs.confidence_interval.low
+    assert low[0] == pytest.approx(theirs.confidence_interval.low, abs=2e-3 * width)
+    assert high[0] == pytest.approx(theirs.confidence_interval.high, abs=2e-3 * width)
+    # which neither the percentiles are, nor BC without acceleration, nor acceleration without the bias
+    percentiles = np.quantile(means, [0.025, 0.975])
+    assert max(np.abs(percentiles - [low[0], high[0]])) > 0.05 * width
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_the_interval_is_efrons_formula_in_plain_numbers(confidence: float) -> None:
+    values = skewed(15, 3)
+    means = statistics.resampled(values[:, None], 5000, seed=1)[:, 0]
+    normal = scipy.stats.norm
+    jackknife = np.array([np.delete(values, i).mean() for i in range(len(values))])
+    away = jackknife.mean() - jackknife
+    a = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
+    z0 = normal.ppf((means < values.mean()).mean())
+    assert abs(a) > 0.05
+    assert abs(z0) > 0.03
+    ends = [normal.cdf(z0 + (z0 + z) / (1 - a * (z0 + z))) for z in normal.ppf([(1 - confidence) / 2, (1 + confidence) / 2])]
+    low, high = statistics.interval(values[:, None], means[:, None], confidence)
+    assert [low[0], high[0]] == pytest.approx(np.quantile(means, ends), rel=1e-9)
+
+
+def test_hedges_g_has_the_sign_of_the_difference_and_the_size_of_its_formula() -> None:
+    generator = np.random.default_rng(4)
+    a, b = generator.normal(0.5, 0.1, (30, 1)), generator.normal(0.3, 0.2, (30, 1))
+    expected = (1 - 3 / (4 * 29 - 1)) * (a.mean() - b.mean()) / np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
+    assert expected > 0
+    assert statistics.hedges_g(a, b)[0] == pytest.approx(expected)
+    assert statistics.hedges_g(b, a)[0] == pytest.approx(-expected)
+
+
+def test_the_effect_sizes_of_a_report_have_the_sign_of_its_difference() -> None:
+    names = ["one", "two"]
+    qrels = {str(i): {"good": 1, "bad": 0} for i in range(40)}
+    runs = {
+        "one": {t: {"good": 2.0, "bad": 1.0 + 2 * (int(t) % 5 == 0)} for t in qrels},
+        "two": {t: {"good": 2.0, "bad": 1.0 + 2 * (int(t) % 2 == 0)} for t in qrels},
+    }
+    report = ft.compare(runs, None, qrels, "RR", baseline="two", cache=False)
+    one = report.comparison(*names, "RR")
+    values = report.values[ft.RR]
+    differences = values[:, 0] - values[:, 1]
+    assert one.difference == pytest.approx(differences.mean())
+    assert one.difference > 0
+    assert one.d_z == pytest.approx(differences.mean() / differences.std(ddof=1))
+    spread = np.sqrt((values[:, 0].var(ddof=1) + values[:, 1].var(ddof=1)) / 2)
+    assert one.hedges_g == pytest.approx((1 - 3 / (4 * (len(values) - 1) - 1)) * differences.mean() / spread)
+    assert one.statistic == pytest.approx(scipy.stats.ttest_rel(values[:, 0], values[:, 1]).statistic)
 
 
 def test_the_bootstrap_gives_the_same_for_the_same_seed() -> None:

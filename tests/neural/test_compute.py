@@ -277,6 +277,28 @@ def test_a_precision_that_changes_the_results_is_not_chosen(monkeypatch: pytest.
     assert prepared(Slow(torch.float32, noise=10.0), on_sample, cache=False).precision.name == "float32"
 
 
+class Turned(torch.nn.Linear):
+    """Gives, in 16 bits at once and in float32 slowly, two rows of which the second is turned by the angle of a cosine."""
+
+    def __init__(self, cosine: float) -> None:
+        super().__init__(2, 2)
+        self.cosine = cosine
+
+    def forward(self, _: Any) -> Any:
+        if self.weight.dtype == torch.float32:
+            time.sleep(0.02)
+            return torch.tensor([[2.0, 0.0], [3.0, 0.0]])
+        return torch.tensor([[2.0, 0.0], [self.cosine, (1 - self.cosine**2) ** 0.5]])
+
+
+@pytest.mark.parametrize(("cosine", "name"), [(0.9992, "bfloat16"), (0.9988, "float32"), (0.99, "float32")])
+def test_a_precision_must_keep_a_cosine_of_999_thousandths_in_each_row(
+    cosine: float, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+    assert prepared(Turned(cosine), lambda module: module(None), cache=False).precision.name == name
+
+
 def test_a_damaged_cache_of_choices_is_no_error(own_cache: Path) -> None:
     own_cache.parent.mkdir(parents=True)
     own_cache.write_text("not JSON")

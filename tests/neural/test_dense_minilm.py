@@ -120,6 +120,19 @@ def test_the_commands_encode_search_and_explain(path, index, fontes):
     assert status == 0
 
 
+def test_encode_runs_the_model_in_the_precision_that_is_asked_for_and_says_which(tmp_path, fontes):
+    Index.build([("d", "fox")], tmp_path / "x")
+    encode = ("encode", str(tmp_path / "x"), MODEL, "--precision")
+    status, out, _ = fontes(*encode, "float32")
+    assert (status, out.strip().endswith("; the model runs in float32 here")) == (0, True)
+    assert json.loads(fontes(*encode, "float32", "--json")[1])["precision"] == ["float32"]
+    (stored,) = Index.open(tmp_path / "x").info()["vectors"]
+    assert 'precision="float32"' in stored["encoder"]
+    assert "precision" not in stored["settings"]  # it belongs to the machine
+    status, _, error = fontes(*encode, "half")
+    assert (status, "precision is one of auto, float32, bfloat16, float16" in error) == (1, True)
+
+
 def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, fontes):
     path = str(tmp_path / "x.index")
     Index.build(DOCS, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from fontes.core.errors import ParameterError
 from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
 from fontes.neural.late.residual import Codec, centroids_for, check_nbits, kmeans, nearest
+from fontes.neural.late.store import TokenVectors, effort
 
 
 def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
@@ -80,6 +82,74 @@ def test_centroids_below_the_threshold_do_not_count() -> None:
     codes, bounds = np.array([0, 1, 1], dtype=np.int32), np.array([0, 2, 3])
     scores = interaction(centroids @ padded(query), 1, codes, bounds, np.array([0, 1]), 0.5)
     np.testing.assert_allclose(scores, [0.9, -1.0])
+
+
+def test_a_centroid_as_near_as_the_threshold_counts() -> None:
+    query, centroids = np.eye(4, dtype=np.float32)[:1], np.array([[0.5, 0, 0, 0]], dtype=np.float32)
+    codes, bounds, docs = np.array([0], dtype=np.int32), np.array([0, 1]), np.array([0])
+    similarities = centroids @ padded(query)
+    assert interaction(similarities, 1, codes, bounds, docs, 0.5).tolist() == [0.5]
+    assert interaction(similarities, 1, codes, bounds, docs, float(np.nextafter(np.float32(0.5), np.float32(1)))).tolist() == [
+        -1.0
+    ]
+
+
+def test_the_effort_for_a_depth_is_that_of_plaid() -> None:
+    """Santhanam et al., CIKM 2022, table 2: nprobe, t_cs and ndocs for k = 10, 100 and 1,000."""
+    published = {10: (1, 0.5, 256), 100: (2, 0.45, 1024), 1000: (4, 0.4, 4096)}
+    assert {k: effort(k) for k in (1, 10, 11, 100, 101, 1000)} == {
+        k: published[deep] for k, deep in ((1, 10), (10, 10), (11, 100), (100, 100), (101, 1000), (1000, 1000))
+    }
+
+
+class Stored(TokenVectors):
+    """Token vectors of which only the centroids of the tokens are known."""
+
+    def __init__(self, centroids: np.ndarray, codes: np.ndarray, bounds: np.ndarray) -> None:
+        self.codec = SimpleNamespace(centroids=centroids)  # type: ignore[assignment]
+        self.codes, self.bounds = codes, bounds
+        of_centroid = [
+            np.unique(np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[codes == c]) for c in range(len(centroids))
+        ]
+        self._lists = np.concatenate(of_centroid)
+        self._list_bounds = np.concatenate([[0], np.cumsum(list(map(len, of_centroid)))])
+
+
+def plaid(store: Stored, query: np.ndarray, nprobe: int, threshold: float, ndocs: int) -> list[int]:
+    """Figure 5 of the paper, stage by stage, in plain numpy."""
+    similarities = store.codec.centroids @ query.T
+    of_document = [store.codes[a:b] for a, b in itertools.pairwise(store.bounds)]
+    probed = np.argsort(-similarities, axis=0)[:nprobe].ravel()
+    found = [d for d, codes in enumerate(of_document) if set(probed.tolist()) & set(codes.tolist())]
+    for least, most in ((threshold, ndocs), (-np.inf, ndocs // 4)):
+        near = similarities.max(axis=1) >= least
+        kept = {d: of_document[d][near[of_document[d]]] for d in found}
+        scores = {d: similarities[codes].max(axis=0, initial=-1.0).sum() for d, codes in kept.items()}
+        found = sorted(found, key=lambda d: -scores[d])[:most]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("nprobe", [1, 3])
+@pytest.mark.parametrize("ndocs", [8, 40, 100])
+def test_the_candidates_are_those_of_the_stages_of_plaid(nprobe: int, ndocs: int) -> None:
+    rng = np.random.default_rng(6)
+    query, centroids = unit(rng, 5, 6), unit(rng, 40, 6)
+    bounds = np.concatenate([[0], np.cumsum(rng.integers(2, 9, 300))])
+    store = Stored(centroids, rng.integers(0, 40, int(bounds[-1])).astype(np.int32), bounds)
+    found = {}
+    for threshold in (-1.0, 0.4, 0.6, 0.8):
+        found[threshold] = store.candidates(query, nprobe, threshold, ndocs).tolist()
+        assert found[threshold] == plaid(store, query, nprobe, threshold, ndocs)
+        assert len(found[threshold]) == ndocs // 4
+    assert len({tuple(docs) for docs in found.values()}) > 1, "the threshold makes a difference here"
+
+
+def test_so_few_documents_as_would_be_left_are_all_candidates() -> None:
+    rng = np.random.default_rng(7)
+    centroids, bounds = unit(rng, 9, 6), np.arange(11)
+    store = Stored(centroids, np.arange(10, dtype=np.int32) % 9, bounds)
+    assert store.candidates(centroids[:1], 1, 0.5, 40).tolist() == list(range(10))
+    assert store.candidates(centroids[:1], 1, 0.5, 36).tolist() == [0, 9]
 
 
 @pytest.mark.parametrize("nbits", [1, 2, 4])

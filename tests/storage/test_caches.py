@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fontes.storage.caches import Attached, Cached, cache_folder
+from fontes.storage.caches import Attached, Cached, cache_folder, touch, trim
 
 
 def test_the_cache_is_the_folder_that_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +42,20 @@ def test_runs_scores_and_precisions_are_all_in_the_one_folder(tmp_path: Path, mo
         tmp_path / "scores.sqlite",
         tmp_path / "precision.json",
     )
+
+
+def test_the_folders_used_longest_ago_go_until_the_rest_fit(tmp_path: Path) -> None:
+    for age, name in enumerate("abcd", 1):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        (tmp_path / name / "deep" / "file").write_bytes(bytes(100))
+        os.utime(tmp_path / name, (age, age))
+    touch(tmp_path / "a")
+    trim(tmp_path, 200)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a", "d"]
+    trim(tmp_path, 0)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+    trim(tmp_path / "missing", 0)
+    touch(tmp_path / "missing")
 
 
 def test_a_value_is_made_once_and_those_used_longest_ago_go() -> None:

@@ -120,6 +120,32 @@ def test_a_group_is_never_torn_apart(groups):
     assert not names(found.train.topics) & names(found.test.topics)
 
 
+def test_topics_that_one_other_joins_by_its_documents_are_one_group():
+    """a and b share no document; c, which comes last, shares one with each. Likewise along a chain."""
+    judged = {"a": {"1"}, "b": {"2"}, "c": {"1", "2"}, "p": {"5"}, "q": {"6"}, "r": {"7"}, "s": {"6", "7"}, "t": {"5", "7"}}
+    words = [f"{word}{n}" for word in ("stone", "water", "moss", "fern") for n in range(12)]
+    rng = random.Random(3)
+    alone = {f"x{n}": {f"own{n}"} for n in range(8)}
+    topics = ft.Topics.of({topic: " ".join(rng.sample(words, 9)) for topic in (judged | alone)})
+    qrels = ft.Qrels.of({topic: dict.fromkeys(docs, 1) for topic, docs in (judged | alone).items()})
+    sizes = set()
+    for seed in range(25):
+        found = ft.split(topics, qrels, test=0.5, groups="document", seed=seed)
+        assert found.groups == 2 + len(alone)
+        assert not found.leakage.documents
+        for group in ("abc", "pqrst"):
+            inside = set(group) & found.test.topics.keys()
+            assert inside in (set(), set(group))
+            sizes.add((group, len(inside)))
+    assert sizes == {("abc", 0), ("abc", 3), ("pqrst", 0), ("pqrst", 5)}
+
+
+def test_a_document_of_grade_0_joins_no_topics():
+    topics, _ = many(8)
+    qrels = ft.Qrels.of({topic: {"shared": 0, f"own{n}": 1} for n, topic in enumerate(topics)})
+    assert ft.split(topics, qrels, test=2, groups="document").groups == 8
+
+
 def test_without_groups_shared_documents_are_reported_as_leakage():
     topics, qrels = many()
     found = ft.split(topics, qrels)

@@ -300,6 +300,19 @@ def test_functions_and_stages_that_do_not_fit_are_refused(collection):
         ft.tune(index.bm25(), {"b": [0.1]}, topics, {"y": {"d01": 1}} | qrels.to_dict() | {"x": {"d01": 1}})
 
 
+def test_judgments_of_another_collection_are_an_error_and_a_setting_that_finds_nothing_judged_is_worth_0(collection):
+    index, topics, _ = collection
+    with pytest.raises(
+        ft.core.InputError, match="not one document of the run is judged, nor is any document of its collection"
+    ):
+        ft.tune(index.bm25(), {"b": [0.1]}, topics, {t: {"of another": 1} for t in topics})
+    # Of the best document alone, no topic has the judged one.
+    worst = {t: {index.bm25(k=60)(topics)[t].ids[-1]: 1} for t in topics}
+    found = ft.tune(index.bm25(), {"b": [0.4, 0.5]}, topics, worst, "P@1")
+    assert [trial.score for trial in found.trials] == [0, 0]
+    assert found.score == 0
+
+
 def test_topics_without_judgments_are_not_searched(collection):
     index, topics, qrels = collection
     more = [*topics.values(), ft.Topic("unjudged", "moss")]

@@ -65,7 +65,7 @@ class CausalHead:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as e:
             raise InputError(f"cannot read the head {path}: {e.strerror}") from e
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise InputError(f"{path} is no head: it is not JSON") from e
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
             raise InputError(f"{path} is no head of format {FORMAT}; train_causality makes one (fontes train causality)")

@@ -182,9 +182,13 @@ class Report:
         """Tables in Markdown: means, best ones in bold; then the tests."""
         return report_text.markdown(self)
 
-    def to_latex(self) -> str:
-        """The table of means for a paper, with the rules of booktabs; names are escaped."""
-        return report_text.latex(self)
+    def to_latex(self, *, label: str = "tab:comparison") -> str:
+        """The table of means for a paper, with the rules of booktabs and a caption that says what was tested.
+
+        Args:
+            label: What `\\ref` refers to.
+        """
+        return report_text.latex(self, label)
 
     def to_html(self, *, depth: int = 10, snippet: int = 200) -> str:
         """One page that needs no other file and no network: tables that sort, tests, curves, differences and rankings by topic.

@@ -75,7 +75,7 @@ def _lead(report: Report) -> str:
     topics = len(report.topics)
     parts = [f"{topics:,} topic{'' if topics == 1 else 's'}", ", ".join(map(str, report.measures))]
     if report.baseline is not None:
-        parts.append(f"against {report.baseline}")
+        parts.append(f"tested against {report.baseline}")
     if report.comparisons:
         parts.append(str(report.testing))
     return " · ".join(parts)

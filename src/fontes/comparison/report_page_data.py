@@ -75,7 +75,7 @@ class PageData:
         if any(len(topic.text) > topic_length for topic in report.topics.values()):
             left_out.append(f"Topics' texts are cut after {topic_length:,} characters.")
         values = {
-            "systems": [[row[0].text, row[1].text] for row in means_table(report, beside=False).rows],
+            "systems": [[row[0].text, name] for row, name in zip(means_table(report).rows, names, strict=True)],
             "measures": [[str(m), 0 if m.summed else 4] for m in report.measures],
             "pair": _pair(report, names),
             "topics": topics,

@@ -87,22 +87,23 @@ def markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def latex(report: Report) -> str:
-    """The means in LaTeX, without the columns of judgments and seconds."""
+def latex(report: Report, label: str) -> str:
+    """The means in LaTeX, without the columns of judgments and seconds; `label` is what `\\ref` refers to."""
     table = means_table(report, beside=False)
     rows = [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows]
     lines = [
         "% needs \\usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        rf"\begin{{tabular}}{{{'l' * len(table.header)}}}",
+        rf"\caption{{{_caption(report)}}}",
+        rf"\label{{{label}}}",
+        rf"\begin{{tabular}}{{{'l' * table.names}{'r' * (len(table.header) - table.names)}}}",
         r"\toprule",
         " & ".join(map(_escaped_latex, table.header)) + r" \\",
         r"\midrule",
         *rows,
         r"\bottomrule",
         r"\end{tabular}",
-        rf"\caption{{{_caption(report)}}}",
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -140,7 +141,7 @@ def means_table(report: Report, beside: bool = True) -> Table:
     rows = zip(*(cells for _, cells, _ in columns), strict=True)
     return Table(
         ("", "system", *(header for header, _, _ in columns)),
-        tuple((Cell(labels[name]), Cell(name), *row) for name, row in zip(report.systems, rows, strict=True)),
+        tuple((Cell(labels[name]), Cell(_marked(report, name)), *row) for name, row in zip(report.systems, rows, strict=True)),
         2,
         frozenset(i for i, (_, _, light) in enumerate(columns, 2) if light),
     )
@@ -178,7 +179,12 @@ def notes(report: Report) -> list[str]:
     lines = []
     if report.comparisons:
         testing = f"{report.testing}, p ≤ {report.testing.alpha:g}"
-        lines.append(f"superscripts: significantly better than the systems with these letters ({testing})")
+        if report.baseline is None:
+            lines.append(f"superscripts: significantly better than the systems with these letters ({testing})")
+        else:
+            against = f"the baseline {_labels(report)[report.baseline]} ({report.baseline})"
+            lines.append(f"tests: each system against {against}, over {_topics(len(report.topics))} ({testing})")
+            lines.append("superscripts: significantly better than the system with this letter")
     first = next(iter(report.systems.values())).evaluation
     topics = _topics(len(report.topics)).replace("topic", "judged topic")
     lines.append(f"{topics}; {first.irrelevant} without a relevant document count 0" if first.irrelevant else topics)
@@ -208,6 +214,11 @@ def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Ce
 def _labels(report: Report) -> dict[str, str]:
     """The letter of each system."""
     return {name: _label(place) for place, name in enumerate(report.systems)}
+
+
+def _marked(report: Report, name: str) -> str:
+    """The name of a system, with a word where it is the baseline."""
+    return f"{name} (baseline)" if name == report.baseline else name
 
 
 def _topics(count: int) -> str:
@@ -301,7 +312,8 @@ def _latex_cell(cell: Cell) -> str:
     """A cell in LaTeX."""
     text = _escaped_latex(cell.text)
     shown = rf"\textbf{{{text}}}" if cell.best else text
-    return f"{shown}$^{{{''.join(cell.letters)}}}$" if cell.letters else shown
+    # \rlap takes no room, so the digits of a column end below each other.
+    return rf"{shown}\rlap{{$^{{{''.join(cell.letters)}}}$}}" if cell.letters else shown
 
 
 def _caption(report: Report) -> str:
@@ -309,10 +321,15 @@ def _caption(report: Report) -> str:
     topics = f"Means over {_topics(len(report.topics))}"
     if not report.comparisons:
         return topics + "."
-    testing = _escaped_latex(str(report.testing))
-    return rf"{topics}. Superscripts: significantly better than that system ({testing}, $p \le {report.testing.alpha:g}$)."
+    testing = rf"{_escaped_latex(str(report.testing))}, $p \le {report.testing.alpha:g}$"
+    if report.baseline is None:
+        return rf"{topics}. Superscripts: significantly better than that system (all pairs; {testing})."
+    return (
+        rf"{topics}. Each system was tested against the baseline {_escaped_latex(report.baseline)} ({testing}); "
+        "superscripts: significantly better than that system."
+    )
 
 
 def _escaped_latex(text: str) -> str:
     """Text whose characters mean nothing to LaTeX."""
-    return "".join(LATEX.get(character, character) for character in text)
+    return "".join(LATEX.get(character, character) for character in " ".join(text.split()))

@@ -232,4 +232,7 @@ def _topic(item: object, number: int) -> Topic:
             return Topic(str(number), item)
         case (topic_id, str() as text):
             return Topic(string_of(topic_id, "topic id", f"item {number} of the topics"), text)
+        case (topic_id, other):
+            what = f"item {number} of the topics: topic '{topic_id}' is no text but a {type(other).__name__}"
+            raise InputError(f"{what}; give Topic, (id, text) or a string")
     raise InputError(f"item {number} of the topics is a {type(item).__name__}; give Topic, (id, text) or a string")

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ..comparison import Report, Testing, report_of
 from ..core import InputError, ParameterError, Qrels, Topics
-from ..core.accepted import AnyQrels, AnyTopics
-from ..measures.agreement import judgments_of
+from ..measures.agreement import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT, parse_all
 from .cache import Cache

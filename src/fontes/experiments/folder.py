@@ -40,6 +40,8 @@ def alone(folder: Path) -> Iterator[None]:
         foreign = [name for name in ("runs", *PAGES) if (folder / name).exists()]
         if foreign and not (folder / LOCK).is_file() and not (folder / UNFINISHED).is_file():
             raise InputError(f"{folder}: holds results that are not of Fontes ({', '.join(foreign)}); give another folder")
+        if link := next(_links(folder), None):
+            raise InputError(f"{folder}: {link.relative_to(folder)} is a link, which may lead anywhere; give another folder")
         yield
 
 
@@ -76,6 +78,14 @@ def is_inside(name: str) -> bool:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes JSON, keys in order."""
     write(path, [(json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()])
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    """The links among what is written or removed in the folder, which somebody else may have filled."""
+    for name in (LOCK, UNFINISHED, *PAGES, "runs", "indexes", "cache"):
+        if (folder / name).is_symlink():
+            yield folder / name
+    yield from (path for path in folder.glob("runs/**/*") if path.is_symlink())
 
 
 def _files(path: Path) -> list[str]:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import ParameterError, Qrels, Run
-from ..core.accepted import AnyQrels, AnyRun
 from ..core.html import table
-from .agreement import check_agreement, run_and_judgments
+from .agreement import AnyQrels, AnyRun, check_agreement, run_and_judgments
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
 from .ranks import Ranks

@@ -76,8 +76,8 @@ def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure
 
 
 def _split(names: str) -> list[str]:
-    """The names between the commas; nothing for an empty one, unless all are."""
-    return [name for name in COMMA.split(names) if name.strip()] or [names]
+    """The names between the commas, without empty ones."""
+    return [name for name in COMMA.split(names) if name.strip()]
 
 
 def _of(name: str) -> Measure:

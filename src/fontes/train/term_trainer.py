@@ -10,7 +10,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -168,7 +168,7 @@ class TermTrainer:
 
 
 class _Order(LengthGroupedSampler):
-    """The order of an epoch: examples of like length together, at random by the seed and the epoch alone."""
+    """The order of an epoch: batches of like length, themselves in any order, at random by the seed and the epoch alone."""
 
     def __init__(self, size: int, lengths: list[int], seed: int) -> None:
         super().__init__(size, lengths=lengths, generator=torch.Generator())
@@ -177,6 +177,15 @@ class _Order(LengthGroupedSampler):
 
     def set_epoch(self, epoch: int) -> None:
         self.generator.manual_seed(self._seed + epoch)
+
+    def __iter__(self) -> Iterator[int]:
+        grouped = list(
+            cast(Any, super()).__iter__()
+        )  # in each part from the longest to the shortest, which is learned from less well
+        whole = len(grouped) // self.batch_size
+        order = torch.randperm(whole, generator=self.generator).tolist()
+        yield from (n for at in order for n in grouped[at * self.batch_size : (at + 1) * self.batch_size])
+        yield from grouped[whole * self.batch_size :]
 
 
 class _Trainer(transformers.Trainer):

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Topics
-from ..measures.agreement import judgments_of
-from ..measures.evaluation import evaluate
+from ..measures.agreement import check_agreement, judgments_of
+from ..measures.evaluation import measured
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
@@ -72,7 +72,7 @@ def tune(
 
     Raises:
         ParameterError: A space, a measure or a number cannot be.
-        InputError: Judged topics are not among the topics.
+        InputError: Judged topics are not among the topics, or no document of the collection is judged.
         MissingExtraError: "tpe" without Optuna.
     """
     from ..lexical.impacts import in_memory
@@ -128,7 +128,10 @@ class _Search:
         depth = self._measure.cutoff
         cut = stage % depth if isinstance(depth, int) else stage
         run = self._memory.reusing(cut)(self._memory.topics)
-        return evaluate(run, self._qrels, self._measure).array(self._measure)
+        # Without its documents, a run that finds nothing judged may be of a poor setting, or of another collection.
+        if run.documents is not None:
+            check_agreement(run, self._qrels)
+        return measured(run, self._qrels, [self._measure]).array(self._measure)
 
     def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
         """The first trial of the pool with the greatest mean over these topics."""
