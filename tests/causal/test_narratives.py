@@ -173,3 +173,7 @@ def test_a_strategy_goes_before_a_retriever_and_has_a_key_that_tells_its_paramet
     assert len(keys) == 3
     assert ft.causal.CausalKeywords(ft.causal.TopicRank()).key() == ft.causal.CausalKeywords().key()
     assert ft.causal.CausalKeywords(ft.causal.TopicRank(lambda text: [])).key() is None
+
+
+def test_what_follows_unless_is_left_out_with_its_verb() -> None:
+    assert ft.causal.relevant_part("Lost wages are relevant unless the strike was short.") == "Lost wages are relevant."

@@ -76,3 +76,11 @@ def test_parts_that_were_given_what_has_no_text_say_so():
 
 def test_the_words_that_speak_of_documents_can_be_left_out_in_a_text():
     assert pipeline(CausalKeywords(without=META).text) == CausalKeywords(without=META)
+
+
+def test_of_keyphrases_without_some_words_the_best_n_are_kept() -> None:
+    topic = ft.Topic("1", "x", narrative="Relevant articles name the ferry. The ferry stopped at the harbour; the ferry left.")
+    stage = ft.causal.CausalKeywords("stopwords", without=("relevant", "articles", "name"))
+    whole = stage(ft.Topics([topic]))["1"].text
+    first = stage.with_(n=1)(ft.Topics([topic]))["1"].text
+    assert whole.startswith(f"{first} ")

@@ -97,7 +97,8 @@ def test_a_cause_that_says_more_than_another_is_not_the_same():
 
 
 def test_the_words_of_a_cause_are_not_those_around_its_effect():
-    assert not causes(over(Doc("pump", "The pump failed because bolts rusted.")), "bolts rusted pump", depth=1)
+    """Of the event two words are needed around it, and one of those here is the cause."""
+    assert not causes(over(Doc("pump", "The pump failed because of bolts.")), "pump bolts valves pipes", depth=1)
 
 
 def test_a_lead_has_the_asked_share_of_the_event():

@@ -228,3 +228,9 @@ def test_models_that_are_no_term_classifiers_are_errors(base: Path, tmp_path: Pa
 def test_parameters_that_make_no_sense_are_errors(model: QuReTeC, change: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=f"{next(iter(change))} must be"):
         model.with_(**change)(TOPICS)
+
+
+def test_probabilities_are_of_the_last_words_where_those_at_the_front_are_missing() -> None:
+    topic = Topic("1", "why?", turns=(Turn("alpha beta"), Turn("why?", manual="why beta?")))
+    found = term_scores({"1": [("beta", 0.9)]}, [topic])
+    assert (found.relevant, found.predicted, found.correct) == (1, 1, 1)

@@ -20,7 +20,8 @@ from ..experiments import Collection
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
 from ..experiments.problems import NOTHING, Problems
 from ..experiments.runner import Plan, reproducible, run
-from ..measures import Measure, parse
+from ..measures import Measure
+from ..measures.names import parse_all
 from .result import RecipeResult, shown
 
 
@@ -168,7 +169,7 @@ class Recipe(Part, ABC):
         with problems.collected():
             judged = qrels_of(qrels, split=of_qrels) if isinstance(qrels, str) else None if qrels is None else Qrels.of(qrels)
         with problems.collected():
-            chosen = tuple(parse(measure) for measure in measures or self.measures)
+            chosen = tuple(parse_all(measures or self.measures))
         self._look(problems, parsed, judged)
         self._say_all(problems, parsed)
         assert documents is not None
