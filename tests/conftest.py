@@ -25,6 +25,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _own_interrupts() -> Iterator[None]:
+    """A command that is run in this process catches interrupts: not beyond its test."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
 @pytest.fixture
 def fontes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Fontes:
     """Runs a command in this process, on what `stdin` gives; gives its exit code, output and errors."""
@@ -33,12 +41,8 @@ def fontes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         given = stdin if isinstance(stdin, bytes) else stdin.encode()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
         monkeypatch.setattr(sys, "argv", ["fontes", *map(str, arguments)])
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as ended:
-                cli.main()
-        finally:
-            signal.signal(signal.SIGINT, handler)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
         return int(ended.value.code or 0), *capsys.readouterr()
 
     return run

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from ..comparison import Report, Testing, report_of
-from ..core import InputError, ParameterError, Qrels, Topics
+from ..core import ParameterError, Topics
 from ..measures.agreement import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT, parse_all
@@ -59,7 +59,7 @@ def compare(
     against = None if baseline is None else _name_of(baseline, list(by_name))
     judgments = judgments_of(qrels)
     known = None if topics is None else Topics.read(topics)
-    runs = run_all(by_name, None if known is None else _judged(known, judgments), Cache.of(cache))
+    runs = run_all(by_name, None if known is None else known.judged(judgments), Cache.of(cache))
     return report_of(
         runs,
         judgments,
@@ -76,14 +76,3 @@ def _name_of(baseline: str, names: list[str]) -> str:
         if name in names:
             return name
     raise ParameterError(f"the baseline '{baseline}' is none of the systems; there are {', '.join(names)}")
-
-
-def _judged(topics: Topics, qrels: Qrels) -> Topics:
-    """The topics that have judgments: a system need not run on others."""
-    judged = Topics(topic for topic in topics.values() if topic.id in qrels)
-    if not judged:
-        raise InputError(
-            f"none of the topics has judgments; topic ids are such as '{next(iter(topics), '')}', those of the qrels such as "
-            f"'{next(iter(qrels))}'"
-        )
-    return judged
