@@ -151,6 +151,13 @@ def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_w
     assert "WARNING" not in "".join(capfd.readouterr())
 
 
+def test_a_rotation_of_fewer_vectors_than_dimensions_which_crashes_faiss_is_refused(tmp_path):
+    index = Index.build(made_docs(20), tmp_path / "few.index")
+    index.encode(Hashed(dim=32))
+    with pytest.raises(ParameterError, match="of 20 vectors .its OPQ crashes .* than dimensions, 32.; take one without OPQ"):
+        index.dense(Hashed(dim=32), algorithm="OPQ2,IVF2,PQ2x2", k=5).search("w1")
+
+
 def test_more_effort_finds_more(index):
     dense = index.dense(Hashed(), algorithm="IVF64,Flat", k=10)
     recalls = [dense.with_(effort=effort).recall()["R@10"] for effort in (1, 8, 64)]

@@ -97,6 +97,11 @@ class Faiss(Searcher):
         """Trains on up to SAMPLE vectors and adds all, in one thread: with more, FAISS's indexes differ from time to time."""
         faiss = _faiss()
         factory = HNSW if self.spec == "hnsw" else self.spec
+        if "OPQ" in factory and len(embeddings) < embeddings.dim:
+            raise ParameterError(
+                f"FAISS cannot make an index {self.spec!r} of {len(embeddings):,} vectors (its OPQ crashes where there are fewer of "
+                f"them than dimensions, {embeddings.dim}); take one without OPQ, or flat"
+            )
         with _faiss_threads(1):
             try:
                 self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
