@@ -154,7 +154,7 @@ def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_w
 def test_a_rotation_of_fewer_vectors_than_dimensions_which_crashes_faiss_is_refused(tmp_path):
     index = Index.build(made_docs(20), tmp_path / "few.index")
     index.encode(Hashed(dim=32))
-    with pytest.raises(ParameterError, match="of 20 vectors .its OPQ crashes .* than dimensions, 32.; take one without OPQ"):
+    with pytest.raises(ParameterError, match=r"of 20 vectors \(its OPQ crashes .* than dimensions, 32\); take one without OPQ"):
         index.dense(Hashed(dim=32), algorithm="OPQ2,IVF2,PQ2x2", k=5).search("w1")
 
 

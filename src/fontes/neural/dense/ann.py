@@ -99,8 +99,8 @@ class Faiss(Searcher):
         factory = HNSW if self.spec == "hnsw" else self.spec
         if "OPQ" in factory and len(embeddings) < embeddings.dim:
             raise ParameterError(
-                f"FAISS cannot make an index {self.spec!r} of {len(embeddings):,} vectors (its OPQ crashes where there are fewer of "
-                f"them than dimensions, {embeddings.dim}); take one without OPQ, or flat"
+                f"FAISS cannot make an index {self.spec!r} of {len(embeddings):,} vectors (its OPQ crashes where there are "
+                f"fewer of them than dimensions, {embeddings.dim}); take one without OPQ, or flat"
             )
         with _faiss_threads(1):
             try:
