@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.part import Part, walk
-from ..text import Analyzer
 from .collection import Collection
 from .folder import is_inside
 
 if TYPE_CHECKING:
     from ..index import Index
+    from ..text import Analyzer
 
 System = Stage[Topics, Run] | Run | Path
 NOTHING = SimpleNamespace(scale=1.0, path="")  # stands for the index, of vectors or not, where expressions are only looked at
@@ -127,6 +127,8 @@ class Rehearsal(Collection):
         self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
     ) -> Index:
         """An index without documents; where the analyzer cannot be had, one by another."""
+        from ..text import Analyzer
+
         usable: str | Analyzer = PLAIN
         with self._problems.collected():
             Analyzer.of(analyzer)("a")  # raises where the library or its model is not there

@@ -46,13 +46,13 @@ def compare(
 
     from ...datasets import judged_topics
     from ...experiments import compare as compare_runs
-    from ...index import Index
     from ...measures import DEFAULT
     from ...measures.agreement import refuse_exchanged
+    from ..pipelines import open_index
 
     for path in runs:
         _refuse_measure(path)
-    opened = None if index is None else Index.open(index)
+    opened = None if index is None else open_index(index)
     try:
         known, judgments = judged_topics(topics, qrels, split)
         assert judgments is not None  # they were named
