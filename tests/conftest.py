@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import hostile
@@ -56,6 +57,18 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the public collections are not at {folder}; FONTES_SHARED can name their folder")
     return folder
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of xdist hands what it counted to the one that tells."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["hostile"] = dict(hostile.COUNTS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Adds what a process of xdist counted."""
+    hostile.COUNTS.update(getattr(node, "workeroutput", {}).get("hostile", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
