@@ -15,10 +15,12 @@ from fontes.storage.interrupts import complete, uninterrupted
 
 
 @pytest.fixture(autouse=True)
-def _nothing_complete_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _nothing_complete_yet() -> Iterator[None]:
     before = list(complete)
     complete.clear()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
+    signal.signal(signal.SIGINT, handler)
     complete[:] = before
 
 
