@@ -28,8 +28,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _own_interrupts() -> Iterator[None]:
-    """A command that is run in this process catches interrupts: not beyond its test."""
-    handler = signal.getsignal(signal.SIGINT)
+    """Interrupts are Python's in each test, and in what it starts: shells let background jobs ignore them, commands catch them."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)
 

@@ -18,9 +18,7 @@ from fontes.storage.interrupts import complete, uninterrupted
 def _nothing_complete_yet() -> Iterator[None]:
     before = list(complete)
     complete.clear()
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGINT, handler)
     complete[:] = before
 
 
