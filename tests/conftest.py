@@ -28,7 +28,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _own_interrupts() -> Iterator[None]:
-    """Interrupts are Python's in each test, and in what it starts: shells let background jobs ignore them, commands catch them."""
+    """Interrupts are Python's own in each test: shells let background jobs ignore them, and commands catch them."""
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)
