@@ -96,7 +96,8 @@ def document_examples(
         raise ParameterError(f"keep must be a probability from 0 to 1, not {keep!r}")
     mining = mining or Mining()
     mining.check()
-    tally, examples = Tally(0, "document"), []
+    tally = Tally(0, "document")
+    examples: list[Example] = []
     start = time.perf_counter()
     docs = iter(_limited(_docs_of(documents), limit, seed))
     while batch := list(islice(docs, BATCH)):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import InputError
+from ..core.progress import Report, silent
+from ..core.run import Run
+from ..core.stage import Stage
 from .duplicates import Duplicate
 from .examples import Example, Examples
 
@@ -57,6 +60,10 @@ class Mined:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the examples, as `Examples.write`."""
         self.examples.write(path)
+
+    def scored(self, reranker: Stage[Run, Run], progress: Report = silent) -> Mined:
+        """The same with a teacher's scores, as `Examples.scored`."""
+        return replace(self, examples=self.examples.scored(reranker, progress))
 
     @property
     def sizes(self) -> dict[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
@@ -64,6 +64,7 @@ class Mining:
 
 PRESETS = {"air2025": Mining(per_positive=4, ranks=(1, 5), guard_duplicates=False, gold_last=True)}
 """`air2025`: the negatives of the report of CheckThat! 2025, task 4b, on which its cross-encoder was trained."""
+PRESET_SAYS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates")
 
 
 def mine_negatives(
@@ -155,10 +156,10 @@ def chosen(settings: Mining, preset: str | None) -> Mining:
     if preset not in PRESETS:
         raise ParameterError(f"there is no preset '{preset}'; there is {', '.join(PRESETS)}")
     usual = Mining()
-    changed = [name for name in Mining.__dataclass_fields__ if getattr(settings, name) != getattr(usual, name)]
+    changed = [name for name in PRESET_SAYS if getattr(settings, name) != getattr(usual, name)]
     if changed:
         raise ParameterError(f"the preset {preset} says all; leave {' and '.join(changed)} out, or the preset")
-    return PRESETS[preset]
+    return replace(PRESETS[preset], seed=settings.seed)
 
 
 def run_of(candidates: object, topics: Topics, settings: Mining, progress: Report) -> Run:
