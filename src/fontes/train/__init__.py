@@ -6,7 +6,8 @@ from .duplicates import Duplicate
 from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
 from .mined import Mined
-from .negatives import PRESETS, Mining, mine_negatives
+from .miner import Mining
+from .negatives import PRESETS, mine_negatives
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings
 from .terms import TermTraining, train_terms

@@ -20,7 +20,8 @@ from ..formats import read_corpus
 from ..neural.encoders.base import text_of
 from .examples import Example, Passage
 from .mined import Mined, Tally
-from .negatives import Miner, Mining, drawn, run_of
+from .miner import Group, Miner, Mining, drawn
+from .negatives import run_of
 
 BATCH = 1_000  # documents that are read, and queries that are searched for, at once
 LEAST = 4  # words of a sentence or section that can be a query
@@ -154,15 +155,17 @@ def _alone(asking: Iterable[Asking], tally: Tally) -> Iterator[Example]:
         yield Example(one.topic.id, one.topic.text, Passage(one.doc.id, one.positive), (), f"document '{one.doc.id}'")
 
 
-def _searched(asking: list[Asking], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> Iterator[Example]:
+def _searched(asking: list[Asking], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> list[Example]:
     """The examples with negatives, of queries that are searched for together."""
     if not asking:
-        return
+        return []
     run = run_of(stage, Topics(one.topic for one in asking), mining, silent)
     miner = Miner(mining, run.documents_for("mining"), tally, (lambda doc: doc.text) if form == "title" else text_of)
-    for one in asking:
-        positive = Passage(one.doc.id, one.positive)
-        yield miner.group(run[one.topic.id], one.topic.text, positive, {one.doc.id}, [one.doc])
+    groups = [
+        Group(run[one.topic.id], one.topic.text, Passage(one.doc.id, one.positive), frozenset([one.doc.id]), [one.doc])
+        for one in asking
+    ]
+    return miner.examples(groups)
 
 
 def _docs_of(documents: Any) -> Iterator[Doc]:

@@ -2,65 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 
-from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, Report, silent
 from ..core.qrels import Qrels
-from ..core.run import Ranking, Run
+from ..core.run import Run
 from ..core.stage import Stage
-from ..core.values import Doc, Documents, Hit, Topics
+from ..core.values import Doc, Documents, Topic, Topics
 from ..neural.encoders.base import text_of
-from .duplicates import Duplicate, kind_of
-from .examples import Example, Passage, short
+from .examples import Example, Passage
 from .mined import Mined, Tally
+from .miner import Group, Miner, Mining
 
-NEAR = 0.8  # the Jaccard similarity of shingles from which on two texts are duplicates, as for `split`
-SAMPLING = ("top", "random")
-
-
-@dataclass(frozen=True)
-class Mining:
-    """Which hits become negatives.
-
-    Args:
-        per_positive: The most negatives of a group.
-        ranks: The window of ranks that they come from, counted from 1 in the run, with both ends.
-        margin: How far below the relevant document, in scores of the run, a negative must lie at least; None: anywhere.
-        sampling: "top" takes the best of the window, "random" draws from it without replacement.
-        guard_duplicates: Whether candidates are left out whose text is that of a relevant document, or nearly.
-        seed: Of the draw.
-        gold_last: Whether a relevant document that is not in the window takes the window's last place, so that the hit there
-            is no negative.
-    """
-
-    per_positive: int = 4
-    ranks: tuple[int, int] = (1, 100)
-    margin: float | None = None
-    sampling: str = SAMPLING[0]
-    guard_duplicates: bool = True
-    seed: int = 0
-    gold_last: bool = False
-
-    def check(self) -> None:
-        """Raises ParameterError for what makes no sense."""
-        check_whole("per_positive", self.per_positive)
-        check_whole("seed", self.seed, 0)
-        if not isinstance(self.ranks, (tuple, list)) or len(self.ranks) != 2:
-            raise ParameterError(f"ranks must be two numbers, the first and the last rank, not {self.ranks!r}")
-        first = check_whole("the first of the ranks", self.ranks[0])
-        check_whole("the last of the ranks", self.ranks[1], first)
-        if self.margin is not None and (isinstance(self.margin, bool) or not isinstance(self.margin, (int, float))):
-            raise ParameterError(f"margin must be a number, or None, not {self.margin!r}")
-        if self.margin is not None and not 0 <= self.margin < float("inf"):
-            raise ParameterError(f"margin must be a number from 0 up, not {self.margin!r}")
-        if self.sampling not in SAMPLING:
-            raise ParameterError(f"sampling is {' or '.join(SAMPLING)}, not '{self.sampling}'")
-
+TOGETHER = 500  # topics whose documents are read together
 
 PRESETS = {"air2025": Mining(per_positive=4, ranks=(1, 5), guard_duplicates=False, gold_last=True)}
 """`air2025`: the negatives of the report of CheckThat! 2025, task 4b, on which its cross-encoder was trained."""
@@ -124,23 +81,13 @@ def mine_negatives(
         raise InputError("none of the topics has a document of grade 1 or more, of which examples could be made")
     run = run_of(candidates, answerable, settings, progress)
     documents = run.documents_for("mining")
-    miner = Miner(settings, documents, tally)
     examples: list[Example] = []
-    start = time.perf_counter()
-    for done, topic in enumerate(answerable.values(), 1):
-        ranking = run.get(topic.id)
-        if ranking is None or not len(ranking):
-            tally.leave_out("no_hits")
-            continue
-        golds = list(_existing(documents, relevant[topic.id]))
-        tally.leave_out("no_document", len(relevant[topic.id]) - len(golds))
-        readable = [doc for doc in golds if text_of(doc)]
-        tally.leave_out("no_text", len(golds) - len(readable))
-        query = ranking.topic.text if ranking.topic.text.strip() else topic.text
-        for gold in readable:
-            positive = Passage(gold.id, text_of(gold))
-            examples.append(miner.group(ranking, query, positive, set(relevant[topic.id]), readable))
-        progress(Progress("mining", done, len(answerable), time.perf_counter() - start, "topics"))
+    miner, start, waiting = Miner(settings, documents, tally), time.perf_counter(), list(answerable.values())
+    for at in range(0, len(waiting), TOGETHER):
+        groups = _groups(waiting[at : at + TOGETHER], run, documents, relevant, tally)
+        examples += miner.examples(groups)
+        done = min(at + TOGETHER, len(waiting))
+        progress(Progress("mining", done, len(waiting), time.perf_counter() - start, "topics"))
     return tally.mined(examples, asdict(settings))
 
 
@@ -173,83 +120,35 @@ def run_of(candidates: object, topics: Topics, settings: Mining, progress: Repor
     return run
 
 
-class Miner:
-    """Makes groups, and counts what happens.
-
-    Args:
-        settings: Which hits become negatives.
-        documents: The way to their text.
-        tally: Where it is counted.
-        read: What is read of a negative.
-    """
-
-    def __init__(self, settings: Mining, documents: Documents, tally: Tally, read: Callable[[Doc], str] = text_of) -> None:
-        self.settings = settings
-        self.documents = documents
-        self.tally = tally
-        self.read = read
-
-    def group(self, ranking: Ranking, query: str, positive: Passage, relevant: set[str], guarded: Sequence[Doc]) -> Example:
-        """The example of a relevant document.
-
-        Args:
-            ranking: The hits of the topic.
-            query: Its text.
-            positive: The relevant document.
-            relevant: The ids that are no negatives.
-            guarded: The documents of which no negative may be a duplicate.
-        """
-        topic = ranking.topic.id
-        hits = list(ranking)
-        own = next((hit for hit in hits if hit.id == positive.id), None)
-        negatives: list[Passage] = []
-        preferred, most = self._preferred(topic, positive.id, hits, own, relevant), self.settings.per_positive
-        for at in range(0, len(preferred), most):
-            some = preferred[at : at + most]
-            for hit, doc in zip(some, self.documents.docs(hit.id for hit in some), strict=True):
-                if len(negatives) < most and self._fits(doc, guarded):
-                    negatives.append(Passage(hit.id, self.read(doc), short(hit.score), hit.rank))
-            if len(negatives) == most:
-                break
-        negatives.sort(key=lambda passage: passage.rank or 0)
-        self.tally.group(0 if own is None else own.rank, [passage.rank or 0 for passage in negatives])
-        return Example(topic, query, positive, tuple(negatives), f"topic '{topic}'")
-
-    def _preferred(self, topic: str, gold: str, hits: Sequence[Hit], own: Hit | None, relevant: set[str]) -> list[Hit]:
-        """The candidates, those first that are to be taken first."""
-        first, last = self.settings.ranks
-        if self.settings.gold_last and (own is None or not first <= own.rank <= last):
-            last -= 1
-        window = [hit for hit in hits[first - 1 : last] if hit.id not in relevant]
-        if self.settings.margin is not None:
-            most = float("-inf") if own is None else own.score - self.settings.margin
-            window = [hit for hit in window if own is not None and hit.score <= most]
-        if self.settings.sampling == "random":
-            return sorted(window, key=lambda hit: drawn(self.settings.seed, topic, gold, hit.id))
-        return window
-
-    def _fits(self, doc: Doc, guarded: Sequence[Doc]) -> bool:
-        if not self.read(doc).strip():
-            self.tally.leave_out("empty")
-            return False
-        if self.settings.guard_duplicates:
-            for gold in guarded:
-                kind = kind_of(text_of(doc), text_of(gold), NEAR)
-                if kind:
-                    self.tally.duplicates.append(Duplicate(doc.id, gold.id, kind, NEAR if kind == "near" else 1.0))
-                    return False
-        return True
-
-
-def drawn(seed: int, *names: str) -> bytes:
-    """The place of something in a random order that depends on the seed and the names alone: the same on every machine."""
-    return hashlib.blake2b("\0".join((str(seed), *names)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _existing(documents: Documents, ids: Sequence[str]) -> Iterator[Doc]:
-    """Those of the documents that there are."""
-    for doc_id in ids:
-        try:
-            yield from documents.docs([doc_id])
-        except InputError:
+def _groups(
+    topics: Sequence[Topic], run: Run, documents: Documents, relevant: Mapping[str, list[str]], tally: Tally
+) -> list[Group]:
+    """A group for each relevant document that can be read, of the topics that have hits."""
+    rankings = {topic.id: run[topic.id] for topic in topics if topic.id in run and len(run[topic.id])}
+    tally.leave_out("no_hits", len(topics) - len(rankings))
+    golds = _existing(documents, list(dict.fromkeys(doc_id for topic_id in rankings for doc_id in relevant[topic_id])))
+    groups = []
+    for topic in topics:
+        if topic.id not in rankings:
             continue
+        present = [golds[doc_id] for doc_id in relevant[topic.id] if doc_id in golds]
+        readable = [doc for doc in present if text_of(doc)]
+        tally.leave_out("no_document", len(relevant[topic.id]) - len(present))
+        tally.leave_out("no_text", len(present) - len(readable))
+        ranking, others = rankings[topic.id], frozenset(relevant[topic.id])
+        query = ranking.topic.text if ranking.topic.text.strip() else topic.text
+        groups += [Group(ranking, query, Passage(doc.id, text_of(doc)), others, readable) for doc in readable]
+    return groups
+
+
+def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
+    """Those of the documents that there are, by their ids."""
+    if not ids:
+        return {}
+    try:
+        return dict(zip(ids, documents.docs(ids), strict=True))
+    except InputError:
+        if len(ids) == 1:
+            return {}
+        middle = len(ids) // 2
+        return _existing(documents, ids[:middle]) | _existing(documents, ids[middle:])
