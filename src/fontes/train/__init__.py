@@ -2,6 +2,8 @@
 
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .duplicates import Duplicate
+from .examples import Example, Examples, Passage
+from .labelled_pairs import LabelledPair, LabelledPairs
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings
 from .terms import TermTraining, train_terms
@@ -9,7 +11,12 @@ from .terms import TermTraining, train_terms
 __all__ = [
     "CausalityMeasured",
     "Duplicate",
+    "Example",
+    "Examples",
+    "LabelledPair",
+    "LabelledPairs",
     "Leakage",
+    "Passage",
     "Side",
     "Split",
     "TermSettings",
