@@ -1,22 +1,28 @@
 """Training: splits without leakage, term classifiers for conversations, and heads that tell causes."""
 
 from .causality import CausalityMeasured, measure_causality, train_causality
+from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .duplicates import Duplicate
+from .running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings
 from .terms import TermTraining, train_terms
 
 __all__ = [
     "CausalityMeasured",
+    "CrossEncoderSettings",
     "Duplicate",
     "Leakage",
     "Side",
     "Split",
     "TermSettings",
     "TermTraining",
+    "Training",
+    "Validation",
     "leakage",
     "measure_causality",
     "split",
     "train_causality",
+    "train_cross_encoder",
     "train_terms",
 ]
