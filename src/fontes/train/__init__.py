@@ -3,6 +3,8 @@
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .duplicates import Duplicate
+from .examples import Example, Examples, Passage
+from .labelled_pairs import LabelledPair, LabelledPairs
 from .running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings
@@ -12,7 +14,12 @@ __all__ = [
     "CausalityMeasured",
     "CrossEncoderSettings",
     "Duplicate",
+    "Example",
+    "Examples",
+    "LabelledPair",
+    "LabelledPairs",
     "Leakage",
+    "Passage",
     "Side",
     "Split",
     "TermSettings",
