@@ -1,6 +1,7 @@
 """Training: hard negatives, splits without leakage, term classifiers for conversations, and heads that tell causes."""
 
 from .causality import CausalityMeasured, measure_causality, train_causality
+from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .document_examples import document_examples
 from .duplicates import Duplicate
 from .examples import Example, Examples, Passage
@@ -8,6 +9,7 @@ from .labelled_pairs import LabelledPair, LabelledPairs
 from .mined import Mined
 from .miner import Mining
 from .negatives import PRESETS, mine_negatives
+from .running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings
 from .terms import TermTraining, train_terms
@@ -15,6 +17,7 @@ from .terms import TermTraining, train_terms
 __all__ = [
     "PRESETS",
     "CausalityMeasured",
+    "CrossEncoderSettings",
     "Duplicate",
     "Example",
     "Examples",
@@ -28,11 +31,14 @@ __all__ = [
     "Split",
     "TermSettings",
     "TermTraining",
+    "Training",
+    "Validation",
     "document_examples",
     "leakage",
     "measure_causality",
     "mine_negatives",
     "split",
     "train_causality",
+    "train_cross_encoder",
     "train_terms",
 ]
