@@ -70,7 +70,7 @@ def test_every_option_reaches_the_mining(place: Path, fontes: Fontes) -> None:
         "seed": 7,
         "gold_last": False,
     }
-    assert (facts["asked"], facts["groups"], facts["left_out"]) == (3, 2, {"no_gold": 1})
+    assert (facts["total"], facts["groups"], facts["left_out"]) == (3, 2, {"no_gold": 1})
     assert facts["hash"] == Examples.read(place / "m.jsonl").hash
     code, printed, _ = fontes(
         "mine", *judged(place), "--pipeline", "bm25()", "--preset", "air2025", "-o", place / "p", "--json"
@@ -101,7 +101,7 @@ def test_examples_are_made_of_the_documents(place: Path, fontes: Fontes) -> None
     own = ["--from", "cloze", "--per-document", 2, "--keep", 0, "--limit", 5, "--seed", 3]
     code, printed, _ = fontes("mine", index, *own, "--pipeline", "bm25()", "-o", place / "c.jsonl", "--json")
     facts = json.loads(printed)
-    assert (facts["asked"], facts["groups"], facts["negatives"]) == (5, 10, 40)
+    assert (facts["total"], facts["groups"], facts["negatives"]) == (5, 10, 40)
     wanted = {"form": "cloze", "per_document": 2, "keep": 0, "limit": 5, "document_seed": 3, "seed": 3}
     assert wanted.items() <= facts["settings"].items()
 

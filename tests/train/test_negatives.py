@@ -161,7 +161,7 @@ def test_what_is_left_out_is_counted() -> None:
     assert result.examples.topics == ["q1", "q6"]
     assert result.sizes == {3: 1, 0: 1}
     facts = result.to_dict()
-    assert (facts["asked"], facts["topics"], facts["groups"], facts["negatives"]) == (6, 2, 2, 3)
+    assert (facts["total"], facts["topics"], facts["groups"], facts["negatives"]) == (6, 2, 2, 3)
     assert facts["ranks"] == {"least": 2, "lower": 2.5, "median": 3, "upper": 3.5, "most": 4}
     assert str(result).splitlines() == [
         "6 topics: 2 groups of 2, 3 negatives (1.50 a group: 1 with 3, 1 with 0)",

@@ -2,13 +2,10 @@
 
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
-from .document_examples import document_examples
 from .duplicates import Duplicate
 from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
-from .mined import Mined
-from .miner import Mining
-from .negatives import PRESETS, mine_negatives
+from .mining import PRESETS, Mined, Mining, document_examples, mine_negatives
 from .running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ..core.checks import check_whole
-from ..core.errors import ParameterError
-from ..core.run import Ranking
-from ..core.values import Doc, Documents, Hit
-from ..neural.encoders.base import text_of
-from .duplicates import Duplicate, kind_of
-from .examples import Example, Passage, short
+from ...core.checks import check_whole
+from ...core.errors import ParameterError
+from ...core.run import Ranking
+from ...core.values import Doc, Documents, Hit
+from ...neural.encoders.base import text_of
+from ..duplicates import Duplicate, kind_of
+from ..examples import Example, Passage, short
 from .mined import Tally
 
 NEAR = 0.8  # the Jaccard similarity of shingles from which on two texts are duplicates, as for `split`

@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, Report, silent
-from ..core.qrels import Qrels
-from ..core.run import Run
-from ..core.stage import Stage
-from ..core.values import Doc, Documents, Topic, Topics
-from ..neural.encoders.base import text_of
-from .examples import Example, Passage
+from ...core.errors import InputError, ParameterError
+from ...core.progress import Progress, Report, silent
+from ...core.qrels import Qrels
+from ...core.run import Run
+from ...core.stage import Stage
+from ...core.values import Doc, Documents, Topic, Topics
+from ...neural.encoders.base import text_of
+from ..examples import Example, Passage
 from .mined import Mined, Tally
 from .miner import Group, Miner, Mining
 
@@ -71,13 +71,13 @@ def mine_negatives(
         PipelineError: The stage does not go from topics to a run.
     """
     settings = chosen(Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed), preset)
-    asked, judged = Topics.read(topics), Qrels.of(qrels)
-    relevant = {t: sorted(d for d, grade in judged[t].items() if grade >= 1) for t in asked if t in judged}
-    tally = Tally(len(asked))
-    answerable = Topics(topic for topic in asked.values() if relevant.get(topic.id))
-    tally.leave_out("no_gold", len(asked) - len(answerable))
+    known, judged = Topics.read(topics), Qrels.of(qrels)
+    relevant = {t: sorted(d for d, grade in judged[t].items() if grade >= 1) for t in known if t in judged}
+    tally = Tally(len(known))
+    answerable = Topics(topic for topic in known.values() if relevant.get(topic.id))
+    tally.leave_out("no_gold", len(known) - len(answerable))
     if not answerable:
-        asked.judged(judged)
+        known.judged(judged)
         raise InputError("none of the topics has a document of grade 1 or more, of which examples could be made")
     run = run_of(candidates, answerable, settings, progress)
     documents = run.documents_for("mining")

@@ -10,15 +10,15 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ..causal.sentences import sentence_spans
-from ..core.checks import check_whole
-from ..core.errors import ParameterError
-from ..core.progress import Progress, Report, silent
-from ..core.stage import Stage
-from ..core.values import Doc, Documents, Topic, Topics
-from ..formats import read_corpus
-from ..neural.encoders.base import text_of
-from .examples import Example, Passage
+from ...causal.sentences import sentence_spans
+from ...core.checks import check_whole
+from ...core.errors import ParameterError
+from ...core.progress import Progress, Report, silent
+from ...core.stage import Stage
+from ...core.values import Doc, Documents, Topic, Topics
+from ...formats import read_corpus
+from ...neural.encoders.base import text_of
+from ..examples import Example, Passage
 from .mined import Mined, Tally
 from .miner import Group, Miner, Mining, drawn
 from .negatives import run_of
@@ -102,11 +102,11 @@ def document_examples(
     start = time.perf_counter()
     docs = iter(_limited(_docs_of(documents), limit, seed))
     while batch := list(islice(docs, BATCH)):
-        tally.asked += len(batch)
+        tally.total += len(batch)
         asking = [one for doc in batch for one in _counted(makers[form](doc), form, tally)]
         examples += _searched(asking, negatives, mining, form, tally) if negatives is not None else _alone(asking, tally)
-        total = None if limit is None else min(limit, tally.asked) if len(batch) < BATCH else limit
-        progress(Progress("making examples", tally.asked, total, time.perf_counter() - start))
+        total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH else limit
+        progress(Progress("making examples", tally.total, total, time.perf_counter() - start))
     settings = {"form": form, "per_document": per_document, "keep": keep, "limit": limit, "document_seed": seed}
     return tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})
 
