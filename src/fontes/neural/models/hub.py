@@ -25,7 +25,14 @@ WEIGHTS = (".safetensors", ".bin")
 SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, own code
 # Files beside a model that do not change what it computes: other formats of the same weights, and traces of its training.
 IGNORED_FOLDERS = ("onnx", "openvino", "eval", "runs", ".cache", ".git")
-IGNORED_FILES = ("training_args.bin", "optimizer.bin", "scheduler.bin", "trainer_state.json", "data_config.json")
+IGNORED_FILES = (
+    "training_args.bin",
+    "optimizer.bin",
+    "scheduler.bin",
+    "trainer_state.json",
+    "training.json",
+    "data_config.json",
+)
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel", "*.gguf", "coreml/*"]
 
 # How every model is read: from its folder, and without running Python files that may lie there.
