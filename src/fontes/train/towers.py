@@ -113,9 +113,7 @@ class TowersLoss(CachedLossMixin, nn.Module):
         vectors = [[self.model(features)["sentence_embedding"]] for features in sentence_features]
         return self.calculate_loss(vectors, labels)
 
-    def calculate_loss(
-        self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
-    ) -> Tensor:
+    def calculate_loss(self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False) -> Tensor:
         queries, documents = (torch.cat(parts).float() for parts in reps)
         assert labels is not None
         with torch.autocast(queries.device.type, enabled=False):
