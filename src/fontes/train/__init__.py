@@ -1,22 +1,35 @@
 """Training: splits without leakage, term classifiers for conversations, and heads that tell causes."""
 
 from .causality import CausalityMeasured, measure_causality, train_causality
+from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .duplicates import Duplicate
+from .examples import Example, Examples, Passage
+from .labelled_pairs import LabelledPair, LabelledPairs
+from .running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings
 from .terms import TermTraining, train_terms
 
 __all__ = [
     "CausalityMeasured",
+    "CrossEncoderSettings",
     "Duplicate",
+    "Example",
+    "Examples",
+    "LabelledPair",
+    "LabelledPairs",
     "Leakage",
+    "Passage",
     "Side",
     "Split",
     "TermSettings",
     "TermTraining",
+    "Training",
+    "Validation",
     "leakage",
     "measure_causality",
     "split",
     "train_causality",
+    "train_cross_encoder",
     "train_terms",
 ]

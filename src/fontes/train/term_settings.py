@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from ..core.errors import ParameterError
-
-BOUNDS = {
-    "greater_than": "above {gt}",
-    "greater_than_equal": "{ge} or more",
-    "less_than": "below {lt}",
-    "less_than_equal": "{le} or less",
-    "finite_number": "finite",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "string_type": "a string",
-    "literal_error": "{expected}",
-}
+from .settings import Settings
 
 
-class TermSettings(BaseModel):
+class TermSettings(Settings):
     """How a term classifier is trained.
 
     Attributes:
@@ -46,8 +35,6 @@ class TermSettings(BaseModel):
         ParameterError: A setting makes no sense; each that does not is named.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
     epochs: int = Field(default=3, gt=0)
     minutes: float | None = Field(default=None, gt=0)
     batch: int = Field(default=16, gt=0)
@@ -62,30 +49,8 @@ class TermSettings(BaseModel):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: int = Field(default=0, ge=0, lt=2**32)
 
-    def __init__(self, **settings: Any) -> None:
-        try:
-            super().__init__(**settings)
-        except ValidationError as error:
-            raise ParameterError("; ".join(map(_sentence, error.errors()))) from None
-
-    def with_(self, **changes: Any) -> Self:
-        """A copy with other settings."""
-        return type(self)(**{**self.model_dump(), **changes})
-
 
 def check_finite(settings: TermSettings, values: Sequence[float]) -> None:
     """Raises ParameterError where a loss or a probability is no number any more."""
     if not np.isfinite(values).all():
         raise ParameterError(f"with lr={settings.lr:g} and weight={settings.weight:g} the numbers overflow: take less")
-
-
-def _sentence(problem: Any) -> str:
-    """What is wrong with one setting."""
-    name = problem["loc"][0]
-    if problem["type"] == "extra_forbidden":
-        return f"there is no setting '{name}'; there are {', '.join(TermSettings.model_fields)}"
-    bound = BOUNDS.get(problem["type"])
-    if bound is None:
-        return f"{name}: {problem['msg']}"
-    limits = {key: int(value) if value in (0, 1) else value for key, value in problem.get("ctx", {}).items()}
-    return f"{name} must be {bound.format(**limits)}, not {problem['input']!r}"

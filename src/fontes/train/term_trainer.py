@@ -10,7 +10,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 import transformers
-from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from ..core.errors import InputError
 from ..core.progress import Progress, Report
@@ -26,6 +25,7 @@ from ..core.values import Topic
 from ..neural.models.compute import candidates
 from ..neural.models.hub import NO_CODE, device, fingerprint, quiet, readable
 from ..rewrite.quretec import RELEVANT, Pieces, positions_of, without_warnings
+from .order import LikeLength
 from .term_data import IGNORED, Example, examples_of
 from .term_settings import TermSettings, check_finite
 
@@ -167,27 +167,6 @@ class TermTrainer:
         return str(max(whole, key=lambda path: int(path.name.rpartition("-")[2]))) if whole else None
 
 
-class _Order(LengthGroupedSampler):
-    """The order of an epoch: batches of like length, themselves in any order, at random by the seed and the epoch alone."""
-
-    def __init__(self, size: int, lengths: list[int], seed: int) -> None:
-        super().__init__(size, lengths=lengths, generator=torch.Generator())
-        self._seed = seed
-        self.set_epoch(0)
-
-    def set_epoch(self, epoch: int) -> None:
-        self.generator.manual_seed(self._seed + epoch)
-
-    def __iter__(self) -> Iterator[int]:
-        grouped = list(
-            cast(Any, super()).__iter__()
-        )  # in each part from the longest to the shortest, which is learned from less well
-        whole = len(grouped) // self.batch_size
-        order = torch.randperm(whole, generator=self.generator).tolist()
-        yield from (n for at in order for n in grouped[at * self.batch_size : (at + 1) * self.batch_size])
-        yield from grouped[whole * self.batch_size :]
-
-
 class _Trainer(transformers.Trainer):
     """A Trainer with an order of its own, by which a training that goes on takes the batches that are left.
 
@@ -196,8 +175,8 @@ class _Trainer(transformers.Trainer):
 
     def get_train_dataloader(self) -> Any:
         size, examples = self._train_batch_size, cast(Any, self.train_dataset)
-        order = _Order(size, [len(example["input_ids"]) for example in examples], self.args.seed)
-        batches = torch.utils.data.DataLoader(examples, size, sampler=order, collate_fn=self.data_collator)
+        order = LikeLength([len(example["input_ids"]) for example in examples], size, self.args.seed)
+        batches = torch.utils.data.DataLoader(examples, batch_sampler=order, collate_fn=self.data_collator)
         return self.accelerator.prepare(batches)
 
 

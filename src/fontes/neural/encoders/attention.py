@@ -69,7 +69,9 @@ class NystromAttention(MaskedAttention):
             first = _softmax(query @ key_landmarks.transpose(-1, -2))
             second = _softmax(query_landmarks @ key_landmarks.transpose(-1, -2))
             third = _softmax(query_landmarks @ key.transpose(-1, -2), absent)
-            context = (first @ _inverse(second.float()).to(kind)) @ (third @ value)
+            with torch.autocast(query.device.type, enabled=False):  # the iteration needs all the digits, in training too
+                inverse = _inverse(second.float()).to(kind)
+            context = (first @ inverse) @ (third @ value)
         return context if self.conv is None else context + self.conv(value)
 
 

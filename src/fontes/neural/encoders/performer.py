@@ -69,7 +69,8 @@ class FavorAttention(MaskedAttention):
         self.omega = orthogonal_features(features, self.dim, seed)  # no buffer: it stays in float32
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-        return favor(query, key, value, mask, self.omega.to(query.device))
+        with torch.autocast(query.device.type, enabled=False):  # exponentials need all the digits, in training too
+            return favor(query, key, value, mask, self.omega.to(query.device))
 
 
 def _logarithms(x: Tensor, omega: Tensor) -> Tensor:

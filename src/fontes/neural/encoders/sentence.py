@@ -17,7 +17,7 @@ from ...core.values import Doc
 from ..models.base import token_ids
 from ..models.compute import Precision, Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, readable
-from .architectures import ENDLESS, Nystromformer, Plain, position_limit
+from .architectures import ENDLESS, declared, installed, position_limit
 from .base import PretrainedEncoder, sample_ids, text_of
 
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of prompts, as sentence-transformers has them
@@ -67,7 +67,7 @@ class SentenceEncoder(PretrainedEncoder["SentenceModel"], name="sentence_encoder
     ) -> NDArray[np.float32]:
         model = self._model
         texts = list(map(encodable, texts))
-        before = model.prompt(names) if prompt is None else prompt
+        before = own_prompt(model.model, names) if prompt is None else prompt
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
             return model.vectors([texts[i] for i in batch], before, names[0])
@@ -85,30 +85,16 @@ class SentenceModel:
     """A model of sentence-transformers, ready to run."""
 
     def __init__(self, name: str, folder: Path, max_length: int | None, precision: str, where: str) -> None:
-        library("torch", "SentenceEncoder")
-        sentence_transformers = library("sentence_transformers", "SentenceEncoder")
-        with readable(f"sentence-transformers cannot read the model {name}"), quiet():
-            self.model: Any = sentence_transformers.SentenceTransformer(str(folder), device=where, **NO_CODE)
+        self.model, self.transformer = sentence_transformer(name, folder, max_length, where)
         self.model.eval().float()
         self.tokenizer: Any = self.model.tokenizer
-        transformer = getattr(self.model[0], "auto_model", None)
-        self.transformer: Any = transformer if hasattr(getattr(transformer, "config", None), "vocab_size") else None
-        self.nystrom = Nystromformer(self.transformer) if _is_nystromformer(self.transformer) else None
-        if max_length is not None:
-            self._cut(name, max_length)
         self.length = int(min(self.model.max_seq_length or ENDLESS, ENDLESS))
         if self.transformer is None:
             self.prepared = Prepared(self.model, Precision("float32", {}), where)
         else:
             sample = np.stack(sample_ids(self.transformer.config.vocab_size, min(256, self.length)))
-            self.prepared = prepared(self.transformer, lambda one: self._means(one, sample), precision=precision, device=where)
+            self.prepared = prepared(self.transformer, lambda one: _means(one, sample), precision=precision, device=where)
         self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
-
-    def prompt(self, names: tuple[str, ...]) -> str:
-        """The model's own prompt: the first under one of `names` that is not empty; its default where it has none of them."""
-        prompts: dict[str, str | None] = self.model.prompts or {}
-        named = [prompts[name] or "" for name in names if name in prompts]
-        return next(filter(None, named), "") if named else prompts.get(self.model.default_prompt_name or "") or ""
 
     def lengths(self, texts: Sequence[str], prompt: str) -> list[int]:
         """The tokens of each text; in a model without a transformer its characters."""
@@ -118,32 +104,16 @@ class SentenceModel:
         return list(map(len, token_ids(self.tokenizer, [prompt + text for text in texts], length)))
 
     def vectors(self, texts: list[str], prompt: str, task: str) -> NDArray[np.float32]:
-        """The vectors of texts as one batch, or one for each group of the architecture, float32 (number of texts, dim)."""
-        groups: dict[int, list[int]] = {}
-        if self.nystrom is not None:
-            for number, length in enumerate(self.lengths(texts, prompt)):
-                groups.setdefault(self.nystrom.group(length), []).append(number)
-        if len(groups) > 1:
-            parts = [self._batch([texts[n] for n in numbers], prompt, task) for numbers in groups.values()]
-            vectors: NDArray[np.float32] = np.concatenate(parts)[np.argsort(np.concatenate(list(groups.values())))]
-            return vectors
-        return self._batch(texts, prompt, task)
-
-    def _batch(self, texts: list[str], prompt: str, task: str) -> NDArray[np.float32]:
+        """The vectors of texts as one batch, float32 (number of texts, dim)."""
         torch = library("torch", "SentenceEncoder")
         if self.transformer is None:
             encode = getattr(self.model, f"encode_{task}", self.model.encode)
             encoded = encode(texts, prompt=prompt, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True)
             return np.asarray(encoded, np.float32)
-        features = self._features(texts, prompt)
+        features = dict(self.model.preprocess(texts, prompt=prompt or None))
         features = {name: value.to(self.prepared.device) if hasattr(value, "to") else value for name, value in features.items()}
         with torch.inference_mode():
-            mask = features.get("attention_mask")
-            if self.nystrom is not None:
-                features["attention_mask"] = self.nystrom.masked(self.transformer, mask)
             features = self.model[0](features)
-            if self.nystrom is not None:
-                features["attention_mask"] = mask  # which pooling looks at
             for name, value in features.items():
                 if isinstance(value, torch.Tensor) and value.is_floating_point():
                     features[name] = value.float()
@@ -152,23 +122,48 @@ class SentenceModel:
             vectors: NDArray[np.float32] = features["sentence_embedding"].float().cpu().numpy()
         return vectors
 
-    def _features(self, texts: list[str], prompt: str) -> dict[str, Any]:
-        return dict(self.model.preprocess(texts, prompt=prompt or None))
 
-    def _means(self, module: Any, ids: NDArray[np.int32]) -> Any:
-        torch = library("torch", "SentenceEncoder")
-        tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
-        architecture = self.nystrom or Plain(module)
-        return architecture.hidden(module, tokens, torch.ones_like(tokens)).float().mean(dim=1)
+def sentence_transformer(name: str, folder: Path, max_length: int | None, where: str) -> tuple[Any, Any]:
+    """A model of sentence-transformers, whose attention is what its folder says; and the transformer in it, None if none.
 
-    def _cut(self, name: str, max_length: int) -> None:
-        if self.transformer is None:
+    Args:
+        name: What errors call it.
+        folder: Where it is.
+        max_length: Tokens that are read of a text; None: as the model says.
+        where: The device.
+
+    Raises:
+        InputError: It cannot be read.
+        ParameterError: It has not so many positions.
+    """
+    library("torch", "SentenceEncoder")
+    sentence_transformers = library("sentence_transformers", "SentenceEncoder")
+    with readable(f"sentence-transformers cannot read the model {name}"), quiet():
+        model = sentence_transformers.SentenceTransformer(str(folder), device=where, **NO_CODE)
+    transformer = getattr(model[0], "auto_model", None)
+    if not hasattr(getattr(transformer, "config", None), "vocab_size"):
+        if max_length is not None:
             raise ParameterError(f"the model {name} is no transformer over text and takes no max_length")
-        limit = position_limit(self.transformer)
+        return model, None
+    # Of what it has not said itself it runs as sentence-transformers does, but for Nyströmformer, which there takes no mask.
+    said = declared(folder) or ({} if transformer.config.model_type == "nystromformer" else None)
+    limit = position_limit(transformer) if said is None else installed(transformer, **said)
+    if max_length is not None:
         if limit is not None and max_length > limit:
             raise ParameterError(f"max_length is {max_length}, but {name} has positions for {limit} tokens only")
-        self.model.max_seq_length = max_length
+        model.max_seq_length = max_length
+    return model, transformer
 
 
-def _is_nystromformer(transformer: Any) -> bool:
-    return transformer is not None and transformer.config.model_type == "nystromformer"
+def own_prompt(model: Any, names: tuple[str, ...]) -> str:
+    """A model's own prompt: the first under one of `names` that is not empty; its default where it has none of them."""
+    prompts: dict[str, str | None] = model.prompts or {}
+    named = [prompts[name] or "" for name in names if name in prompts]
+    return next(filter(None, named), "") if named else prompts.get(model.default_prompt_name or "") or ""
+
+
+def _means(module: Any, ids: NDArray[np.int32]) -> Any:
+    torch = library("torch", "SentenceEncoder")
+    tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
+    hidden = module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state
+    return hidden.float().mean(dim=1)

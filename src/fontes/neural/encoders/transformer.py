@@ -98,9 +98,9 @@ class TransformerModel:
         module = architectures.load(folder, name)
         with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
-        self.architecture = architectures.of(module, attention, features)
+        limit = architectures.installed(module, attention, features)
         self.padding: int = self.tokenizer.pad_token_id or 0
-        limits = [limit for limit in (self.architecture.limit, self.tokenizer.model_max_length) if limit]
+        limits = [most for most in (limit, self.tokenizer.model_max_length) if most]
         self.limit = min(limits, default=architectures.ENDLESS)
         self.name = name
         sample = [ids.tolist() for ids in sample_ids(module.config.vocab_size, min(256, self.limit))]
@@ -114,25 +114,16 @@ class TransformerModel:
         return min(most, self.limit)
 
     def vectors(self, module: Any, ids: list[list[int]], pooling: str) -> NDArray[np.float32]:
-        """The pooled vectors of texts, float32 (number of texts, dim); each group of the architecture in a batch of its own."""
+        """The pooled vectors of texts, float32 (number of texts, dim)."""
         torch = library("torch", "TransformerEncoder")
-        groups: dict[int, list[int]] = {}
-        for number, one in enumerate(ids):
-            groups.setdefault(self.architecture.group(len(one)), []).append(number)
-        result: NDArray[np.float32] | None = None
         with torch.inference_mode():
-            for members in groups.values():
-                part = self.pooled(module, [ids[i] for i in members], pooling).cpu().numpy()
-                result = np.empty((len(ids), part.shape[1]), np.float32) if result is None else result
-                result[members] = part
-        assert result is not None
-        return result
+            pooled: NDArray[np.float32] = self.pooled(module, ids, pooling).cpu().numpy()
+        return pooled
 
     def pooled(self, module: Any, ids: list[list[int]], pooling: str) -> Any:
-        """The same as a float32 tensor, all texts in one batch."""
-        length = self.architecture.padded(max(map(len, ids)))
-        tokens, mask = padded(ids, self.padding, next(module.parameters()).device, length=length)
-        hidden = self.architecture.hidden(module, tokens, mask).float()
+        """The same as a float32 tensor."""
+        tokens, mask = padded(ids, self.padding, next(module.parameters()).device)
+        hidden = module(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
         if pooling == "cls":
             return hidden[:, 0]
         inside = mask.bool()[:, :, None]

@@ -153,6 +153,17 @@ def in_batches(
     return work(order) if results is None else results
 
 
+def set_dropout(module: Any, share: float) -> None:
+    """Sets the dropout of all layers of a torch.nn.Module; its configuration, which is saved with it, stays as it is."""
+    dropout = library("torch", "running a model").nn.modules.dropout._DropoutNd
+    for part in module.modules():
+        if isinstance(part, dropout):
+            part.p = share
+        for name, value in list(vars(part).items()):
+            if "dropout" in name and isinstance(value, (int, float)) and not isinstance(value, bool):
+                setattr(part, name, share)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, on a GPU or in this process."""
     text = str(error).lower()

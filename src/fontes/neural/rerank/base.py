@@ -107,6 +107,19 @@ class Reranker(Stage[Run, Run]):
         """A stage whose scores are `weight` times this reranker's and 1 - `weight` times those of the run: `Interpolated`."""
         return Interpolated(self, weight)
 
+    def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+        """The scores of pairs of texts as `scores` gives them: from the cache where they are in it, and kept there.
+
+        Args:
+            pairs: Of a query and a document each.
+            progress: Is called after each batch, with the pairs that are done.
+        """
+        scores, start = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
+        for first in range(0, len(pairs), TOGETHER):
+            some = list(pairs[first : first + TOGETHER])
+            scores[first : first + len(some)], _ = self._scored(some, _of_run(progress, first, len(some), len(pairs), start))
+        return scores
+
     def _scored(self, pairs: list[tuple[str, str]], progress: Report) -> tuple[NDArray[np.float32], int]:
         """The scores of pairs, and how many of them were in the cache."""
         if not self.cache:

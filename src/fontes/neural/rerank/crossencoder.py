@@ -119,13 +119,21 @@ def _read(folder: Path, max_length: int | None) -> Any:
     return model.float()
 
 
+def is_headless(folder: Path) -> bool:
+    """Whether a model has no layer for scores, so that it would get a random one: a plain encoder."""
+    return _architecture(folder).endswith(("Model", "ForMaskedLM", "ForPreTraining"))
+
+
+def _architecture(folder: Path) -> str:
+    file = folder / "config.json"
+    architectures = json.loads(file.read_text(encoding="utf-8")).get("architectures") if file.is_file() else None
+    return str((architectures or [""])[0])
+
+
 def _check_architecture(folder: Path) -> None:
     """A plain encoder would get a random head, and random scores."""
-    file = folder / "config.json"
-    if file.is_file():
-        architectures = json.loads(file.read_text(encoding="utf-8")).get("architectures") or [""]
-        if str(architectures[0]).endswith(("Model", "ForMaskedLM", "ForPreTraining")):
-            raise InputError(
-                f"{folder} is no cross-encoder: its architecture is {architectures[0]}, which has no layer for scores; "
-                "take a model for sequence classification"
-            )
+    if is_headless(folder):
+        raise InputError(
+            f"{folder} is no cross-encoder: its architecture is {_architecture(folder)}, which has no layer for scores; "
+            "take a model for sequence classification, or train one from it: fontes train cross-encoder"
+        )

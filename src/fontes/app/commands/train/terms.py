@@ -1,4 +1,4 @@
-"""`fontes train`: models made from your own data."""
+"""`fontes train terms`: a classifier of terms for conversations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ...train import TermTraining
-
-commands = typer.Typer()
-group = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True)
-commands.add_typer(group, rich_help_panel="Models")
+    from ....train import TermTraining
 
 
-@group.command()
 def terms(
     topics: Annotated[
         str, typer.Argument(help="Conversations with manual rewrites: a file of CANARD or CAsT, or -.", show_default=False)
@@ -46,10 +41,10 @@ def terms(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind but its checkpoints."""
-    from ...datasets import topics_of
-    from ...train import TermSettings, train_terms
-    from ..output import print_json
-    from ..progress import reporting
+    from ....datasets import topics_of
+    from ....train import TermSettings, train_terms
+    from ...output import print_json
+    from ...progress import reporting
 
     settings = TermSettings(
         epochs=epochs,
@@ -74,46 +69,8 @@ def terms(
         _say(output, training)
 
 
-@group.command()
-def causality(
-    train: Annotated[
-        str, typer.Argument(help="JSON lines with text and label (1: reports a cause, 0: not), or -.", show_default=False)
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file of the head to make.", show_default=False)],
-    encoder: Annotated[
-        str, typer.Option(help="The encoder of the sentences: a folder, or a name on the hub.")
-    ] = "sentence-transformers/all-MiniLM-L6-v2",
-    name: Annotated[
-        str | None, typer.Option(help="What the head calls the encoder.", show_default="the end of its name")
-    ] = None,
-    test: Annotated[str | None, typer.Option(help="Labelled sentences to measure with.", show_default="none")] = None,
-    folds: Annotated[int, typer.Option(help="Of the cross-validation that chooses the regularization.")] = 5,
-    seed: Annotated[int, typer.Option(help="Of the folds and the intervals.")] = 0,
-    precision: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "float32",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Train the head of CausalEvidence: does a sentence report a cause?"""
-    from ...neural import SentenceEncoder
-    from ...train.causality import labelled, measure_causality, train_causality
-    from ..output import counted, print_json, say
-
-    model = SentenceEncoder(encoder, precision=precision)
-    held_out = None if test is None else labelled(test)
-    head = train_causality(train, model, folds=folds, seed=seed, name=name)
-    measured = held_out and measure_causality(head.classify(model, held_out[0]), held_out[1], head.threshold, seed=seed)
-    head.save(output)
-    card = dict(head.card)
-    if json:
-        print_json({**card, "encoder": head.encoder, "test": measured.to_dict() if measured else None})
-        return
-    say(f"{output}: a head over {head.encoder} from {counted(card['sentences'], 'sentence')}, {card['causal']:,} causal")
-    say(f"{folds}-fold cross-validation: accuracy {card['accuracy']:.3f}, F1 {card['f1']:.3f}; strength {card['strength']:g}")
-    if measured:
-        say(f"{test}: {measured}")
-
-
 def _say(output: Path, training: TermTraining) -> None:
-    from ..output import counted, say
+    from ...output import counted, say
 
     learned, steps = counted(training.trained, "topic"), counted(training.steps, "step")
     say(f"{output}: a term classifier from {learned} read {training.epochs:.2f} times in {steps} and {training.seconds:.0f} s")

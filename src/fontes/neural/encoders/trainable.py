@@ -1,0 +1,74 @@
+"""Encoders as models of sentence-transformers, to be trained: what is saved is run by `SentenceEncoder` alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.errors import ParameterError
+from ..models.compute import set_dropout
+from ..models.hub import NO_CODE, library, quiet, readable
+from .architectures import ENDLESS, installed
+from .chunked import ChunkedEncoder
+from .sentence import DOCUMENT, QUERY, SentenceEncoder, own_prompt, sentence_transformer
+from .transformer import TransformerEncoder
+
+
+def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
+    """A SentenceTransformer in float32 on the CPU, whose vectors are those of an encoder.
+
+    It consists of modules of sentence-transformers: the transformer, which runs as the encoder runs it, in training too; the
+    pooling; and the scaling to length 1. Its prompts "query" and "document" are the encoder's. `SentenceEncoder` gives the
+    same vectors from the folder that `save_pretrained` writes; so does sentence-transformers itself, unless the file
+    `fontes.json` is there: then it knows nothing of the model's attention.
+
+    Args:
+        encoder: A SentenceEncoder or a TransformerEncoder.
+        dropout: Of all layers; None: as the model says.
+
+    Raises:
+        InputError: The model is not there or cannot be read.
+        ParameterError: It is another encoder, or vectors that are not scaled.
+    """
+    if isinstance(encoder, ChunkedEncoder):
+        raise ParameterError("windows have nothing to learn: train the encoder inside, and put the result into chunked_encoder")
+    if not isinstance(encoder, (SentenceEncoder, TransformerEncoder)):
+        raise ParameterError(f"{encoder!r} cannot be trained; give sentence_encoder(…), transformer_encoder(…) or a model")
+    if not encoder.normalize:
+        raise ParameterError("vectors are compared by their cosine in training: leave normalize=False out")
+    encoder.check()
+    model = _of_sentences(encoder) if isinstance(encoder, SentenceEncoder) else _of_transformer(encoder)
+    if getattr(model.tokenizer, "padding_side", "right") != "right":
+        model.tokenizer.padding_side = "right"
+    if dropout is not None:
+        set_dropout(model, dropout)
+    return model.float()
+
+
+def _of_sentences(encoder: SentenceEncoder) -> Any:
+    modules = library("sentence_transformers", "training").sentence_transformer.modules
+    model, _ = sentence_transformer(str(encoder.name_or_path), encoder.folder, encoder.max_length, "cpu")
+    for name, names, prompt in (("query", QUERY, encoder.query_prompt), ("document", DOCUMENT, encoder.document_prompt)):
+        model.prompts[name] = own_prompt(model, names) if prompt is None else prompt
+    model.default_prompt_name = None
+    if not isinstance(model[-1], modules.Normalize):
+        model.append(modules.Normalize())
+    return model
+
+
+def _of_transformer(encoder: TransformerEncoder) -> Any:
+    torch = library("torch", "training")
+    library_of = library("sentence_transformers", "training")
+    modules, folder = library_of.sentence_transformer.modules, str(encoder.folder)
+    with readable(f"transformers cannot read the model {encoder.name_or_path}"), quiet():
+        transformer = modules.Transformer(
+            folder, model_kwargs={**NO_CODE, "dtype": torch.float32}, processor_kwargs=dict(NO_CODE), config_kwargs=dict(NO_CODE)
+        )
+    limit = installed(transformer.model, encoder.attention, encoder.features)
+    lengths = (encoder.max_length, limit or ENDLESS, transformer.tokenizer.model_max_length or ENDLESS)
+    transformer.max_seq_length = min(lengths)
+    with torch.inference_mode():
+        hidden = transformer.eval()(transformer.preprocess(["a"]))["token_embeddings"]
+    pooling = modules.Pooling(hidden.shape[-1], pooling_mode=encoder.pooling)
+    prompts = {"query": encoder.query_prompt, "document": encoder.document_prompt}
+    parts = [transformer, pooling, modules.Normalize()]
+    return library_of.SentenceTransformer(modules=parts, prompts=prompts, similarity_fn_name="cosine", device="cpu")

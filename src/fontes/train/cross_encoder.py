@@ -1,0 +1,179 @@
+"""Training a cross-encoder on examples: a query, a relevant document, and others that are not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..core.errors import InputError, ParameterError
+from ..core.progress import Report, silent
+from ..core.qrels import Qrels
+from ..core.run import Run
+from ..neural.models.hub import located
+from .examples import Example, Examples
+from .running import Fit, Training, check_training, run
+from .settings import LOSS, FitSettings
+from .workplace import check_place
+
+BASE = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+class CrossEncoderSettings(FitSettings):
+    """How a cross-encoder is trained.
+
+    The defaults are those of the preset "air2025" (see `PRESETS`).
+
+    Attributes:
+        loss: "bce": binary cross-entropy of each pair of a query and a document; "margin": a hinge on how far the score of the
+            relevant document lies above that of each other; "lambda": LambdaLoss over each group; "teacher": the squared error
+            of these distances against a teacher's, whose scores the examples carry (MarginMSE).
+        batch: Rows of a step: pairs with "bce", and groups, each of an example with all its documents, with the others.
+        margin: How far above the others the relevant document is to lie, with "margin".
+
+    Raises:
+        ParameterError: A setting makes no sense; each that does not is named.
+    """
+
+    loss: Literal["bce", "margin", "lambda", "teacher"] = "bce"
+    margin: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+
+PRESETS = {"air2025": CrossEncoderSettings(loss="bce", batch=16, epochs=2, held_out=0.1, best=LOSS)}
+"""Published trainings. "air2025" is that of the CheckThat! 2025 report: binary cross-entropy, batches of 16, two epochs, the
+checkpoint of least validation loss. The report names no validation set, so a tenth of the training queries is held out, and no
+learning rate, so it is sentence-transformers' customary 2e-5, which rises over the first tenth of the steps."""
+
+
+def settings_of(preset: str | None = None, **changes: Any) -> CrossEncoderSettings:
+    """The settings of a preset, or the defaults, with changes.
+
+    Args:
+        preset: Its name; None: the defaults.
+        **changes: Settings by name.
+
+    Raises:
+        ParameterError: There is no such preset, or a setting makes no sense.
+    """
+    if preset is not None and preset not in PRESETS:
+        raise ParameterError(f"there is no preset '{preset}'; there are {', '.join(PRESETS)}")
+    return (CrossEncoderSettings() if preset is None else PRESETS[preset]).with_(**changes)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a training is validated on.
+
+    Args:
+        examples: Of other queries than those that are learned from: their loss is measured. None: some of the training's
+            queries are held out.
+        run: Candidates, which know their topics and documents, to rerank with the model in training.
+        qrels: Their judgments.
+    """
+
+    examples: Examples | str | os.PathLike[str] | Sequence[Example] | None = None
+    run: Run | None = None
+    qrels: Qrels | None = None
+
+
+def train_cross_encoder(
+    examples: object,
+    output: str | Path,
+    base: str | Path = BASE,
+    settings: CrossEncoderSettings | None = None,
+    validation: Validation | object = None,
+    overwrite: bool = False,
+    progress: Report = silent,
+) -> Training:
+    """Trains a cross-encoder and writes it to the folder `output`, from which `CrossEncoder(output)` loads it.
+
+    The same seed, torch, processor and number of threads give the same model in float32; so does a training that was
+    interrupted and is started again, which goes on from its last checkpoint. It runs on a GPU where there is one.
+
+    Args:
+        examples: What `Examples.of` takes: Examples, a list of Example, or the path of a file.
+        output: The folder to make; it appears when all is done. Checkpoints are in OUTPUT.training meanwhile.
+        base: The start: a folder, or a name on the Hugging Face hub. An encoder without a head for scores gets a new one.
+        settings: How to train; None: the defaults.
+        validation: What to validate on: a `Validation`, or examples as above; None: queries that are held out.
+        overwrite: Whether a trained model that is there is replaced.
+        progress: Is called about once a second.
+
+    Raises:
+        InputError: The examples cannot be learned from, `output` is there or cannot be written, the base is not there or cannot
+            be read, or the working folder holds something else.
+        ParameterError: The settings do not fit what there is, or the loss is no number any more.
+        MissingExtraError: A library of the extra `train` is missing.
+    """
+    settings = settings or CrossEncoderSettings()
+    place = Path(output)
+    check_place(place, overwrite)
+    check_training("training a cross-encoder")
+    sides = _sides(Examples.of(examples), validation, settings)
+    from .pair_model import PairModel
+
+    folder = located(base, "cross-encoder", "cross-encoder")
+    model = PairModel(folder, settings)
+    fit = Fit(
+        kind="cross-encoder",
+        base=str(base),
+        folder=folder,
+        model=model.network,
+        trainer="CrossEncoderTrainer",
+        loss=model.loss(),
+        train=model.rows(sides.learned),
+        validation=model.rows(sides.validation),
+        measure=None if sides.run is None or sides.qrels is None else model.measure(sides.run, sides.qrels),
+        save=model.save,
+        restore=model.restore,
+        identity=sides.identity,
+        facts={"queries": _queries(sides.learned), "queries_validated": _queries(sides.validation), "new_head": model.new_head},
+    )
+    return run(fit, settings, place, overwrite, progress)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """What is learned from, what is validated on, and what tells them from other data."""
+
+    learned: Sequence[Example]
+    validation: Sequence[Example]
+    run: Run | None
+    qrels: Qrels | None
+    identity: dict[str, Any]
+
+
+def _sides(examples: Examples, validation: object, settings: CrossEncoderSettings) -> _Sides:
+    """The examples on their sides, all of one query on one of them."""
+    examples.check_labels()
+    if settings.loss == "teacher":
+        _check_teacher(examples)
+    wanted = validation if isinstance(validation, Validation) else Validation(validation)  # type: ignore[arg-type]
+    identity: dict[str, Any] = {"examples": examples.hash}
+    learned: Sequence[Example] = examples
+    held_out: Sequence[Example] = ()
+    if wanted.examples is not None:
+        others = Examples.of(wanted.examples)
+        identity["validation"] = others.hash
+        held_out = others
+    elif settings.held_out:
+        learned, held_out = examples.held_out(settings.held_out, settings.seed)
+    return _Sides(learned, held_out, wanted.run, wanted.qrels, identity)
+
+
+def _check_teacher(examples: Examples) -> None:
+    for example in examples:
+        for passage in (example.positive, *example.negatives):
+            if passage.score is None:
+                raise InputError(
+                    f"{example.source or f'topic {example.topic!r}'}: the document '{passage.id}' has no score of a teacher; "
+                    "the loss 'teacher' needs one for each, see Examples.scored"
+                )
+
+
+def _queries(examples: Sequence[Example]) -> int:
+    return len({example.query for example in examples})

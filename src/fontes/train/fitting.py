@@ -1,0 +1,252 @@
+"""A model while it learns, by the trainers of sentence-transformers.
+
+Imports torch and transformers: import it inside functions only.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import datasets
+import numpy as np
+import sentence_transformers
+import torch
+import transformers
+
+from ..core.errors import ParameterError
+from ..core.progress import Progress, Report
+from ..neural.models.compute import candidates
+from ..neural.models.hub import device, quiet, readable
+from ..rewrite.quretec import without_warnings
+from .order import LikeLength
+from .running import Fit, Rows
+from .settings import LOSS, FitSettings
+from .workplace import Workplace
+
+SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
+EVERY = 1.0  # seconds from one report to the next
+CALIBRATED_FROM = 30  # steps; a shorter training is not worth a calibration
+CLIPPED = 1.0  # the greatest norm of the gradients, the customary one
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a training went.
+
+    Args:
+        losses: The loss of each step.
+        evaluations: What was measured when.
+        best: The step of the best state, which the model is in.
+        precision: In which matrices were multiplied, and what the calibration found.
+        device: Where it ran.
+        seconds: How long it took, interruptions left out.
+    """
+
+    losses: tuple[float, ...]
+    evaluations: tuple[dict[str, float], ...]
+    best: int
+    precision: str
+    device: str
+    seconds: float
+
+
+def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) -> Course:
+    """Trains a model from the last checkpoint of its working folder, and leaves it in its best state.
+
+    Raises:
+        InputError: Checkpoints cannot be written or read.
+        ParameterError: The loss is no number any more.
+    """
+    start = time.perf_counter()
+    where = device()
+    earlier = float(place.facts.get("seconds", 0.0))
+    with without_warnings(), quiet():
+        precision = place.facts.get("precision") or _precision(fit, settings, where)
+        place.note(precision=precision)
+        half = precision.startswith("bfloat16")
+        trainer = _trainer(fit, settings, place.folder, where, half)
+        watch = _Watch(trainer, fit, settings, place, progress, start - earlier)
+        trainer.add_callback(watch)
+        last = place.last()
+        watch.before = last
+        transformers.set_seed(settings.seed)
+        with watch.stopping():
+            trainer.train(resume_from_checkpoint=str(place.checkpoint(last)) if last else None)
+        best = best_step(trainer.state.log_history, settings)
+        if best not in (0, trainer.state.global_step):
+            with readable(f"the best checkpoint, {place.checkpoint(best)}, cannot be read"):
+                fit.restore(place.checkpoint(best))
+    fit.model.eval()
+    history = trainer.state.log_history
+    return Course(
+        losses=tuple(round(row["loss"], 6) for row in history if "loss" in row),
+        evaluations=tuple(evaluations(history, settings)),
+        best=best or trainer.state.global_step,
+        precision=precision,
+        device=where,
+        seconds=time.perf_counter() - start + earlier,
+    )
+
+
+def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[dict[str, float]]:
+    """What was measured when, out of the history that the trainer writes."""
+    names = {"eval_loss": LOSS, "eval_measure": settings.best}
+    rows = [row for row in history if names.keys() & row.keys()]
+    return [{"step": row["step"], **{names[key]: row[key] for key in names if key in row}} for row in rows]
+
+
+def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
+    """The first step with the best of what was measured; 0 where nothing was."""
+    rows = [row for row in evaluations(history, settings) if settings.best in row]
+    if not rows:
+        return 0
+    better = min if settings.best == LOSS else max
+    best = better(row[settings.best] for row in rows)
+    return int(next(row["step"] for row in rows if row[settings.best] == best))
+
+
+def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bool) -> Any:
+    base = getattr(sentence_transformers, fit.trainer)
+    steps = _steps(fit, settings)
+    arguments = base.training_args_class(
+        output_dir=str(folder),
+        num_train_epochs=settings.epochs,
+        per_device_train_batch_size=settings.batch,
+        learning_rate=settings.lr,
+        warmup_steps=int(np.ceil(steps * settings.warm_up)),
+        optim="adamw_torch_fused",
+        max_grad_norm=CLIPPED,
+        bf16=half,
+        use_cpu=where == "cpu",
+        seed=settings.seed,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="no",  # when is for _Watch to say
+        report_to=[],
+        disable_tqdm=True,
+        batch_sampler="batch_sampler" if fit.order == "length" else fit.order,
+    )
+    cls = type("FontesTrainer", (_Fitting, base), {"fit": fit, "fit_settings": settings})
+    trainer = cls(
+        model=fit.model, args=arguments, train_dataset=datasets.Dataset.from_list(list(fit.train.rows)), loss=fit.loss
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    return trainer
+
+
+def _steps(fit: Fit, settings: FitSettings) -> int:
+    return settings.epochs * -(-len(fit.train) // settings.batch)
+
+
+class _Fitting:
+    """What trainers of sentence-transformers do otherwise here: the order, the evaluation, and what a checkpoint holds."""
+
+    fit: Fit
+    fit_settings: FitSettings
+
+    def add_model_card_callback(self, default_args_dict: Any) -> None:
+        """Adds none: the card is ours, and theirs looks the base up on the hub."""
+
+    def get_batch_sampler(self, dataset: Any, batch_size: int, *args: Any, **kwargs: Any) -> Any:
+        if self.fit.order == "length":
+            return LikeLength(self.fit.train.lengths, batch_size, self.fit_settings.seed)
+        return cast(Any, super()).get_batch_sampler(dataset, batch_size, *args, **kwargs)
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        metrics = {}
+        model: Any = cast(Any, self).model
+        model.eval()
+        if len(self.fit.validation):
+            metrics["eval_loss"] = self._validation_loss(self.fit.validation)
+        if self.fit.measure is not None:
+            metrics["eval_measure"] = self.fit.measure()
+        model.train()
+        trainer = cast(Any, self)
+        trainer.log(metrics)
+        trainer.control = trainer.callback_handler.on_evaluate(trainer.args, trainer.state, trainer.control, metrics)
+        return metrics
+
+    def _validation_loss(self, rows: Rows) -> float:
+        """The mean of the loss over batches of like length, weighted by their rows; without a random number."""
+        trainer = cast(Any, self)
+        order = np.argsort(np.asarray(rows.lengths), kind="stable").tolist()
+        total, size = 0.0, self.fit_settings.batch
+        with torch.no_grad(), trainer.compute_loss_context_manager():
+            for at in range(0, len(order), size):
+                batch = [dict(rows.rows[n]) for n in order[at : at + size]]
+                inputs = trainer._prepare_inputs(trainer.data_collator(batch))
+                total += float(trainer.compute_loss(trainer.model, inputs)) * len(batch)
+        return total / len(order)
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        self.fit.save(Path(str(output_dir)))
+
+    def _load_from_checkpoint(self, checkpoint_path: str, model: Any = None) -> None:
+        self.fit.restore(Path(checkpoint_path))
+
+
+class _Watch(transformers.TrainerCallback):
+    """Looks at each step: whether the loss is a number, and when to evaluate, to save and to tell."""
+
+    before = 0
+
+    def __init__(self, trainer: Any, fit: Fit, settings: FitSettings, place: Workplace, progress: Report, start: float) -> None:
+        self._trainer, self._fit, self._settings, self._place, self._progress = trainer, fit, settings, place, progress
+        self._start, self._saved, self._reported = start, time.perf_counter(), 0.0
+        self._steps = _steps(fit, settings)
+        parts = settings.epochs * settings.evaluations
+        evaluated = len(fit.validation) or fit.measure
+        self._evaluated_at = {round(self._steps * (n + 1) / parts) for n in range(parts)} if evaluated else set()
+
+    def stopping(self) -> Any:
+        """Makes one sentence of what libraries raise where a checkpoint cannot be written or read."""
+        return readable(f"the training in {self._place.folder} stopped")
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        control.should_evaluate = state.global_step in self._evaluated_at
+        late = time.perf_counter() - self._saved > SAVED_EVERY
+        control.should_save = control.should_evaluate or late
+        return control
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        numbers = [value for key, value in logs.items() if key in ("loss", "grad_norm", "eval_loss", "eval_measure")]
+        if not np.isfinite(numbers).all():
+            raise ParameterError(self._overflow(state.global_step))
+        now = time.perf_counter()
+        done = state.global_step
+        if "loss" in logs and (now - self._reported > EVERY or done == self._steps):
+            self._reported = now
+            self._progress(
+                Progress("training", done, self._steps, now - self._start, "steps", before=self.before, note=self._note(state))
+            )
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        now = self._saved = time.perf_counter()
+        self._place.note(seconds=now - self._start)
+        self._place.keep((state.global_step, best_step(state.log_history, self._settings)))
+
+    def _note(self, state: Any) -> str:
+        losses = [row["loss"] for row in state.log_history[-50:] if "loss" in row]
+        said = [f"loss {np.mean(losses):.4f}"] if losses else []
+        validated = evaluations(state.log_history, self._settings)
+        said += [
+            f"validation {name} {value:.4f}" for name, value in (validated[-1] if validated else {}).items() if name != "step"
+        ]
+        return ", ".join(said)
+
+    def _overflow(self, step: int) -> str:
+        last = self._place.last()
+        left = f"the checkpoint of step {last} is in {self._place.checkpoint(last)}" if last else "there is no checkpoint yet"
+        return f"at step {step} the loss is no number any more with lr={self._settings.lr:g}: take less; {left}"
+
+
+def _precision(fit: Fit, settings: FitSettings, where: str) -> str:
+    """The precision to train in, and what the calibration found."""
+    if settings.precision != "auto":
+        return settings.precision
+    if "bfloat16" not in candidates(where) or _steps(fit, settings) < CALIBRATED_FROM:
+        return "float32"
+    return "float32"

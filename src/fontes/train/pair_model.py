@@ -1,0 +1,177 @@
+"""A cross-encoder of sentence-transformers that is to be trained: its rows, its losses, and its files.
+
+Imports torch and transformers: import it inside functions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sentence_transformers
+import torch
+import transformers
+from numpy.typing import NDArray
+from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, LambdaLoss
+
+from ..core.errors import InputError
+from ..core.progress import Report, silent
+from ..core.qrels import Qrels
+from ..core.run import Run
+from ..measures import evaluate
+from ..neural.models.compute import batch_tokens, in_batches
+from ..neural.models.hub import NO_CODE, quiet, readable
+from ..neural.rerank.base import Reranker
+from ..neural.rerank.crossencoder import _logits, is_headless
+from ..rewrite.quretec import without_warnings
+from .cross_encoder import CrossEncoderSettings
+from .examples import Example
+from .running import Rows
+
+
+class PairModel:
+    """A cross-encoder in float32 on the CPU, made from a base.
+
+    Args:
+        folder: The base's.
+        settings: How it is to be trained; the seed is that of a new head.
+
+    Raises:
+        InputError: The base cannot be read, or gives several labels.
+    """
+
+    def __init__(self, folder: Path, settings: CrossEncoderSettings) -> None:
+        self._settings = settings
+        self.new_head = is_headless(folder)
+        changes: dict[str, Any] = {"num_labels": 1} if self.new_head else {}
+        if settings.dropout is not None:
+            config = transformers.AutoConfig.from_pretrained(folder, **NO_CODE)
+            changes |= {
+                name: settings.dropout for name in config.to_dict() if name.endswith("dropout") or "dropout_prob" in name
+            }
+        transformers.set_seed(settings.seed)
+        with readable(f"the base {folder} cannot be read as a cross-encoder"), without_warnings():
+            self.network: Any = sentence_transformers.CrossEncoder(
+                str(folder),
+                device="cpu",
+                max_length=settings.max_length,
+                activation_fn=torch.nn.Identity(),
+                config_kwargs=changes or None,
+                **NO_CODE,
+            ).float()
+        if self.network.num_labels != 1:
+            raise InputError(
+                f"{folder} gives {self.network.num_labels} labels a pair; training starts from one, or from an encoder"
+            )
+
+    def rows(self, examples: Sequence[Example]) -> Rows:
+        """The examples as rows of the loss: pairs with labels, or groups."""
+        if self._settings.loss == "bce":
+            rows = [
+                {"query": example.query, "document": passage.text, "label": float(passage is example.positive)}
+                for example in examples
+                for passage in (example.positive, *example.negatives)
+            ]
+            return Rows(rows, self._lengths([(row["query"], row["document"]) for row in rows]))
+        groups = [_group(example, teacher=self._settings.loss == "teacher") for example in examples if example.negatives]
+        lengths = self._lengths([(group["query"], text) for group in groups for text in group["documents"]])
+        ends = np.cumsum([len(group["documents"]) for group in groups]).tolist()
+        return Rows(groups, [max(lengths[start:end]) for start, end in zip([0, *ends], ends, strict=False)])
+
+    def loss(self) -> Any:
+        """The loss that the settings name, over these rows."""
+        settings = self._settings
+        if settings.loss == "bce":
+            return BinaryCrossEntropyLoss(self.network)
+        if settings.loss == "lambda":
+            return LambdaLoss(self.network, mini_batch_size=-1)
+        hinge = settings.margin if settings.loss == "margin" else None
+        return _DistanceLoss(self.network, hinge)
+
+    def measure(self, run: Run, qrels: Qrels) -> Callable[[], float]:
+        """Gives the value of the measure on a run that is reranked with the model as it is."""
+        measure = self._settings.measure()
+        assert measure is not None
+        stage = _InTraining(self.network)
+        return lambda: float(evaluate(stage(run), qrels, measure)[measure])
+
+    def save(self, folder: Path) -> None:
+        """Writes the model to a folder."""
+        with quiet():
+            self.network.save_pretrained(str(folder), create_model_card=False)
+
+    def restore(self, folder: Path) -> None:
+        """Takes the weights of a folder."""
+        with without_warnings():
+            other = sentence_transformers.CrossEncoder(str(folder), device="cpu", **NO_CODE)
+        self.network.load_state_dict(other.state_dict())
+
+    def _lengths(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of each pair."""
+        if not pairs:
+            return []
+        queries, documents = map(list, zip(*pairs, strict=True))
+        encoded = self.network.tokenizer(
+            queries, documents, truncation="longest_first", max_length=self.network.max_seq_length, return_token_type_ids=False
+        )
+        return [len(ids) for ids in encoded["input_ids"]]
+
+
+def _group(example: Example, teacher: bool) -> dict[str, Any]:
+    passages = (example.positive, *example.negatives)
+    labels = [float(p.score or 0.0) if teacher else float(p is example.positive) for p in passages]
+    return {"query": example.query, "documents": [passage.text for passage in passages], "labels": labels}
+
+
+class _DistanceLoss(torch.nn.Module):
+    """The mean over all others of a group of how wrong the distance of the relevant document's score from theirs is.
+
+    Args:
+        model: The cross-encoder.
+        margin: The least distance that is right: max(0, margin - distance); None: the distance of the labels is right, and the
+            error is squared (MarginMSE: Hofstätter et al. 2020).
+    """
+
+    def __init__(self, model: Any, margin: float | None) -> None:
+        super().__init__()
+        self.model, self.margin = model, margin
+
+    def forward(self, inputs: list[Any], labels: list[Any], prompt: Any = None, task: Any = None) -> Any:
+        """The loss of a batch of groups, whose first document is the relevant one."""
+        queries, groups = inputs
+        pairs = [(query, text) for query, texts in zip(queries, groups, strict=True) for text in texts]
+        tokens = self.model.preprocess(pairs, prompt=prompt, task=task)
+        tokens = {name: value.to(self.model.device) if hasattr(value, "to") else value for name, value in tokens.items()}
+        scores = self.model(tokens)["scores"].view(-1).float().split([len(texts) for texts in groups])
+        distances = torch.cat([group[0] - group[1:] for group in scores])
+        if self.margin is not None:
+            return torch.relu(self.margin - distances).mean()
+        right = torch.cat([group[0] - group[1:] for group in labels]).to(distances)
+        return torch.square(distances - right).mean()
+
+
+@dataclass(frozen=True)
+class _InTraining(Reranker):
+    """Reranks with a model while it is trained."""
+
+    network: Any = field(repr=False)
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+        tokenizer = self.network.tokenizer
+        queries, documents = map(list, zip(*pairs, strict=True))
+        lengths = [len(ids) for ids in tokenizer(queries, documents, truncation="longest_first")["input_ids"]]
+
+        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
+            logits: NDArray[np.float32] = _logits(self.network, [pairs[n] for n in batch.tolist()]).cpu().numpy()
+            return logits
+
+        return np.asarray(
+            in_batches(lengths, batch_tokens(None, self.network.device.type), work, progress, unit="pairs"), np.float32
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        return "in training"

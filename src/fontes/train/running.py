@@ -1,0 +1,204 @@
+"""The one runner of trainings: a start and rows go in, and a model that loads by its path comes out, with its figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import InputError
+from ..core.progress import Report, silent
+from ..neural.models.hub import fingerprint, library
+from ..storage.artifact import commit, staging, umask
+from .settings import FitSettings
+from .workplace import IDENTITY, check_place, workplace
+
+SUFFIX = ".training"  # of the working folder beside the output
+LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "datasets")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a model is trained or validated on, as sentence-transformers' data collators take it.
+
+    Args:
+        rows: A dict of columns for each row, all with the same columns in the same order; labels are under "label" or "labels".
+        lengths: The tokens of each row, by which batches are made; texts that are cut count as they are cut.
+    """
+
+    rows: Sequence[Mapping[str, Any]] = ()
+    lengths: Sequence[int] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is trained: all in which cross-encoders and bi-encoders differ.
+
+    Args:
+        kind: What it is, for messages and the card: "cross-encoder".
+        base: The start, as it was named.
+        folder: Where the start is.
+        model: The model of sentence-transformers, in float32 on the CPU.
+        trainer: The name of its trainer in sentence_transformers.
+        loss: A torch module that gives a loss for features and labels, as the trainer calls it.
+        train: What is learned from.
+        validation: What its loss is validated on; none where there is nothing.
+        measure: Gives the value of the measure `best` on the validation run, for the model as it is; None: there is no run.
+        save: Writes the model to an empty folder, from which it can be loaded.
+        restore: Puts the weights that `save` wrote to a folder into the model again.
+        identity: What tells this training from others, besides settings and base: the hashes of the data.
+        facts: What else the card says: how many queries there were, that a head is new.
+        order: "length": batches of like length; or another batch sampler of sentence-transformers, such as "no_duplicates".
+    """
+
+    kind: str
+    base: str
+    folder: Path
+    model: Any
+    trainer: str
+    loss: Any
+    train: Rows
+    save: Callable[[Path], None]
+    restore: Callable[[Path], None]
+    identity: Mapping[str, Any]
+    validation: Rows = Rows()
+    measure: Callable[[], float] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    order: str = "length"
+
+
+@dataclass(frozen=True)
+class Training:
+    """What was trained, and how it went; beside the model as training.json.
+
+    Args:
+        kind: "cross-encoder" or "bi-encoder".
+        base: The start, as it was named.
+        base_fingerprint: Of the start.
+        fingerprint: Of the model.
+        settings: How it was trained.
+        hashes: Of the data.
+        rows: How many rows were learned from.
+        validated: How many rows the loss was validated on.
+        steps: How many steps the training took.
+        best: The step after which the model was as it is.
+        losses: The loss of each step.
+        evaluations: What was measured when: the "step", and there the "loss" and the measure by its name.
+        precision: In which matrices were multiplied, and what the calibration found.
+        device: Where it ran.
+        seconds: How long it took, interruptions left out.
+        versions: Of the libraries.
+        facts: What else there is to say.
+    """
+
+    kind: str
+    base: str
+    base_fingerprint: str
+    fingerprint: str
+    settings: dict[str, Any]
+    hashes: dict[str, Any]
+    rows: int
+    validated: int
+    steps: int
+    best: int
+    losses: tuple[float, ...]
+    evaluations: tuple[dict[str, float], ...]
+    precision: str
+    device: str
+    seconds: float
+    versions: dict[str, str]
+    facts: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return asdict(self)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What was measured on the validation set after the best step; empty where nothing was."""
+        at_best = [row for row in self.evaluations if row["step"] == self.best]
+        return {name: value for row in at_best for name, value in row.items() if name != "step"}
+
+
+def check_training(purpose: str = "training") -> None:
+    """Raises MissingExtraError where a library of the extra `train` is missing."""
+    for name in LIBRARIES:
+        library(name, purpose, extra="train")
+
+
+def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, progress: Report = silent) -> Training:
+    """Trains a model and writes it to the folder `output`.
+
+    While it trains, checkpoints are in a folder beside it, OUTPUT.training. A training that was interrupted goes on from there
+    when it is started again with the same data, base and settings: on one machine to the same weights in float32.
+
+    Args:
+        fit: What is trained.
+        settings: How.
+        output: The folder to make; it appears when all is done.
+        overwrite: Whether a model that was trained before is replaced, and another training in the working folder dropped.
+        progress: Is called about once a second.
+
+    Raises:
+        InputError: The output is there or cannot be written, or the working folder holds something else.
+        ParameterError: The loss is no number any more.
+    """
+    check_place(output, overwrite)
+    check_training()
+    from .fitting import fitted
+
+    base_fingerprint = fingerprint(fit.folder)
+    identity = {"kind": fit.kind, "base": base_fingerprint, "settings": settings.model_dump(), "data": dict(fit.identity)}
+    with workplace(output.with_name(output.name + SUFFIX)) as place:
+        if overwrite and place.facts.get("identity") not in (None, json.loads(json.dumps(identity))):
+            place.clear()
+        place.begin(identity, "give another output, or overwrite it")
+        course = fitted(fit, settings, place, progress)
+        with _writing(output) as folder:
+            fit.save(folder)
+            training = Training(
+                kind=fit.kind,
+                base=fit.base,
+                base_fingerprint=base_fingerprint,
+                fingerprint=fingerprint(folder),
+                settings=settings.model_dump(),
+                hashes=dict(fit.identity),
+                rows=len(fit.train),
+                validated=len(fit.validation),
+                steps=len(course.losses),
+                best=course.best,
+                losses=course.losses,
+                evaluations=course.evaluations,
+                precision=course.precision,
+                device=course.device,
+                seconds=round(course.seconds, 1),
+                versions={name.replace("_", "-"): version(name.replace("_", "-")) for name in ("fontes", *LIBRARIES)},
+                facts=dict(fit.facts),
+            )
+            _describe(training, folder)
+        place.remove()
+    return training
+
+
+def _describe(training: Training, folder: Path) -> None:
+    (folder / IDENTITY).write_text(json.dumps(training.to_dict(), indent=1) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[Path]:
+    """A folder that takes its place when all went well. Raises InputError where it cannot be written."""
+    try:
+        with staging(place) as folder:
+            yield folder
+            for path in folder.rglob("*"):
+                path.chmod((0o777 if path.is_dir() else 0o666) & ~umask())  # safetensors writes for the owner alone
+            commit(folder, place)
+    except OSError as error:
+        raise InputError(f"{place} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,99 @@
+"""How models are trained: settings that are checked when they are made, with a sentence for each that makes no sense."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..core.errors import ParameterError
+from ..measures import Measure, parse
+
+LOSS = "loss"  # what `best` is where no measure is named
+BOUNDS = {
+    "greater_than": "above {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "below {lt}",
+    "less_than_equal": "{le} or less",
+    "finite_number": "finite",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "a string",
+    "literal_error": "{expected}",
+}
+
+
+class Settings(BaseModel):
+    """The base of settings.
+
+    Raises:
+        ParameterError: A setting makes no sense; each that does not is named.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise ParameterError("; ".join(map(self._sentence, error.errors()))) from None
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with other settings."""
+        return type(self)(**{**self.model_dump(), **changes})
+
+    @classmethod
+    def _sentence(cls, problem: Any) -> str:
+        """What is wrong with one setting."""
+        name = problem["loc"][0]
+        if problem["type"] == "extra_forbidden":
+            return f"there is no setting '{name}'; there are {', '.join(cls.model_fields)}"
+        bound = BOUNDS.get(problem["type"])
+        if bound is None:
+            return f"{name}: {problem['msg']}"
+        limits = {key: int(value) if value in (0, 1) else value for key, value in problem.get("ctx", {}).items()}
+        return f"{name} must be {bound.format(**limits)}, not {problem['input']!r}"
+
+
+class FitSettings(Settings):
+    """What the training of every encoder and reranker has in common.
+
+    Attributes:
+        epochs: Passes over what is learned from.
+        batch: Rows of a step.
+        lr: The greatest learning rate of AdamW: it rises over the first part of the steps and falls to 0 at the end.
+        warm_up: The part of the steps in which the learning rate rises; from 0 to below 1.
+        max_length: Tokens of an input; what is longer is cut. None: as the base says.
+        dropout: Of all layers, while training; None: as the base says. 0 is about twice as quick on a CPU.
+        held_out: The share of the queries that is held out to validate with, where no validation is given; from 0, which holds
+            none out, to below 1.
+        evaluations: How often an epoch is validated.
+        best: Which of the evaluated states is kept: that of the least validation "loss", or of the greatest value of a measure,
+            such as "RR@5", on the validation run.
+        precision: Of the products of matrices: "float32", "bfloat16", or "auto": bfloat16 where a short calibration shows that
+            it is quicker here.
+        seed: Of the order, the part held out, the dropout and new layers; below 2**32.
+
+    Raises:
+        ParameterError: A setting makes no sense; each that does not is named.
+    """
+
+    epochs: int = Field(default=2, gt=0)
+    batch: int = Field(default=16, gt=0)
+    lr: float = Field(default=2e-5, gt=0, allow_inf_nan=False)
+    warm_up: float = Field(default=0.1, ge=0, lt=1)
+    max_length: int | None = Field(default=None, ge=8)
+    dropout: float | None = Field(default=None, ge=0, lt=1)
+    held_out: float = Field(default=0.1, ge=0, lt=1)
+    evaluations: int = Field(default=2, gt=0)
+    best: str = LOSS
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    seed: int = Field(default=0, ge=0, lt=2**32)
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.measure()
+
+    def measure(self) -> Measure | None:
+        """The measure that `best` names; None where it is the loss."""
+        return None if self.best == LOSS else parse(self.best)

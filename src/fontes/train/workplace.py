@@ -1,0 +1,154 @@
+"""The working folder of a training: which training it is of, its checkpoints, and how the same command goes on from there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import FontesError, InputError
+from ..storage.arrays import sync
+from ..storage.locks import locked
+
+IDENTITY = "training.json"  # in a working folder: which training it is of; in a model's folder: how it was trained
+STATE = "trainer_state.json"  # the last file of a checkpoint that is written: without it the training was killed meanwhile
+
+
+class Workplace:
+    """A folder with the checkpoints of one training.
+
+    Args:
+        folder: The folder, which is there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the folder says of its training; empty where it says nothing.
+
+        Raises:
+            InputError: It is damaged.
+        """
+        file = self.folder / IDENTITY
+        try:
+            facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise InputError(f"{file} is damaged: {error}; remove {self.folder} to begin anew") from None
+        return facts
+
+    def note(self, **facts: Any) -> None:
+        """Writes down facts of the training, besides those that are there."""
+        draft = self.folder / f".{IDENTITY}"
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump({**self.facts, **facts}, file, indent=2)
+            sync(file)
+        draft.replace(self.folder / IDENTITY)
+
+    def begin(self, identity: Mapping[str, Any], advice: str) -> None:
+        """Makes the folder that of a training, or sees that it is already.
+
+        Raises:
+            InputError: It is of another training, or holds what is of none.
+        """
+        plain = json.loads(json.dumps(identity))
+        facts = self.facts
+        if not facts:
+            others = [path.name for path in self.folder.iterdir() if path.name != f".{IDENTITY}"]
+            if others:
+                raise InputError(f"{self.folder} holds other files ({others[0]}) and no training; {advice}")
+            self.note(identity=plain)
+        elif facts.get("identity") != plain:
+            other = _differing(facts.get("identity"), plain)
+            raise InputError(f"{self.folder} holds another training, with another {other}; {advice}")
+
+    def checkpoint(self, step: int) -> Path:
+        """The folder of the checkpoint after a step."""
+        return self.folder / f"checkpoint-{step}"
+
+    def last(self) -> int:
+        """The step of the last checkpoint that is whole; 0 where there is none."""
+        return max((step for step, path in self._checkpoints() if _is_whole(path)), default=0)
+
+    def keep(self, steps: Iterable[int]) -> None:
+        """Removes all checkpoints but those of some steps."""
+        for step, path in self._checkpoints():
+            if step not in steps:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def clear(self) -> None:
+        """Removes the training, so that another one may begin."""
+        self.keep(())
+        for path in (self.folder / IDENTITY, self.folder / f".{IDENTITY}"):
+            path.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Removes the folder, unless there are files of others in it."""
+        self.clear()
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def _checkpoints(self) -> list[tuple[int, Path]]:
+        paths = [path for path in self.folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdigit()]
+        return [(int(path.name.rpartition("-")[2]), path) for path in paths]
+
+
+@contextmanager
+def workplace(folder: Path) -> Iterator[Workplace]:
+    """The working folder of a training, made where it is not there; nobody else works in it meanwhile.
+
+    Raises:
+        InputError: It cannot be made.
+        FontesError: Another process trains there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = locked(folder, FontesError(f"another process trains in {folder}; wait until it is done"))
+        lock.__enter__()
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}") from None
+    try:
+        yield Workplace(folder)
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def check_place(place: Path, overwrite: bool) -> None:
+    """Raises InputError where a model could not be written to a place, which is better known before the training."""
+    if place.exists() and not overwrite:
+        raise InputError(f"{place} is there already; give another folder, or overwrite it")
+    if place.exists() and not (place / IDENTITY).is_file():
+        raise InputError(
+            f"{place} was not made by a training (it has no {IDENTITY}) and is not overwritten; give another folder"
+        )
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{place.parent} cannot be made: {error.strerror}") from None
+    if not os.access(place.parent, os.W_OK):
+        raise InputError(f"{place.parent} cannot be written to")
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return isinstance(json.loads((checkpoint / STATE).read_text(encoding="utf-8")), dict)
+    return False
+
+
+def _differing(first: object, second: Mapping[str, Any]) -> str:
+    """The name of the first thing in which two trainings differ."""
+    if not isinstance(first, dict):
+        return "form"
+    for name in second:
+        if first.get(name) != second[name]:
+            if isinstance(first.get(name), dict) and isinstance(second[name], dict):
+                return _differing(first[name], second[name])
+            return name
+    return "form"
