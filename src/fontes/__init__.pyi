@@ -60,7 +60,7 @@ from .passages import Deduplicate as Deduplicate, Passages as Passages, to_docum
 from .recipes import recipe as recipe
 from .rewrite import HQE as HQE, CanardT5 as CanardT5, Conversation as Conversation, QuReTeC as QuReTeC
 from .text import Analyzer as Analyzer
-from .train import split as split
+from .train import mine_negatives as mine_negatives, split as split
 from .tuning import tune as tune
 
 __version__: str

@@ -64,12 +64,12 @@ def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics
     return stage
 
 
-def reranker(text: str, index: Index) -> Stage[Run, Run]:
-    """The stage from run to run that an expression describes; raises as `retriever` does."""
+def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run, Run]:
+    """The stage from run to run that an expression describes, for what messages call `doing`; raises as `retriever` does."""
     from ..core import Run, expression
 
     stage = expression.pipeline(text, index)
-    stage.require(Run, Run, "fontes rerank")
+    stage.require(Run, Run, doing)
     return stage
 
 

@@ -1,16 +1,20 @@
-"""Training: splits without leakage, term classifiers for conversations, and heads that tell causes."""
+"""Training: hard negatives, splits without leakage, term classifiers for conversations, and heads that tell causes."""
 
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
+from .document_examples import document_examples
 from .duplicates import Duplicate
 from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
+from .mined import Mined
+from .negatives import PRESETS, Mining, mine_negatives
 from .running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings
 from .terms import TermTraining, train_terms
 
 __all__ = [
+    "PRESETS",
     "CausalityMeasured",
     "CrossEncoderSettings",
     "Duplicate",
@@ -19,6 +23,8 @@ __all__ = [
     "LabelledPair",
     "LabelledPairs",
     "Leakage",
+    "Mined",
+    "Mining",
     "Passage",
     "Side",
     "Split",
@@ -26,8 +32,10 @@ __all__ = [
     "TermTraining",
     "Training",
     "Validation",
+    "document_examples",
     "leakage",
     "measure_causality",
+    "mine_negatives",
     "split",
     "train_causality",
     "train_cross_encoder",

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..core.values import Topic
 
 SHINGLE = 5  # characters
 BATCH = 1 << 11  # rows that are compared with all others at a time
+REMEMBERED = 64  # texts whose shingles are kept, since a relevant document is compared with many others
 WORD = re.compile(r"\w+")
 
 
@@ -71,6 +73,38 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
                     later, earlier = max(one, other), min(one, other)
                     pairs.append(Duplicate(topics[later].id, topics[earlier].id, "near", similarity))
     return pairs
+
+
+def kind_of(text: str, other: str, near: float | None) -> str:
+    """How two texts are the same: the `kind` of a Duplicate, or "" where they are not.
+
+    Args:
+        text: The one.
+        other: The other.
+        near: The least similarity of near ones; None: they count as different.
+    """
+    if text == other:
+        return "exact"
+    one, two = _normal_form(text), _normal_form(other)
+    if one == two:
+        return "normalised"
+    if near is None:
+        return ""
+    a, b = _shingles_of(one), _shingles_of(two)
+    if min(len(a), len(b)) < near * max(len(a), len(b)) - 1e-9:
+        return ""
+    shared = len(a & b)
+    return "near" if shared / (len(a) + len(b) - shared) >= near - 1e-12 else ""
+
+
+@lru_cache(REMEMBERED)
+def _normal_form(text: str) -> str:
+    return normalised(Topic("", text))
+
+
+@lru_cache(REMEMBERED)
+def _shingles_of(text: str) -> frozenset[str]:
+    return frozenset(text[i : i + SHINGLE] for i in range(max(1, len(text) - SHINGLE + 1)))
 
 
 def check_near(near: float | None) -> None:
@@ -143,7 +177,7 @@ def _shingles(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
     rows: list[int] = []
     sizes = []
     for text in texts:
-        shingles = {text[i : i + SHINGLE] for i in range(max(1, len(text) - SHINGLE + 1))}
+        shingles = _shingles_of(text)
         rows += [numbers.setdefault(shingle, len(numbers)) for shingle in sorted(shingles)]
         sizes.append(len(shingles))
     unranked = np.array(rows, dtype=np.int64)

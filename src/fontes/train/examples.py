@@ -6,17 +6,16 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..core.checks import string_of
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
+from ..core.run import Run
+from ..core.stage import Stage
 from .learned import Learned, text_under
-
-if TYPE_CHECKING:
-    from ..neural.rerank import Reranker
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class Examples(Learned[Example]):
                 f"{first} to {last}: no example has negatives, so there is one label only; mine some with `fontes mine`"
             )
 
-    def scored(self, reranker: Reranker, progress: Report = silent) -> Examples:
+    def scored(self, reranker: Stage[Run, Run], progress: Report = silent) -> Examples:
         """The examples with a teacher's scores in place of those of the run, of positives and of negatives.
 
         Args:
@@ -117,9 +116,9 @@ class Examples(Learned[Example]):
             ParameterError: It is no reranker.
             InputError: A score is no number; the message begins with where the example stands.
         """
-        from ..neural.rerank import Reranker as Base
+        from ..neural.rerank import Reranker
 
-        if not isinstance(reranker, Base):
+        if not isinstance(reranker, Reranker):
             raise ParameterError(f"a teacher must be a reranker, such as CrossEncoder('MODEL'), not {reranker!r}")
         pairs = dict.fromkeys((one.query, p.text) for one in self for p in (one.positive, *one.negatives))
         scores = dict(zip(pairs, map(short, reranker.pair_scores(list(pairs), progress)), strict=True))
