@@ -1,5 +1,6 @@
 """Training: hard negatives, splits without leakage, term classifiers for conversations, and heads that tell causes."""
 
+from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .document_examples import document_examples
@@ -15,6 +16,7 @@ from .terms import TermTraining, train_terms
 
 __all__ = [
     "PRESETS",
+    "BiEncoderSettings",
     "CausalityMeasured",
     "CrossEncoderSettings",
     "Duplicate",
@@ -26,6 +28,7 @@ __all__ = [
     "Mined",
     "Mining",
     "Passage",
+    "SearchValidation",
     "Side",
     "Split",
     "TermSettings",
@@ -37,6 +40,7 @@ __all__ = [
     "measure_causality",
     "mine_negatives",
     "split",
+    "train_bi_encoder",
     "train_causality",
     "train_cross_encoder",
     "train_terms",

@@ -61,8 +61,8 @@ class SearchValidation:
     """What a bi-encoder is validated on: an exhaustive search with it as it is.
 
     Args:
-        examples: Of other queries than those that are learned from: their loss is measured; None: some of the training's queries
-            are held out.
+        examples: Of other queries than those that are learned from: their loss is measured; None: some of the training's
+            queries are held out.
         index: Whose documents are searched; None: those of the examples to validate with.
         topics: The queries; None: those of the examples.
         qrels: Their judgments; None: the relevant documents of the examples.

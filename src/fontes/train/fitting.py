@@ -127,11 +127,14 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         save_strategy="no",  # when is for _Watch to say
         report_to=[],
         disable_tqdm=True,
-        batch_sampler="batch_sampler" if fit.order == "length" else fit.order,
     )
     cls = type("FontesTrainer", (_Fitting, base), {"fit": fit, "fit_settings": settings})
     trainer = cls(
-        model=fit.model, args=arguments, train_dataset=datasets.Dataset.from_list(list(fit.train.rows)), loss=fit.loss
+        model=fit.model,
+        args=arguments,
+        train_dataset=datasets.Dataset.from_list(list(fit.train.rows)),
+        loss=fit.loss,
+        data_collator=fit.collator,
     )
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
@@ -151,9 +154,7 @@ class _Fitting:
         """Adds none: the card is ours, and theirs looks the base up on the hub."""
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *args: Any, **kwargs: Any) -> Any:
-        if self.fit.order == "length":
-            return LikeLength(self.fit.train.lengths, batch_size, self.fit_settings.seed)
-        return cast(Any, super()).get_batch_sampler(dataset, batch_size, *args, **kwargs)
+        return LikeLength(self.fit.train.lengths, batch_size, self.fit_settings.seed)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         metrics = {}

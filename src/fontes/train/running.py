@@ -55,7 +55,7 @@ class Fit:
         restore: Puts the weights that `save` wrote to a folder into the model again.
         identity: What tells this training from others, besides settings and base: the hashes of the data.
         facts: What else the card says: how many queries there were, that a head is new.
-        order: "length": batches of like length; or another batch sampler of sentence-transformers, such as "no_duplicates".
+        collator: Makes a batch of rows; None: that of the trainer.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class Fit:
     validation: Rows = Rows()
     measure: Callable[[], float] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
-    order: str = "length"
+    collator: Any = None
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool
 
 @dataclass
 class Collator(SentenceTransformerDataCollator):
-    """A batch of rows: its queries, its documents, each once and in the order of their lengths, and what they are to each other.
+    """A batch of rows: its queries, its documents, each once and by length, and what they are to each other.
 
     The labels are float32, (2, queries, documents): POSITIVE for the first document of a query, UNCOUNTED for the others that
     are known to be relevant to it, else NEGATIVE; and the labels of the query's own documents, NaN for those of others.
@@ -113,15 +113,13 @@ class TowersLoss(CachedLossMixin, nn.Module):
         vectors = [[self.model(features)["sentence_embedding"]] for features in sentence_features]
         return self.calculate_loss(vectors, labels)
 
-    def calculate_loss(
-        self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
-    ) -> Tensor:
+    def calculate_loss(self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False) -> Tensor:
         queries, documents = (torch.cat(parts).float() for parts in reps)
         assert labels is not None
         with torch.autocast(queries.device.type, enabled=False):
             loss = self._loss(queries @ documents.T, *labels)
         if with_backward:
-            loss.backward()
+            torch.autograd.backward(loss)
             return loss.detach()
         return loss
 
