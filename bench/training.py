@@ -2,8 +2,8 @@
 
     FONTES_DATA=DIR python bench/training.py --work DIR [--collection NAME ...]
 
-Run by itself it prepares: an index of each collection with its text, the vectors of all-MiniLM-L6-v2 beside it, and for each split
-BM25's run, the dense run, and the hybrid of both, whose weight is chosen on training topics. Whatever is there is not made again.
+Run by itself it prepares: an index of each collection with its text, the vectors of all-MiniLM-L6-v2 beside it, and for each
+split BM25's run, the dense run, and the hybrid of both, whose weight is chosen on training topics. What is there is kept.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import harness
 import fontes as ft
 
 DEPTH = 1000
+WHOLE, HELD_OUT = "train", 0.25  # the split that is divided, and the share of its topics to choose on
 SHARES = [round(0.1 * step, 1) for step in range(11)]  # of BM25 in the hybrid
 
 
@@ -33,6 +34,7 @@ class Collection:
     work: Path
     measure: str
     training: str = "train"
+    choosing: str = "dev"
     analyzer: str = "english"
     model: str = ""
 
@@ -52,7 +54,16 @@ class Collection:
         return ft.SentenceEncoder(self.model or minilm())
 
     def qrels(self, split: str) -> ft.Qrels:
-        return ft.read_qrels(self.folder / "qrels" / f"{split}.tsv")
+        path = self.folder / "qrels" / f"{split}.tsv"
+        return ft.read_qrels(path) if path.exists() else self.sides[split].qrels
+
+    @cached_property
+    def sides(self) -> dict[str, ft.train.Side]:
+        """The training topics of a collection without a dev split, divided: what is learned from, and what is chosen on."""
+        divided = ft.split(
+            self.folder / "queries.jsonl", self.folder / "qrels" / f"{WHOLE}.tsv", HELD_OUT, groups="document", near=None
+        )
+        return {self.training: divided.train, self.choosing: divided.test}
 
     def topics(self, split: str) -> ft.Topics:
         judged = self.qrels(split)
@@ -102,7 +113,7 @@ def collections(data: Path, work: Path) -> dict[str, Collection]:
     work.mkdir(parents=True, exist_ok=True)
     return {
         "checkthat20_task2": Collection("checkthat20_task2", data, work, "RR@5"),
-        "scifact": Collection("scifact", data, work, "nDCG@10"),
+        "scifact": Collection("scifact", data, work, "nDCG@10", training="learn", choosing="choose"),
     }
 
 
@@ -127,11 +138,14 @@ class Results:
         return self.rows[name]
 
 
-def ceiling(run: ft.Run, qrels: ft.Qrels, depth: int) -> float:
-    """The share of topics with a relevant document among the best `depth`: what RR could reach by reranking them."""
-    best = run.top(depth)
-    hits = [any(grades.get(doc, 0) > 0 for doc in best[topic].ids) for topic, grades in qrels.items() if topic in best]
-    return sum(hits) / len(qrels)
+def ceiling(run: ft.Run, qrels: ft.Qrels, depth: int, measure: str) -> float:
+    """The value of the measure if the best `depth` were in the best order."""
+    best = {
+        topic: {doc: float(grades.get(doc, 0)) for doc in run[topic].ids[:depth]}
+        for topic, grades in qrels.items()
+        if topic in run
+    }
+    return mean(ft.Run.of(best), qrels, measure)
 
 
 def room(before: float, after: float, top: float) -> float:
@@ -155,16 +169,20 @@ def main() -> None:
         if chosen.collection and name not in chosen.collection:
             continue
         results.once(f"{name} share of BM25", lambda one=one: {"share": one.share})
-        splits: Sequence[str] = sorted(path.stem for path in (one.folder / "qrels").glob("*.tsv"))
+        splits: Sequence[str] = (one.training, one.choosing, "test")
         for split in splits:
             for system in ("bm25", "dense", "hybrid"):
-                results.once(f"{name} {split} {system}", lambda *how, one=one, split=split, system=system: figures(one, split, system))
+                results.once(
+                    f"{name} {split} {system}", lambda *how, one=one, split=split, system=system: figures(one, split, system)
+                )
 
 
 def figures(one: Collection, split: str, system: str) -> dict[str, Any]:
     run, qrels = one.run(split, system), one.qrels(split)
     measures = ft.evaluate(run, qrels, ["RR@5", "nDCG@10", "R@20", "R@100"])
-    return {str(name): round(float(value), 4) for name, value in measures.items()} | {"ceiling@20": ceiling(run, qrels, 20)}
+    return {str(name): round(float(value), 4) for name, value in measures.items()} | {
+        f"ceiling@{depth}": round(ceiling(run, qrels, depth, one.measure), 4) for depth in (20, 100)
+    }
 
 
 if __name__ == "__main__":
