@@ -153,6 +153,14 @@ def in_batches(
     return work(order) if results is None else results
 
 
+def as_objects(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays as the items of one, for results of differing shape in `in_batches`."""
+    objects = np.empty(len(arrays), dtype=object)
+    for i, array in enumerate(arrays):  # at once, arrays of one shape would become one array
+        objects[i] = array
+    return objects
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, on a GPU or in this process."""
     text = str(error).lower()
