@@ -1,5 +1,6 @@
 """Training: hard negatives, splits without leakage, term classifiers for conversations, and heads that tell causes."""
 
+from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .duplicates import Duplicate
@@ -13,6 +14,7 @@ from .terms import TermTraining, train_terms
 
 __all__ = [
     "PRESETS",
+    "BiEncoderSettings",
     "CausalityMeasured",
     "CrossEncoderSettings",
     "Duplicate",
@@ -24,6 +26,7 @@ __all__ = [
     "Mined",
     "Mining",
     "Passage",
+    "SearchValidation",
     "Side",
     "Split",
     "TermSettings",
@@ -35,6 +38,7 @@ __all__ = [
     "measure_causality",
     "mine_negatives",
     "split",
+    "train_bi_encoder",
     "train_causality",
     "train_cross_encoder",
     "train_terms",
