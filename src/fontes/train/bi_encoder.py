@@ -20,9 +20,9 @@ from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
-from .running import Fit, Rows, Training, check_training, run
-from .settings import FitSettings
-from .workplace import check_place
+from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.settings import FitSettings
+from .runner.workplace import check_place
 
 if TYPE_CHECKING:
     from ..index import Index
