@@ -1,20 +1,19 @@
 """Training: hard negatives, splits without leakage, term classifiers for conversations, and heads that tell causes."""
 
+from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
-from .document_examples import document_examples
 from .duplicates import Duplicate
 from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
-from .mined import Mined
-from .negatives import PRESETS, Mining, mine_negatives
-from .running import Training
+from .mining import PRESETS, Mined, Mining, document_examples, mine_negatives
+from .runner.running import Training
 from .splits import Leakage, Side, Split, leakage, split
-from .term_settings import TermSettings
-from .terms import TermTraining, train_terms
+from .terms import TermSettings, TermTraining, train_terms
 
 __all__ = [
     "PRESETS",
+    "BiEncoderSettings",
     "CausalityMeasured",
     "CrossEncoderSettings",
     "Duplicate",
@@ -26,6 +25,7 @@ __all__ = [
     "Mined",
     "Mining",
     "Passage",
+    "SearchValidation",
     "Side",
     "Split",
     "TermSettings",
@@ -37,6 +37,7 @@ __all__ = [
     "measure_causality",
     "mine_negatives",
     "split",
+    "train_bi_encoder",
     "train_causality",
     "train_cross_encoder",
     "train_terms",

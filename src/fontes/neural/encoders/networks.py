@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.reformer import modeling_reformer as reformer
 
+from ...core.errors import ParameterError
 from .architectures import ENDLESS, FILE
 from .attention import NystromAttention, replace, set_mask
 from .performer import FavorAttention
-from ...core.errors import ParameterError
 
 
 class Network:

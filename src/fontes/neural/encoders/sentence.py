@@ -140,7 +140,7 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
     sentence_transformers = library("sentence_transformers", "SentenceEncoder")
     with readable(f"sentence-transformers cannot read the model {name}"), quiet():
         model = sentence_transformers.SentenceTransformer(str(folder), device=where, **NO_CODE)
-    transformer = getattr(model[0], "auto_model", None)
+    transformer: Any = getattr(model[0], "auto_model", None)
     if not hasattr(getattr(transformer, "config", None), "vocab_size"):
         if max_length is not None:
             raise ParameterError(f"the model {name} is no transformer over text and takes no max_length")

@@ -61,7 +61,10 @@ def _of_transformer(encoder: TransformerEncoder) -> Any:
     modules, folder = library_of.sentence_transformer.modules, str(encoder.folder)
     with readable(f"transformers cannot read the model {encoder.name_or_path}"), quiet():
         transformer = modules.Transformer(
-            folder, model_kwargs={**NO_CODE, "dtype": torch.float32}, processor_kwargs=dict(NO_CODE), config_kwargs=dict(NO_CODE)
+            folder,
+            model_kwargs={**NO_CODE, "dtype": torch.float32},
+            processor_kwargs=dict(NO_CODE),
+            config_kwargs=dict(NO_CODE),
         )
     limit = installed(transformer.model, encoder.attention, encoder.features)
     lengths = (encoder.max_length, limit or ENDLESS, transformer.tokenizer.model_max_length or ENDLESS)

@@ -164,6 +164,14 @@ def set_dropout(module: Any, share: float) -> None:
                 setattr(part, name, share)
 
 
+def as_objects(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays as the items of one, for results of differing shape in `in_batches`."""
+    objects = np.empty(len(arrays), dtype=object)
+    for i, array in enumerate(arrays):  # at once, arrays of one shape would become one array
+        objects[i] = array
+    return objects
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, on a GPU or in this process."""
     text = str(error).lower()

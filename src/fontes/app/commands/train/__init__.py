@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import typer
 
+from .bi_encoder import bi_encoder
 from .causality import causality
 from .cross_encoder import cross_encoder
 from .terms import terms
 
 commands = typer.Typer()
 group = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True)
-for name, command in (("cross-encoder", cross_encoder), ("terms", terms), ("causality", causality)):
+for name, command in (
+    ("cross-encoder", cross_encoder),
+    ("bi-encoder", bi_encoder),
+    ("terms", terms),
+    ("causality", causality),
+):
     group.command(name)(command)
 commands.add_typer(group, rich_help_panel="Models")

@@ -84,7 +84,7 @@ def cross_encoder(
     if json:
         print_json(training.to_dict())
     else:
-        _say(output, training)
+        say_training(output, training, f'cross_encoder("{output}")')
 
 
 def _candidates(
@@ -103,7 +103,8 @@ def _candidates(
     return candidates, qrels_of(qrels, split)
 
 
-def _say(output: Path, training: Training) -> None:
+def say_training(output: Path, training: Training, use: str) -> None:
+    """Says what was trained, and which expression uses it."""
     from ...output import counted, say
 
     rows, steps = counted(training.rows, "row"), counted(training.steps, "step")
@@ -111,4 +112,4 @@ def _say(output: Path, training: Training) -> None:
     if training.figures:
         figures = ", ".join(f"{name} {value:.4f}" for name, value in training.figures.items())
         say(f"best after step {training.best:,}: validation {figures}")
-    say(f'use it as cross_encoder("{output}")')
+    say(f"use it as {use}")

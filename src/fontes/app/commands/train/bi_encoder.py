@@ -1,0 +1,107 @@
+"""`fontes train bi-encoder`: an encoder of queries and documents, short or long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...options import Split
+from .cross_encoder import say_training
+
+
+def bi_encoder(
+    examples: Annotated[
+        str,
+        typer.Argument(help="What `fontes mine` writes, or with cosine labelled pairs: JSON lines, or -.", show_default=False),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the model to make.", show_default=False)],
+    encoder: Annotated[
+        str, typer.Option(help="The start: a folder, a name on the hub, or an encoder as an expression.")
+    ] = "sentence-transformers/all-MiniLM-L6-v2",
+    loss: Annotated[str | None, typer.Option(help="mnrl, teacher or cosine.", show_default="mnrl")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the examples.", show_default="2")] = None,
+    batch: Annotated[int | None, typer.Option(help="Examples or pairs of a step.", show_default="64")] = None,
+    mini_batch: Annotated[
+        int | None, typer.Option(help="Texts that are computed at once; 0: all of a step.", show_default="16")
+    ] = None,
+    scale: Annotated[float | None, typer.Option(help="By what cosines are multiplied.", show_default="20")] = None,
+    negatives: Annotated[int | None, typer.Option(help="Negatives of an example that are used.", show_default="all")] = None,
+    lr: Annotated[float | None, typer.Option(help="The greatest learning rate.", show_default="2e-05")] = None,
+    warm_up: Annotated[
+        float | None, typer.Option(help="The part of the steps in which the rate rises.", show_default="0.1")
+    ] = None,
+    max_length: Annotated[int | None, typer.Option(help="Tokens of a text; more are cut.", show_default="the start's")] = None,
+    dropout: Annotated[float | None, typer.Option(help="While training; 0 is quicker.", show_default="the start's")] = None,
+    precision: Annotated[str | None, typer.Option(help="auto, float32 or bfloat16.", show_default="auto")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the order, the part held out and the dropout.", show_default="0")] = None,
+    evaluations: Annotated[int | None, typer.Option(help="How often an epoch is validated.", show_default="2")] = None,
+    validation: Annotated[
+        str | None, typer.Option(help="Examples to validate on.", show_default="queries that are held out")
+    ] = None,
+    held_out: Annotated[float | None, typer.Option(help="The share of queries to validate on.", show_default="0.1")] = None,
+    best: Annotated[
+        str | None,
+        typer.Option(
+            help="What the best state has: the least loss, or the greatest nDCG@10, … of a search.", show_default="loss"
+        ),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="The index to search then.", show_default="the validated examples' documents")
+    ] = None,
+    topics: Annotated[
+        str | None, typer.Option(help="The queries then: a file, a BEIR folder, …", show_default="the validated examples'")
+    ] = None,
+    qrels: Annotated[
+        str | None, typer.Option(help="The judgments then: a file, a BEIR folder, …", show_default="the validated examples'")
+    ] = None,
+    split: Split = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Train an encoder for dense retrieval. Interrupted, the same command goes on from its last checkpoint."""
+    from ....datasets import qrels_of, topics_of
+    from ....train import BiEncoderSettings, SearchValidation, train_bi_encoder
+    from ...output import print_json
+    from ...pipelines import open_index
+    from ...progress import reporting
+
+    changes: dict[str, Any] = {
+        "loss": loss,
+        "epochs": epochs,
+        "batch": batch,
+        "mini_batch": mini_batch,
+        "scale": scale,
+        "negatives": negatives,
+        "lr": lr,
+        "warm_up": warm_up,
+        "max_length": max_length,
+        "dropout": dropout,
+        "precision": precision,
+        "seed": seed,
+        "evaluations": evaluations,
+        "held_out": held_out,
+        "best": best,
+    }
+    chosen = {name: value for name, value in changes.items() if value is not None}
+    settings = BiEncoderSettings(**chosen | ({"mini_batch": None} if mini_batch == 0 else {}))
+    search = SearchValidation(
+        validation,
+        index and open_index(index, None),
+        None if topics is None else topics_of(topics, split=split),
+        None if qrels is None else qrels_of(qrels, split),
+    )
+    with reporting(json) as report:
+        training = train_bi_encoder(examples, output, _start(encoder), settings, search, overwrite, report)
+    if json:
+        print_json(training.to_dict())
+    else:
+        say_training(output, training, f'sentence_encoder("{output}")')
+
+
+def _start(text: str) -> Any:
+    """The encoder of an expression; anything else is the name or the folder of a model."""
+    from ....core import expression
+
+    return expression.part(text) if text.rstrip().endswith(")") else text

@@ -1,0 +1,240 @@
+"""Training a bi-encoder: one encoder of queries and documents, whose cosine is the score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from ..core.errors import InputError, ParameterError
+from ..core.progress import Report, silent
+from ..core.qrels import Qrels
+from ..core.values import Topic, Topics
+from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, TransformerEncoder
+from ..neural.encoders.base import encoder_in, text_of
+from ..neural.encoders.trainable import trainable
+from ..neural.models.hub import located
+from .examples import Examples
+from .labelled_pairs import LabelledPairs
+from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.settings import FitSettings
+from .runner.workplace import check_place
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+BASE = "sentence-transformers/all-MiniLM-L6-v2"
+Trainable = SentenceEncoder | TransformerEncoder
+
+
+class BiEncoderSettings(FitSettings):
+    """How a bi-encoder is trained.
+
+    Attributes:
+        loss: "mnrl": multiple negatives, the cross-entropy of telling an example's relevant document from all other documents
+            of the batch; "teacher": the squared error of the distances of its relevant document from its others against those
+            of a teacher's scores, which the examples carry (MarginMSE); "cosine": the squared error of the cosines of labelled
+            pairs against their labels, the siamese network of Sentence-BERT.
+        batch: Examples or pairs of a step. With "mnrl" more are better, since each has the others' documents as negatives.
+        mini_batch: Texts that are computed at once: the gradients of a step are cached, so that its memory is that of a
+            mini-batch, and each text is computed twice. None: all at once, which is quicker where memory does.
+        scale: By what cosines are multiplied in the loss, one over the temperature; "cosine" multiplies by nothing.
+        negatives: How many negatives of an example are used, from the first; None: all that it has.
+
+    Raises:
+        ParameterError: A setting makes no sense; each that does not is named.
+    """
+
+    loss: Literal["mnrl", "teacher", "cosine"] = "mnrl"
+    batch: int = Field(default=64, gt=0)
+    mini_batch: int | None = Field(default=16, gt=0)
+    scale: float = Field(default=20.0, gt=0, allow_inf_nan=False)
+    negatives: int | None = Field(default=None, ge=0)
+
+
+@dataclass(frozen=True)
+class SearchValidation:
+    """What a bi-encoder is validated on: an exhaustive search with it as it is.
+
+    Args:
+        examples: Of other queries than those that are learned from: their loss is measured; None: some of the training's
+            queries are held out.
+        index: Whose documents are searched; None: those of the examples to validate with.
+        topics: The queries; None: those of the examples.
+        qrels: Their judgments; None: the relevant documents of the examples.
+    """
+
+    examples: object = None
+    index: Index | None = None
+    topics: Topics | None = None
+    qrels: Qrels | None = None
+
+
+def train_bi_encoder(
+    examples: object,
+    output: str | Path,
+    encoder: Encoder | str | Path = BASE,
+    settings: BiEncoderSettings | None = None,
+    validation: object = None,
+    overwrite: bool = False,
+    progress: Report = silent,
+) -> Training:
+    """Trains an encoder and writes it to the folder `output`, from which `SentenceEncoder(output)` loads it.
+
+    Any encoder with a model can be trained: Nyströmformer, Longformer, Reformer and Performer run as `TransformerEncoder` runs
+    them, and so they do from the folder, which says what its attention is. The prompts and the pooling of the encoder become
+    those of the model. Documents that are known to be relevant to a query are never its negatives, and a text that a batch has
+    twice counts once.
+
+    The same seed, torch, processor and number of threads give the same model in float32; so does a training that was
+    interrupted and is started again, which goes on from its last checkpoint. It runs on a GPU where there is one.
+
+    Args:
+        examples: What `Examples.of` takes: Examples, a list of Example, or the path of a file; with the loss "cosine" what
+            `LabelledPairs.of` takes.
+        output: The folder to make; it appears when all is done. Checkpoints are in OUTPUT.training meanwhile.
+        encoder: The start: a SentenceEncoder, a TransformerEncoder, a folder, or a name on the Hugging Face hub. Of a
+            ChunkedEncoder the encoder inside is trained and written, on the window of each document that fits the query best by
+            that encoder as it is at the start.
+        settings: How to train; None: the defaults.
+        validation: What to validate on: a `SearchValidation`, or examples as above; None: queries that are held out.
+        overwrite: Whether a trained model that is there is replaced.
+        progress: Is called about once a second.
+
+    Raises:
+        InputError: The examples cannot be learned from, `output` is there or cannot be written, the encoder is not there or
+            cannot be read, or the working folder holds something else.
+        ParameterError: The settings do not fit what there is, the encoder is none that can be trained, or the loss is no number
+            any more.
+        MissingExtraError: A library of the extra `train` is missing.
+    """
+    settings = settings or BiEncoderSettings()
+    place = Path(output)
+    check_place(place, overwrite)
+    check_training("training a bi-encoder")
+    start, windows = _start(encoder, settings.max_length)
+    sides = _sides(examples, validation, settings)
+    model = trainable(start, dropout=settings.dropout)
+    if windows is not None:
+        sides = sides.windowed(windows, progress)
+    return run(_fit(start, model, sides, settings), settings, place, overwrite, progress)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """What is learned from, what is validated on, and what tells them from other data."""
+
+    learned: Examples | LabelledPairs
+    held_out: Examples | LabelledPairs | None
+    search: SearchValidation
+    identity: dict[str, Any]
+
+    def windowed(self, encoder: ChunkedEncoder, progress: Report) -> _Sides:
+        """The sides with the best windows in place of documents."""
+        from .windows import windowed
+
+        learned, held_out = (
+            windowed(one, encoder, progress) if isinstance(one, Examples) else one for one in (self.learned, self.held_out)
+        )
+        if learned is None or isinstance(learned, LabelledPairs):
+            raise ParameterError("labelled pairs have no documents to cut into windows: train the encoder inside")
+        return replace(self, learned=learned, held_out=held_out, identity={**self.identity, "windows": encoder.fingerprint})
+
+
+def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Trainable, ChunkedEncoder | None]:
+    """The encoder that is trained, and the windows around it."""
+    if isinstance(encoder, ChunkedEncoder):
+        inner, _ = _start(encoder_in(encoder), max_length)
+        return inner, encoder
+    if isinstance(encoder, (str, Path)):
+        folder = located(encoder, SentenceEncoder.kind, SentenceEncoder.owner)
+        encoder = (SentenceEncoder if (folder / "modules.json").is_file() else TransformerEncoder)(encoder)
+    if not isinstance(encoder, (SentenceEncoder, TransformerEncoder)):
+        raise ParameterError(f"{encoder!r} cannot be trained; give sentence_encoder(…), transformer_encoder(…) or a model")
+    return (encoder if max_length is None else encoder.with_(max_length=max_length)), None
+
+
+def _sides(examples: object, validation: object, settings: BiEncoderSettings) -> _Sides:
+    """What is learned from and validated on, all of one query on one side."""
+    kind = LabelledPairs if settings.loss == "cosine" else Examples
+    learned: Any = kind.of(examples)
+    if settings.loss == "cosine":
+        learned.check_labels()
+    search = validation if isinstance(validation, SearchValidation) else SearchValidation(validation)
+    identity = {"examples": learned.hash}
+    held_out: Any = None
+    if search.examples is not None:
+        held_out = kind.of(search.examples)
+        identity["validation"] = held_out.hash
+    elif settings.held_out:
+        learned, held_out = learned.held_out(settings.held_out, settings.seed)
+    if settings.loss == "teacher":
+        check_teacher(learned, held_out)
+    return _Sides(learned, held_out, search, identity)
+
+
+def check_teacher(*data: Examples | None) -> None:
+    """Raises InputError where a document has no score of a teacher, or no example has another document."""
+    for example in (example for examples in data if examples is not None for example in examples):
+        for passage in (example.positive, *example.negatives):
+            if passage.score is None:
+                raise InputError(
+                    f"{example.source or f'topic {example.topic}'}: the document '{passage.id}' has no score of a teacher; "
+                    "the loss 'teacher' needs one for each, see Examples.scored"
+                )
+
+
+def _fit(start: Trainable, model: Any, sides: _Sides, settings: BiEncoderSettings) -> Fit:
+    from . import towers
+
+    def rows(data: Examples | LabelledPairs | None) -> Rows:
+        return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss == "teacher")
+
+    data = [one for one in (sides.learned, sides.held_out) if one is not None]
+    counts = {"queries": sides.learned, "queries_validated": sides.held_out}
+    return Fit(
+        kind="bi-encoder",
+        base=str(start.name_or_path),
+        folder=start.folder,
+        model=model,
+        trainer="SentenceTransformerTrainer",
+        loss=towers.TowersLoss(model, settings.loss, settings.scale, settings.mini_batch),
+        collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(data)),
+        train=rows(sides.learned),
+        validation=rows(sides.held_out),
+        measure=_measure(model, sides, settings),
+        save=partial(towers.save, model),
+        restore=partial(towers.restore, model),
+        identity={**sides.identity, "encoder": start.key()},
+        facts={name: len({row["query"] for row in rows(side).rows}) for name, side in counts.items()},
+    )
+
+
+def _measure(model: Any, sides: _Sides, settings: BiEncoderSettings) -> Callable[[], float] | None:
+    """Gives the measure `best` on the search to validate with; None where it is the loss."""
+    measure = settings.measure()
+    if measure is None:
+        return None
+    from . import towers
+
+    examples, search = sides.held_out, sides.search
+    if not isinstance(examples, Examples):
+        if search.index is None or search.topics is None or search.qrels is None:
+            raise ParameterError(f"best='{settings.best}' needs examples to validate with, or an index with topics and qrels")
+        examples = None
+    if search.index is not None:
+        docs = search.index.docs(search.index.ids)
+        documents = {doc.id: text_of(doc) for doc in docs}
+    else:
+        assert examples is not None
+        documents = {passage.id: passage.text for one in examples for passage in (one.positive, *one.negatives)}
+    topics, qrels = search.topics, search.qrels
+    if topics is None or qrels is None:
+        assert examples is not None
+        topics = topics or Topics({one.topic: Topic(one.topic, one.query) for one in examples}.values())
+        qrels = qrels or Qrels.of([(one.topic, one.positive.id, 1) for one in examples])
+    return towers.search_measure(model, topics, documents, qrels, measure)

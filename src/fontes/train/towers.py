@@ -1,0 +1,187 @@
+"""Two towers of one encoder that is to be trained: its rows, its losses, its searches and its files.
+
+Imports torch and sentence-transformers: import it inside functions only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sentence_transformers
+import torch
+from numpy.typing import NDArray
+from sentence_transformers.base.losses.gradcache import CachedLossMixin, has_static_embedding_input
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
+from torch import Tensor, nn
+
+from ..core.qrels import Qrels
+from ..core.run import Run
+from ..core.values import Topics
+from ..measures import Measure
+from ..measures.evaluation import measured
+from ..neural.models.hub import NO_CODE, quiet
+from .examples import Examples
+from .labelled_pairs import LabelledPairs
+from .runner.running import Rows
+
+POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # what a document of a batch is to a query
+DEPTH = 1000  # documents of a query in a run
+
+
+def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool = False) -> Rows:
+    """What is learned from as rows: a query, its documents, and for each a label.
+
+    Args:
+        data: Examples, whose relevant document comes first and has the label 1; or pairs, each a row with one document.
+        negatives: How many of an example's other documents are taken, from the first; None: all.
+        teacher: Whether the labels are the scores that the examples carry.
+    """
+    if isinstance(data, LabelledPairs):
+        rows: list[dict[str, Any]] = [
+            {"query": pair.first, "documents": [pair.second], "labels": [float(pair.label)]} for pair in data
+        ]
+        return Rows(rows, [1] * len(rows))
+    rows = []
+    for example in data:
+        passages = (example.positive, *example.negatives[:negatives])
+        labels = [float(p.score or 0.0) if teacher else float(p is example.positive) for p in passages]
+        rows.append({"query": example.query, "documents": [passage.text for passage in passages], "labels": labels})
+    return Rows(rows, [1] * len(rows))  # equal lengths: any order, since those of a batch are each other's negatives
+
+
+@dataclass
+class Collator(SentenceTransformerDataCollator):
+    """A batch of rows: its queries, its documents, each once and by length, and what they are to each other.
+
+    The labels are float32, (2, queries, documents): POSITIVE for the first document of a query, UNCOUNTED for the others that
+    are known to be relevant to it, else NEGATIVE; and the labels of the query's own documents, NaN for those of others.
+
+    Args:
+        relevant: The texts that are known to be relevant to a query, by its text.
+    """
+
+    relevant: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        texts = sorted({text for row in features for text in row["documents"]}, key=lambda text: (len(text), text))
+        at = {text: number for number, text in enumerate(texts)}
+        labels = torch.full((2, len(features), len(texts)), NEGATIVE)
+        labels[1] = math.nan
+        for number, row in enumerate(features):
+            for text in self.relevant.get(row["query"], ()):
+                if text in at:
+                    labels[0, number, at[text]] = UNCOUNTED
+            for text, label in zip(row["documents"], row["labels"], strict=True):
+                labels[1, number, at[text]] = label
+            labels[0, number, at[row["documents"][0]]] = POSITIVE
+        batch: dict[str, Any] = {"label": labels}
+        for name, column in (("query", [row["query"] for row in features]), ("document", texts)):
+            prompts = self.prompts if isinstance(self.prompts, dict) else {}
+            tokens = self.preprocess_fn(column, prompt=prompts.get(name) or None, task=name)
+            batch |= {f"{name}_{key}": value for key, value in tokens.items()}
+        return batch
+
+
+class TowersLoss(CachedLossMixin, nn.Module):
+    """A loss of the cosines of a batch's queries and documents, with cached gradients where there are mini-batches.
+
+    Args:
+        model: Gives vectors of length 1.
+        kind: "mnrl": the cross-entropy of telling the relevant document from all others of the batch (multiple negatives;
+            Henderson et al. 2017); "teacher": the squared error of the distances of a query's relevant document from its
+            others, against those of a teacher's scores (MarginMSE; Hofstätter et al. 2020); "cosine": the squared error of the
+            cosines of pairs against their labels (Reimers and Gurevych 2019).
+        scale: By what cosines are multiplied, with "cosine" by nothing.
+        mini_batch: Texts that are computed at once, so that memory does not grow with the batch (GradCache; Gao et al. 2021);
+            None: all.
+    """
+
+    def __init__(self, model: Any, kind: str, scale: float, mini_batch: int | None) -> None:
+        super().__init__()
+        self.model, self.kind, self.scale = model, kind, scale
+        self.cached = mini_batch is not None and not has_static_embedding_input(model)
+        self.mini_batch_size = mini_batch or 0
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
+        if self.cached:
+            return self.forward_cached(sentence_features, labels)
+        vectors = [[self.model(features)["sentence_embedding"]] for features in sentence_features]
+        return self.calculate_loss(vectors, labels)
+
+    def calculate_loss(self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False) -> Tensor:
+        queries, documents = (torch.cat(parts).float() for parts in reps)
+        assert labels is not None
+        with torch.autocast(queries.device.type, enabled=False):
+            loss = self._loss(queries @ documents.T, *labels)
+        if with_backward:
+            torch.autograd.backward(loss)
+            return loss.detach()
+        return loss
+
+    def _loss(self, cosines: Tensor, kinds: Tensor, labels: Tensor) -> Tensor:
+        own = ~torch.isnan(labels)
+        if self.kind == "cosine":
+            return nn.functional.mse_loss(cosines[own], labels[own])
+        scores, positive = cosines * self.scale, kinds == POSITIVE
+        if self.kind == "mnrl":
+            return nn.functional.cross_entropy(scores.masked_fill(kinds == UNCOUNTED, -math.inf), kinds.argmax(dim=1))
+        others = own & ~positive
+        distances = scores[positive][:, None] - scores
+        right = labels[positive][:, None] - labels
+        return nn.functional.mse_loss(distances[others], right[others])
+
+
+def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozenset[str]]:
+    """The texts that are relevant to a query, by its text, over all examples; pairs tell none apart."""
+    texts: dict[str, set[str]] = {}
+    for one in data:
+        for example in one if isinstance(one, Examples) else ():
+            texts.setdefault(example.query, set()).add(example.positive.text)
+    return {query: frozenset(relevant) for query, relevant in texts.items()}
+
+
+def search_measure(
+    model: Any, topics: Topics, documents: Mapping[str, str], qrels: Qrels, measure: Measure
+) -> Callable[[], float]:
+    """Gives the value of a measure on an exhaustive search of documents with the model as it is.
+
+    Args:
+        model: The SentenceTransformer.
+        topics: The queries.
+        documents: The texts of the documents by their ids.
+        qrels: The judgments.
+        measure: The measure.
+    """
+    queries, ids, texts = [topic.text for topic in topics.values()], list(documents), list(documents.values())
+
+    def vectors(column: Sequence[str], prompt: str) -> NDArray[np.float32]:
+        encoded = model.encode(list(column), prompt_name=prompt, show_progress_bar=False, convert_to_numpy=True)
+        return np.asarray(encoded, np.float32)
+
+    def value() -> float:
+        scores = vectors(queries, "query") @ vectors(texts, "document").T
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :DEPTH]
+        run = Run.of(
+            {topic: {ids[at]: float(row[at]) for at in order} for topic, row, order in zip(topics, scores, best, strict=True)}
+        )
+        return float(measured(run, qrels, [measure])[measure])
+
+    return value
+
+
+def save(model: Any, folder: Path) -> None:
+    """Writes a SentenceTransformer to a folder."""
+    with quiet():
+        model.save_pretrained(str(folder), create_model_card=False)
+
+
+def restore(model: Any, folder: Path) -> None:
+    """Takes the weights that `save` wrote to a folder."""
+    with quiet():
+        saved = sentence_transformers.SentenceTransformer(str(folder), device="cpu", **NO_CODE)
+    model.load_state_dict(saved.state_dict())
