@@ -56,6 +56,8 @@ class PairModel:
                 num_labels=1 if self.new_head else None,
                 **NO_CODE,
             ).float()
+        # What the tokenizer was last called with is saved with it: it is to be what the base has, whatever was called.
+        self._cuts = _cuts(self.network.tokenizer)
         if settings.dropout is not None:
             set_dropout(self.network, settings.dropout)
         if self.network.num_labels != 1:
@@ -96,6 +98,7 @@ class PairModel:
 
     def save(self, folder: Path) -> None:
         """Writes the model to a folder."""
+        _set_cuts(self.network.tokenizer, self._cuts)
         with quiet():
             self.network.save_pretrained(str(folder), create_model_card=False)
 
@@ -114,6 +117,21 @@ class PairModel:
             queries, documents, truncation="longest_first", max_length=self.network.max_seq_length, return_token_type_ids=False
         )
         return [len(ids) for ids in encoded["input_ids"]]
+
+
+def _cuts(tokenizer: Any) -> tuple[Any, Any]:
+    """How a quick tokenizer cuts and fills up texts; two times None for another one."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    return (backend.truncation, backend.padding) if backend is not None else (None, None)
+
+
+def _set_cuts(tokenizer: Any, cuts: tuple[Any, Any]) -> None:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return
+    truncation, padding = cuts
+    backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
+    backend.no_padding() if padding is None else backend.enable_padding(**padding)
 
 
 def _group(example: Example, teacher: bool) -> dict[str, Any]:
