@@ -54,6 +54,7 @@ from .neural import (
     CrossEncoder as CrossEncoder,
     MonoT5 as MonoT5,
     SentenceEncoder as SentenceEncoder,
+    Splade as Splade,
     TransformerEncoder as TransformerEncoder,
 )
 from .passages import Deduplicate as Deduplicate, Passages as Passages, to_documents as to_documents

@@ -21,7 +21,7 @@ from support.counting_encoder import Counting
 from support.kills import DONE, STOPPED, stopped_before
 from support.old_and_new import NEW, OLD, state
 
-from fontes.index import Index, build, encoding
+from fontes.index import Index, build, journal
 from fontes.index.leftovers import clean, leftovers
 from fontes.storage.arrays import write_array
 from fontes.storage.artifact import Artifact, Kind, commit, seal, staging
@@ -125,7 +125,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def _small_batches_and_no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "SOME", 10)
     monkeypatch.setattr(build, "BATCH", 6_000)
-    monkeypatch.setattr(encoding, "BLOCK", 10)
+    monkeypatch.setattr(journal, "BLOCK", 10)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY, agrees, files, postings
 
-from fontes.index import Index, build, postings as written, segment
+from fontes.index import Index, build, inverted, postings as written
 from fontes.text import Analyzer
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "𝒜", "z"]), max_size=12).map(" ".join)
@@ -39,7 +39,7 @@ def test_blocks_that_were_spilled_and_merged_give_the_same_files(tmp_path_factor
         patch.setattr(build, "BATCH", batch)
         Index.build(docs, folder / "whole", analyzer="whitespace", threads=1)
         patch.setattr(written, "CHUNK", chunk)
-        patch.setattr(segment, "CHUNK", chunk)
+        patch.setattr(inverted, "CHUNK", chunk)
         index = Index.build(docs, folder / "spilled", analyzer="whitespace", threads=1, memory=memory)
         agrees(index, [Counter(text.split()) for text in texts])
     assert files(folder / "spilled") == files(folder / "whole")

@@ -12,13 +12,13 @@ import pytest
 from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, copied
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
-from fontes.index import Index, embeddings, encoding
+from fontes.index import Index, embeddings, journal
 from fontes.storage.artifact import seal
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks_and_no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(encoding, "BLOCK", BLOCK)
+    monkeypatch.setattr(journal, "BLOCK", BLOCK)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 

@@ -22,7 +22,7 @@ from support.processes import in_a_child
 from fontes.core import FontesError, ParameterError
 from fontes.core.progress import Progress
 from fontes.core.values import Doc
-from fontes.index import Index, encoding
+from fontes.index import Index, journal
 
 # File system operations of an encoding, as Python's audit hooks name them; writing and syncing are counted besides.
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
@@ -30,7 +30,7 @@ OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.trun
 
 @pytest.fixture(autouse=True)
 def _small_blocks_and_no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(encoding, "BLOCK", BLOCK)
+    monkeypatch.setattr(journal, "BLOCK", BLOCK)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
@@ -270,7 +270,7 @@ def test_two_encodings_at_once_do_not_disturb_each_other(tmp_path, plain):
 
 
 def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(encoding, "BLOCK", 100)
+    monkeypatch.setattr(journal, "BLOCK", 100)
     count, log = 2_000, tmp_path / "log"
     with small_disk(tmp_path / "disk", "2m") as disk:
         index = Index.build([(f"d{n}", "") for n in range(count)], disk / "x")

@@ -19,7 +19,7 @@ from ..core.values import Doc
 from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
 from .documents import DocumentWriter, metadata_bytes
-from .postings import PostingsWriter
+from .postings import TextPostings
 
 SOME = 256  # documents that are looked at together
 BATCH = 1 << 22  # bytes of text that are analysed at a time
@@ -75,7 +75,7 @@ def build_segment(
     """
     start = time.perf_counter()
     store = DocumentWriter(folder)
-    postings = PostingsWriter(folder, analyzer, memory)
+    postings = TextPostings(folder, analyzer, memory)
     ids: list[str] = []
     try:
         with _Workers(threads) as workers:

@@ -1,35 +1,30 @@
-"""Encoding the documents of a segment: in blocks, resumed after a kill, committed in one step."""
+"""The vectors of a segment's documents: encoded in blocks, quantized, and put in their place in one step."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
-import time
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ..core.errors import FontesError, InputError, ParameterError
-from ..core.progress import Progress, Report
+from ..core.errors import InputError, ParameterError
+from ..core.progress import Report
 from ..storage.arrays import sync, write_array
-from ..storage.artifact import commit, drafting, seal
+from ..storage.artifact import commit, seal
 from ..storage.hashes import hash_text
 from ..storage.interrupts import uninterrupted
 from .embeddings import DTYPES, KIND, Embeddings, find, latest
+from .journal import JOURNAL, Column, Encoding, encode
 
-BLOCK = 512  # documents that are encoded and committed to the journal together
 MOST = 1e15  # the length of a vector; inner products then stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
-PARTS = ("vectors.npy", "norms", "scales", "counts")  # of an encoding under way
-JOURNAL = (*PARTS[1:], "journal", "settings.json")  # what is not needed when it is complete
+LEFT = ("norms", "scales", "counts", *JOURNAL)  # what is not needed when an encoding is complete
 
 VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -64,67 +59,75 @@ class Job:
 
 
 def store_vectors(segment: Path, job: Job, overwrite: bool, progress: Report) -> Embeddings:
-    """Encodes the documents of a segment and stores their vectors there, unless they are there already.
-
-    After each block its vectors are on the disk and in a journal; an encoding that was killed, or that filled the disk, goes
-    on after the last block that is in the journal.
-    """
-    busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
-    with contextlib.ExitStack() as stack:
-        try:
-            draft = stack.enter_context(drafting(segment / f"vectors-{job.name}", busy))
-        except OSError as e:
-            raise FontesError(f"{segment.parent}: vectors cannot be written: {e.strerror}; nothing was changed") from e
-        existing = find(segment).get(job.name)
-        if isinstance(existing, Embeddings) and not overwrite:
-            shutil.rmtree(draft, ignore_errors=True)
-            _tidy(existing.folder, job)
-            return existing
-        return _encoded(segment, draft, job, progress)
+    """Encodes the documents of a segment and stores their vectors there, unless that is done; see `journal.encode`."""
+    return encode(segment, _Vectors(job), overwrite, progress)
 
 
-def _encoded(segment: Path, draft: Path, job: Job, progress: Report) -> Embeddings:
-    count = len(job.ids)
-    with _writing(segment, None, count):
-        journal = Journal(draft, job)
-    try:
-        before, start = journal.documents, time.perf_counter()
+class _Vectors(Encoding[Embeddings]):
+    """Of a job."""
 
-        def report(done: float) -> None:
-            part = done / count if count else 1.0
-            progress(Progress("encoding", int(done), count, time.perf_counter() - start, part=part, before=before))
+    def __init__(self, job: Job) -> None:
+        self.ids, self.place, self._job = job.ids, f"vectors-{job.name}", job
+        self._facts: dict[str, Any] = {
+            "encoder": job.encoder,
+            "settings": job.settings,
+            "fingerprint": job.fingerprint,
+            "dtype": job.dtype,
+            "dim": job.dim,
+            "documents": len(job.ids),
+        }
+        self.settings = {"version": KIND.version, **self._facts}
+        self.columns = (
+            Column("vectors.npy", np.dtype(DTYPES[job.dtype]).itemsize * job.dim, offset=HEADER),
+            Column("norms", 4),
+            Column("scales", 4 if job.dtype == "int8" else 0),
+            Column("counts", 4, of_documents=True),
+        )
 
-        while journal.documents < count:
-            first, last = journal.documents, min(journal.documents + BLOCK, count)
-            vectors, bounds = job.vectors(first, last, _within(first, last, report))
-            block = quantized(vectors, bounds, job, first, last)
-            with _writing(segment, journal, count):
-                journal.append(*block)
-            report(journal.documents)
-        with _writing(segment, journal, count):
-            folder = journal.finish(segment)
-    finally:
-        journal.close()
-    return Embeddings(folder)
+    def existing(self, segment: Path) -> Embeddings | None:
+        vectors = find(segment).get(self._job.name)
+        return vectors if isinstance(vectors, Embeddings) else None
 
+    def block(self, first: int, last: int, report: Report) -> tuple[NDArray[Any], ...]:
+        vectors, bounds = self._job.vectors(first, last, report)
+        return quantized(vectors, bounds, self._job, first, last)
 
-def _within(first: int, last: int, report: Callable[[float], None]) -> Report:
-    """The report of a block's encoding, as documents done of all."""
-    return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
+    def finish(self, segment: Path, draft: Path, rows: int) -> Embeddings:
+        """Older vectors of the same name go."""
+        self._write_header(draft, rows)
+        counts = np.fromfile(draft / "counts", "<u4")
+        if np.any(counts != 1):
+            bounds = np.zeros(len(counts) + 1, dtype=np.int64)
+            np.cumsum(counts, out=bounds[1:])
+            write_array(draft, "bounds", bounds)
+        for name in ("norms", "scales") if self._job.dtype == "int8" else ("norms",):
+            write_array(draft, name, np.fromfile(draft / name, "<f4"))
+        seal(draft, KIND, self._facts, "*.npy")
+        newest = latest(segment).get(self._job.name)
+        number = 1 + int(newest.name.rpartition("-")[2]) if newest else 1
+        folder = segment / f"vectors-{self._job.name}-{number}"
+        with uninterrupted():
+            commit(draft, folder)
+            self._tidy(folder)
+        return Embeddings(folder)
 
+    def tidy(self, existing: Embeddings) -> None:
+        self._tidy(existing.folder)
 
-@contextlib.contextmanager
-def _writing(segment: Path, journal: Journal | None, count: int) -> Iterator[None]:
-    try:
-        yield
-    except OSError as e:
-        if not segment.exists():
-            raise FontesError(f"{segment.parent} was replaced by another index meanwhile; encode that one") from e
-        done = journal.documents if journal else 0
-        raise FontesError(
-            f"{segment.parent}: vectors cannot be written: {e.strerror or e}; {done:,} of {count:,} documents are encoded and "
-            "kept, and encoding again goes on after them"
-        ) from e
+    def _write_header(self, draft: Path, rows: int) -> None:
+        with (draft / "vectors.npy").open("r+b") as file:
+            shape = (rows, self._job.dim)
+            npy.write_array_header_1_0(file, {"descr": DTYPES[self._job.dtype], "fortran_order": False, "shape": shape})
+            sync(file)
+
+    def _tidy(self, folder: Path) -> None:
+        """Removes the journal, and older vectors of the same name."""
+        with contextlib.suppress(OSError):
+            for name in LEFT:
+                (folder / name).unlink(missing_ok=True)
+            for other in folder.parent.glob(f"vectors-{self._job.name}-*"):
+                if other != folder:
+                    shutil.rmtree(other, ignore_errors=True)
 
 
 def quantized(
@@ -175,116 +178,3 @@ def quantized(
     norms = np.linalg.norm(exact, axis=1)
     above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
     return small, np.where(norms > 0, above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)
-
-
-class Journal:
-    """An encoding under way: a folder with the vectors so far, and a line for each block that is safely on the disk."""
-
-    def __init__(self, draft: Path, job: Job) -> None:
-        self._draft, self._job = draft, job
-        self._settings: dict[str, Any] = {
-            "encoder": job.encoder,
-            "settings": job.settings,
-            "fingerprint": job.fingerprint,
-            "dtype": job.dtype,
-            "dim": job.dim,
-            "documents": len(job.ids),
-        }
-        self._identity = {"version": KIND.version, **self._settings}
-        blocks = self._sound_blocks()
-        self.documents, self._rows = (sum(block[i] for block in blocks) for i in (0, 1))
-        if not blocks:
-            (draft / "settings.json").write_text(json.dumps(self._identity), encoding="utf-8")
-        sizes = self._sizes(self.documents, self._rows)
-        sizes["vectors.npy"] += HEADER
-        sizes["journal"] = sum(len(json.dumps(block)) + 1 for block in blocks)
-        self._files: dict[str, IO[bytes]] = {}
-        for name, size in sizes.items():
-            self._files[name] = (draft / name).open("r+b" if blocks else "w+b")
-            self._files[name].truncate(size)
-            self._files[name].seek(size)
-        self._header()
-
-    def append(
-        self, vectors: NDArray[Any], norms: NDArray[np.float32], scales: NDArray[np.float32], counts: NDArray[np.uint32]
-    ) -> None:
-        """Adds a block: it is on the disk when this returns, or else not there at all."""
-        check = 0
-        for name, array in zip(PARTS, (vectors, norms, scales, counts), strict=True):
-            raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-            self._files[name].write(raw)
-            sync(self._files[name])
-            check = zlib.crc32(raw, check)
-        self._files["journal"].write((json.dumps([len(counts), len(vectors), check]) + "\n").encode())
-        sync(self._files["journal"])
-        self.documents += len(counts)
-        self._rows += len(vectors)
-
-    def finish(self, segment: Path) -> Path:
-        """Completes the files and puts the folder in its place, in one step; older vectors of the same name go."""
-        self._header()
-        draft = self._draft
-        counts = np.fromfile(draft / "counts", "<u4")
-        if np.any(counts != 1):
-            bounds = np.zeros(len(counts) + 1, dtype=np.int64)
-            np.cumsum(counts, out=bounds[1:])
-            write_array(draft, "bounds", bounds)
-        for name in ("norms", "scales") if self._job.dtype == "int8" else ("norms",):
-            write_array(draft, name, np.fromfile(draft / name, "<f4"))
-        seal(draft, KIND, self._settings, "*.npy")
-        newest = latest(segment).get(self._job.name)
-        number = 1 + int(newest.name.rpartition("-")[2]) if newest else 1
-        folder = segment / f"vectors-{self._job.name}-{number}"
-        with uninterrupted():
-            commit(draft, folder)
-            _tidy(folder, self._job)
-        return folder
-
-    def close(self) -> None:
-        """Closes the files as they are."""
-        for file in self._files.values():
-            with contextlib.suppress(OSError):
-                file.close()
-
-    def _header(self) -> None:
-        file = self._files["vectors.npy"]
-        file.seek(0)
-        shape = (self._rows, self._job.dim)
-        npy.write_array_header_1_0(file, {"descr": DTYPES[self._job.dtype], "fortran_order": False, "shape": shape})
-        sync(file)
-        file.seek(0, os.SEEK_END)
-
-    def _sizes(self, documents: int, rows: int) -> dict[str, int]:
-        """The bytes that so many documents and rows take in each of PARTS."""
-        width = np.dtype(DTYPES[self._job.dtype]).itemsize * self._job.dim
-        return dict(zip(PARTS, (rows * width, 4 * rows, 4 * rows * (self._job.dtype == "int8"), 4 * documents), strict=True))
-
-    def _sound_blocks(self) -> list[list[int]]:
-        """The blocks [documents, rows, checksum] of an earlier run of the same job that are whole on the disk."""
-        blocks: list[list[int]] = []
-        with contextlib.suppress(OSError, ValueError, TypeError), contextlib.ExitStack() as stack:
-            settings = json.loads((self._draft / "settings.json").read_text(encoding="utf-8"))
-            named = {"encoder": None, "settings": None}
-            if settings | named != self._identity | named:
-                return []
-            lines = (self._draft / "journal").read_bytes().split(b"\n")[:-1]
-            files = {name: stack.enter_context((self._draft / name).open("rb")) for name in PARTS}
-            files["vectors.npy"].seek(HEADER)
-            for documents, rows, expected in map(json.loads, lines):
-                check = 0
-                for name, size in self._sizes(documents, rows).items():
-                    check = zlib.crc32(files[name].read(size), check)
-                if check != expected:
-                    break
-                blocks.append([documents, rows, expected])
-        return blocks
-
-
-def _tidy(folder: Path, job: Job) -> None:
-    """Removes what is no longer needed: the journal, and older vectors of the same name."""
-    with contextlib.suppress(OSError):
-        for name in JOURNAL:
-            (folder / name).unlink(missing_ok=True)
-        for other in folder.parent.glob(f"vectors-{job.name}-*"):
-            if other != folder:
-                shutil.rmtree(other, ignore_errors=True)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.late.colbert import ColBERT
     from ..neural.late.late import Late
+    from ..neural.sparse.base import SparseEncoder
+    from ..neural.sparse.retriever import SpladeRetriever
     from .index import Index
 
 
@@ -158,22 +160,29 @@ class Factory:
             threads=threads,
         )
 
+    def splade(self, encoder: SparseEncoder | str, *, k: int = 1000, threads: int | None = None) -> SpladeRetriever:
+        """A retriever over the weights that `index.encode(splade)` stored; see `fontes.neural.SpladeRetriever`."""
+        from ..neural.sparse.retriever import SpladeRetriever
+
+        return SpladeRetriever(index=self._index, encoder=encoder, k=k, threads=threads)
+
     def encode(
         self,
-        encoder: Encoder,
+        encoder: Encoder | SparseEncoder,
         *,
         dtype: str = "float32",
         overwrite: bool = False,
         progress: Report = silent,
     ) -> None:
-        """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)`.
+        """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
         An encoding that was interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others
         are made of them. An index may hold the vectors of several encoders; an index built anew in its place has none of them.
 
         Args:
             encoder: Makes the vectors.
-            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector.
+            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. The weights of a learned
+                sparse encoder are always stored to four decimals.
             overwrite: Encode again where these vectors are there already; else there is nothing to do.
             progress: Is called as documents are done.
 
@@ -183,7 +192,13 @@ class Factory:
         from ..neural.dense.settings import settings_of
         from ..neural.encoders.base import document_vectors
         from ..neural.late.colbert import ColBERT
+        from ..neural.sparse.base import is_sparse
 
+        if is_sparse(encoder):
+            if dtype != "float32":
+                raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
+            self._vectors.add_weights(encoder, settings_of(encoder), overwrite, progress)
+            return
         if isinstance(encoder, ColBERT):
             raise ParameterError(
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"

@@ -173,9 +173,10 @@ def vectors_in(path: Path) -> list[str]:
         with contextlib.suppress(OSError):  # another build may be removing it
             folders += list(segment.iterdir())
     for folder in sorted(folders):
-        if folder.name.lstrip(".").startswith(("vectors-", "late-")) and folder.is_dir():
+        if folder.name.lstrip(".").startswith(("vectors-", "late-", "sparse-")) and folder.is_dir():
             facts = read_settings(folder)
-            model, form = facts.get("encoder", facts.get("colbert")), facts.get("dtype", f"{facts.get('nbits')} bits")
+            model = facts.get("encoder", facts.get("colbert"))
+            form = "weights of terms" if "scale" in facts else facts.get("dtype", f"{facts.get('nbits')} bits")
             names.append(f"{model} ({form})" if model else f"{folder.name} (unfinished)")
     return names
 

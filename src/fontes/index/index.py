@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -29,13 +29,14 @@ from .factory import Factory
 from .files import FORMAT, MANIFEST, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
 from .segment import Segment
 from .vectors import VectorStore
+from .weights import WeightLists, find_weights
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
+    from ..neural.sparse.base import SparseEncoder
 
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
-TERMS = 1_000_000  # terms whose numbers an index remembers
 
 
 class Index(Factory):
@@ -64,7 +65,6 @@ class Index(Factory):
         self._manifest = manifest
         self._segment = Segment(self.segment_folder)
         self._vectors = VectorStore(path, self.segment_folder, self._segment)
-        self._term_number = lru_cache(TERMS)(self._segment.terms.find)
 
     @classmethod
     def build(
@@ -188,6 +188,15 @@ class Index(Factory):
         """
         return self._vectors.of(encoder, dtype)
 
+    def weights(self, encoder: SparseEncoder) -> WeightLists:
+        """The weights of terms that a learned sparse encoder gave the documents.
+
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
+        """
+        return self._vectors.weights(encoder)
+
     @cached_property
     def name(self) -> str:
         """The name of the directory without its ending: "papers" of `papers.index`."""
@@ -225,7 +234,7 @@ class Index(Factory):
 
     def term_number(self, term: str) -> int:
         """The number of a term: its place in `terms`, from 0; -1 for a term that the index does not have."""
-        return self._term_number(term)
+        return self._segment.term_number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The postings of the terms with these numbers, end to end.
@@ -290,10 +299,10 @@ class Index(Factory):
         """
         check_contents(self.path, self._manifest)
         self._segment.check()
-        for vectors in find(self.segment_folder).values():
-            if isinstance(vectors, IndexFormatError):
-                raise vectors
-            vectors.check()
+        for attached in (*find(self.segment_folder).values(), *find_weights(self.segment_folder, self.ids)):
+            if isinstance(attached, IndexFormatError):
+                raise attached
+            attached.check()
         for folder in sorted(self.segment_folder.glob("late-*")):
             check_folder(folder)
 
@@ -314,6 +323,7 @@ class Index(Factory):
             "fontes": self._manifest["fontes"],
             "fingerprint": self.fingerprint,
             "vectors": [self._vector_info(vectors) for vectors in self._vectors.sound()],
+            "weights": [lists.info() for lists in self._vectors.sparse()],
         }
 
     def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
@@ -353,6 +363,7 @@ class Index(Factory):
             ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
             ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
             *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
+            *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),
             ("fingerprint", info["fingerprint"][:16]),
         ]
         return table(["index", self.name], rows)

@@ -13,10 +13,10 @@ from ..core.errors import IndexFormatError
 from ..storage.leftovers import Leftover, hidden, is_in_use
 from ..storage.locks import locked
 from .embeddings import FOLDER, latest
-from .encoding import JOURNAL
+from .encoding import LEFT
 from .files import MANIFEST, SEGMENT_NAME, read_manifest
 
-DRAFT = re.compile(r"\.(vectors|late)-[0-9a-f]{16}-\w+")
+DRAFT = re.compile(r"\.(vectors-[0-9a-f]{16}-\w+|late-[0-9a-f]{16}-\w+|sparse-[0-9a-f]{16})")
 
 
 def leftovers(place: Path) -> list[Leftover]:
@@ -72,7 +72,7 @@ def _of_segment(segment: Path) -> Iterator[Leftover]:
             heir = next(folder for folder in newest if FOLDER.fullmatch(folder.name)[1] == match[1])  # type: ignore[index]
             yield Leftover(entry, "vectors that newer ones have replaced", is_in_use(heir), heir)
         elif match:
-            for file in (entry / name for name in JOURNAL):
+            for file in (entry / name for name in LEFT):
                 if file.is_file():
                     yield Leftover(file, "the journal of an encoding that is complete", is_in_use(entry), entry)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,25 @@ CHUNK = 1 << 22  # postings that are merged at a time
 POSTING = 24  # bytes of memory that a posting takes at the most before it is written
 
 
-class PostingsWriter:
-    """Turns texts into the files of the inverted index: terms, df, cf, postings, doc_lengths."""
+class Numbered(Protocol):
+    """Terms by number."""
 
-    def __init__(self, folder: Path, analyzer: Analyzer, memory: int) -> None:
+    terms: list[str]
+    """All that there are so far."""
+
+
+class PostingsWriter:
+    """Turns documents of numbered terms into the files of the inverted index: terms, df, cf, postings, doc_lengths.
+
+    Args:
+        folder: Where the files go; blocks of postings go beside it for the time being.
+        vocabulary: The terms.
+        memory: The bytes that postings may take before they are written to disk.
+    """
+
+    def __init__(self, folder: Path, vocabulary: Numbered, memory: int) -> None:
         self._folder = folder
-        self._vocabulary: Vocabulary = analyzer.vocabulary()
+        self._vocabulary = vocabulary
         self._table = Strings.of([])  # the terms, as of the last block
         self._most = max(1, memory // POSTING)
         self._lengths: list[NDArray[np.int64]] = []
@@ -33,26 +46,17 @@ class PostingsWriter:
         self._pending_first = 0  # the number of the first document that is pending
         self._blocks: list[InvertedBlock] = []
 
-    def add(self, texts: Sequence[bytes]) -> None:
-        """Appends documents."""
-        numbers, bounds = self._vocabulary.encode_bytes(texts)
-        terms, counts = np.empty_like(numbers), np.empty_like(numbers)
-        scratch = np.zeros(len(self._vocabulary.terms), dtype=np.int32)
-        term_bounds = count_terms(numbers, bounds, scratch, terms, counts)
-        filled = int(term_bounds[-1])
-        self._append(terms[:filled].copy(), counts[:filled].copy(), term_bounds, np.diff(bounds))
-
-    def add_weights(self, weights: Sequence[Mapping[str, int]]) -> None:
-        """Appends documents as terms with their frequencies."""
-        terms = self._vocabulary.numbers([term for bag in weights for term in bag])
-        counts = np.array([count for bag in weights for count in bag.values()], dtype=np.int32)
-        bounds = np.zeros(len(weights) + 1, dtype=np.int64)
-        np.cumsum([len(bag) for bag in weights], out=bounds[1:])
-        self._append(terms, counts, bounds, np.array([sum(bag.values()) for bag in weights]))
-
-    def _append(
+    def append(
         self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
     ) -> None:
+        """Appends documents.
+
+        Args:
+            terms: The numbers of the terms of all documents, those of each end to end, each term once.
+            counts: How often the document has the term, from 1.
+            term_bounds: Where those of each document start, one entry more.
+            lengths: For each document the sum of its counts.
+        """
         self._pending.append((terms, counts, term_bounds))
         self._pending_size += len(terms)
         self._lengths.append(lengths.astype(np.int64))
@@ -110,6 +114,37 @@ class PostingsWriter:
             self._pending_first += len(term_bounds) - 1
         self._pending, self._pending_size = [], 0
         return InvertedBlock(order, places, bounds, docs, tfs)
+
+
+class TextPostings(PostingsWriter):
+    """The same of texts, whose terms an analyzer makes, or of terms with weights.
+
+    Args:
+        folder: Where the files go.
+        analyzer: Makes the terms.
+        memory: The bytes that postings may take before they are written to disk.
+    """
+
+    def __init__(self, folder: Path, analyzer: Analyzer, memory: int) -> None:
+        self._analyzed: Vocabulary = analyzer.vocabulary()
+        super().__init__(folder, self._analyzed, memory)
+
+    def add(self, texts: Sequence[bytes]) -> None:
+        """Appends documents."""
+        numbers, bounds = self._analyzed.encode_bytes(texts)
+        terms, counts = np.empty_like(numbers), np.empty_like(numbers)
+        scratch = np.zeros(len(self._analyzed.terms), dtype=np.int32)
+        term_bounds = count_terms(numbers, bounds, scratch, terms, counts)
+        filled = int(term_bounds[-1])
+        self.append(terms[:filled].copy(), counts[:filled].copy(), term_bounds, np.diff(bounds))
+
+    def add_weights(self, weights: Sequence[Mapping[str, int]]) -> None:
+        """Appends documents as terms with their frequencies."""
+        terms = self._analyzed.numbers([term for bag in weights for term in bag])
+        counts = np.array([count for bag in weights for count in bag.values()], dtype=np.int32)
+        bounds = np.zeros(len(weights) + 1, dtype=np.int64)
+        np.cumsum([len(bag) for bag in weights], out=bounds[1:])
+        self.append(terms, counts, bounds, np.array([sum(bag.values()) for bag in weights]))
 
 
 @dataclass(frozen=True)

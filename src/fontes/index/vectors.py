@@ -13,10 +13,13 @@ from ..core.progress import Report
 from ..core.values import Doc
 from .embeddings import DTYPES, Embeddings, find
 from .encoding import Job, VectorsOfDocuments, store_vectors
+from .journal import encode
 from .segment import Segment
+from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, weights_of
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
+    from ..neural.sparse.base import SparseEncoder
 
 
 class VectorStore:
@@ -33,6 +36,7 @@ class VectorStore:
         self._folder = folder
         self._segment = segment
         self._stored = find(folder)
+        self._weights: dict[str, WeightLists] = {}  # that are open, by the encoder's fingerprint
 
     def sound(self) -> list[Embeddings]:
         """Those that can be read."""
@@ -101,6 +105,42 @@ class VectorStore:
         job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, dtype, ids, vectors)
         new = store_vectors(self._folder, job, overwrite, progress)
         self._stored = {**find(self._folder), **self._stored, job.name: new}
+
+    def sparse(self) -> list[WeightLists]:
+        """The weights of terms that can be read."""
+        return [lists for lists in find_weights(self._folder, self._segment.ids) if isinstance(lists, WeightLists)]
+
+    def weights(self, encoder: SparseEncoder) -> WeightLists:
+        """The weights of terms by an encoder.
+
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
+        """
+        fingerprint = encoder.fingerprint
+        if (lists := self._weights.get(fingerprint)) is None:
+            if (lists := weights_of(self._folder, self._segment.ids, fingerprint)) is None:
+                others = " and ".join(
+                    f"{each.meta['encoder']} (fingerprint {each.meta['fingerprint'][:8]})" for each in self.sparse()
+                )
+                raise ParameterError(
+                    f"{self._path} holds no weights of {encoder!r} (fingerprint {fingerprint[:8]})"
+                    f"{f', but those of {others}' if others else ''}; index.encode(encoder), or fontes encode {self._path} "
+                    "--sparse MODEL, makes them"
+                )
+            self._weights[fingerprint] = lists
+        return lists
+
+    def add_weights(self, encoder: SparseEncoder, settings: str | None, overwrite: bool, progress: Report) -> None:
+        """Encodes the documents as weighted terms; the parameters are those of `add`."""
+        ids = self._segment.ids
+
+        def vectors(first: int, last: int, report: Report) -> TermVectors:
+            ordinals = range(first, last)
+            return encoder.encode_documents(self._segment.store.read([ids[i] for i in ordinals], ordinals), report)
+
+        job = WeightEncoding(encoder.fingerprint, repr(encoder), settings, ids, lambda: encoder.vocabulary, vectors)
+        self._weights[encoder.fingerprint] = encode(self._folder, job, overwrite, progress)
 
     def _fitting(self, encoder: Encoder, dtype: str | None) -> list[Embeddings]:
         """The sound vectors of an encoder, the most exact ones first."""

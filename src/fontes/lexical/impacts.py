@@ -28,7 +28,7 @@ from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
-    from ..index import Index
+    from ..index.inverted import Searchable
 
 CHUNK = 1 << 20  # postings that are weighted at a time
 MOST = 4  # models whose impacts an index keeps, in memory and on disk
@@ -104,25 +104,25 @@ def in_memory() -> Iterator[None]:
             _blocks -= 1
 
 
-def impacts_of(index: Index, weighting: Weighting) -> Impacts:
+def impacts_of(index: Searchable, weighting: Weighting) -> Impacts:
     """The impacts of a model on an index, from memory, from the cache, or worked out now."""
     key = weighting.for_postings()
     return _MODELS.of(index).get(key, lambda: _impacts(index, key))
 
 
-def _impacts(index: Index, weighting: Weighting) -> Impacts:
+def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
     lists = _LISTS.of(index)
     name = hash_text(repr((KIND.version, weighting)))[:16]
     shapes = _impact_shapes(index, lists)
     return Impacts(lists, **_cached(index, name, shapes, not _blocks, lambda: _weighted(index, weighting, lists)))
 
 
-def _lists(index: Index) -> Lists:
+def _lists(index: Searchable) -> Lists:
     arrays = _cached(index, "lists", _list_shapes(index), True, lambda: _decoded(index))
     return Lists(_bounds(index), **arrays)
 
 
-def _no_models(index: Index) -> Cached[Weighting, Impacts]:
+def _no_models(index: Searchable) -> Cached[Weighting, Impacts]:
     return Cached(MOST)
 
 
@@ -130,22 +130,22 @@ _LISTS = Attached("lists", _lists)
 _MODELS = Attached("impacts", _no_models)
 
 
-def _bounds(index: Index) -> NDArray[np.int64]:
+def _bounds(index: Searchable) -> NDArray[np.int64]:
     bounds = np.zeros(len(index.df) + 1, dtype=np.int64)
     np.cumsum(index.df, out=bounds[1:])
     return bounds
 
 
-def _rows(index: Index) -> NDArray[np.int64]:
+def _rows(index: Searchable) -> NDArray[np.int64]:
     """The terms whose lists are long enough for a row of bounds."""
     return np.flatnonzero(index.df > max(4 * BLOCK, len(index) // (8 * BLOCK)))
 
 
-def _windows(index: Index) -> int:
+def _windows(index: Searchable) -> int:
     return -(-len(index) // WINDOW)
 
 
-def _list_shapes(index: Index) -> dict[str, tuple[Any, tuple[int, ...]]]:
+def _list_shapes(index: Searchable) -> dict[str, tuple[Any, tuple[int, ...]]]:
     rows = len(_rows(index))
     postings = int(index.df.sum(dtype=np.int64))
     return {
@@ -155,7 +155,7 @@ def _list_shapes(index: Index) -> dict[str, tuple[Any, tuple[int, ...]]]:
     }
 
 
-def _impact_shapes(index: Index, lists: Lists) -> dict[str, tuple[Any, tuple[int, ...]]]:
+def _impact_shapes(index: Searchable, lists: Lists) -> dict[str, tuple[Any, tuple[int, ...]]]:
     terms = len(index.df)
     return {
         "weights": (np.float32, (len(lists.docs),)),
@@ -166,7 +166,7 @@ def _impact_shapes(index: Index, lists: Lists) -> dict[str, tuple[Any, tuple[int
     }
 
 
-def _decoded(index: Index) -> dict[str, NDArray[Any]]:
+def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
     bounds = _bounds(index)
     docs = np.empty(bounds[-1], dtype=np.int32)
 
@@ -184,7 +184,7 @@ def _decoded(index: Index) -> dict[str, NDArray[Any]]:
     return {"docs": docs, "row_of": row_of, "starts": starts}
 
 
-def _weighted(index: Index, weighting: Weighting, lists: Lists) -> dict[str, NDArray[Any]]:
+def _weighted(index: Searchable, weighting: Weighting, lists: Lists) -> dict[str, NDArray[Any]]:
     statistics = Statistics.of(index)
     arrays = {name: np.zeros(shape, dtype) for name, (dtype, shape) in _impact_shapes(index, lists).items()}
     weights = arrays["weights"]
@@ -217,7 +217,7 @@ def _chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def _cached(
-    index: Index,
+    index: Searchable,
     name: str,
     shapes: dict[str, tuple[Any, tuple[int, ...]]],
     keep: bool,

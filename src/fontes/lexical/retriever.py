@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.checks import check_whole
 from ..core.errors import InputError
-from ..core.progress import Report
+from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
 from ..core.values import Explanation, Topic, Topics
@@ -24,6 +24,7 @@ from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
+    from ..index.inverted import Searchable
 
 MOST_WEIGHT = 1e30  # keeps scores within float32
 
@@ -51,6 +52,11 @@ class Lexical(Stage[Topics, Run]):
             ParameterError: A parameter is out of its range.
         """
 
+    @property
+    def searched(self) -> Searchable:
+        """What has the postings: the index, unless the model searches others of its documents."""
+        return self.index
+
     def check(self) -> None:
         self.weighting  # noqa: B018  # which says what is wrong with the model's parameters
         check_whole("k", self.k)
@@ -60,56 +66,68 @@ class Lexical(Stage[Topics, Run]):
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
         weighting = self.weighting
-        bags = _bags(weighting, self._counts(list(topics.values())))
-        return search_topics(self.index, weighting, topics, bags, self.k, self.threads or os.cpu_count() or 1)
+        bags = _bags(weighting, self._counts(list(topics.values()), progress))
+        threads = self.threads or os.cpu_count() or 1
+        return search_topics(self.index, self.searched, weighting, topics, bags, self.k, threads)
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
         self.check()
         topic = topic_of(query)
-        weighting = self.weighting
-        return search_topic(self.index, weighting, topic, _bags(weighting, self._counts([topic])), min(check_depth(k), self.k))
+        weighting, depth = self.weighting, min(check_depth(k), self.k)
+        bag = _bags(weighting, self._counts([topic]))
+        return search_topic(self.index, self.searched, weighting, topic, bag, depth)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
         topic = topic_of(query)
-        weighting = self.weighting
-        statistics = Statistics.of(self.index)
+        weighting, searched = self.weighting, self.searched
+        statistics = Statistics.of(searched)
         doc = self.index.ordinal(doc_id)
         counts = self._counts([topic])[0]
         _, terms, weights = _bags(weighting, [counts])
         parts = []
         for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
-            docs, tfs = self.index.postings(np.array([term]))
+            docs, tfs = searched.postings(np.array([term]))
             at = int(np.searchsorted(docs, doc))
             if at < len(docs) and docs[at] == doc:
                 posting = Postings(np.array([term]), np.array([len(docs)]), docs[at : at + 1], tfs[at : at + 1])
                 of_posting = weighting.explain(statistics, posting)
-                of_query = Explanation(weight, f"query part: qtf={counts[term]:g}")
+                of_query = Explanation(weight, self._query_label(counts[term]))
                 value = weight * float(np.float32(of_posting.value))
-                parts.append(Explanation(value, f"'{self.index.terms[term]}'", (of_posting, of_query)))
+                parts.append(Explanation(value, f"'{searched.terms[term]}'", (of_posting, of_query)))
         total = float(np.float32(sum(part.value for part in parts)))
         return Explanation(
             total, f"{self!r}: sum over terms" if parts else "no term of the topic is in the document", tuple(parts)
         )
 
-    def _counts(self, topics: Sequence[Topic]) -> list[dict[int, float]]:
+    def _query_label(self, count: float) -> str:
+        """What an explanation says of the weight that a topic's term has in the query."""
+        return f"query part: qtf={count:g}"
+
+    def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
         """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
         analyzed = iter(self.index.analyzer.many([t.text for t in topics if t.weights is None]))
-        counts = []
-        for topic in topics:
-            weights: Mapping[str, float] = Counter(next(analyzed)) if topic.weights is None else topic.weights
-            bag: dict[int, float] = {}
-            for term, weight in weights.items():
-                if not isinstance(weight, Real) or not math.isfinite(weight):
-                    raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is not a finite number")
-                if not abs(weight) <= MOST_WEIGHT:
-                    raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is beyond {MOST_WEIGHT:g}")
-                number = self.index.term_number(term)
-                if number >= 0 and weight != 0:
-                    bag[number] = float(weight)
-            counts.append(bag)
-        return counts
+        weights = (Counter(next(analyzed)) if topic.weights is None else topic.weights for topic in topics)
+        return [bag_of(self.index, topic, of_topic) for topic, of_topic in zip(topics, weights, strict=True)]
+
+
+def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> dict[int, float]:
+    """The weights of a topic's terms by the terms' numbers; terms that there are not are left out.
+
+    Raises:
+        InputError: A weight is no number, or too great.
+    """
+    bag: dict[int, float] = {}
+    for term, weight in weights.items():
+        if not isinstance(weight, Real) or not math.isfinite(weight):
+            raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is not a finite number")
+        if not abs(weight) <= MOST_WEIGHT:
+            raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is beyond {MOST_WEIGHT:g}")
+        number = searched.term_number(term)
+        if number >= 0 and weight != 0:
+            bag[number] = float(weight)
+    return bag
 
 
 def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:

@@ -16,6 +16,7 @@ from .weighting import Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
+    from ..index.inverted import Searchable
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
@@ -23,31 +24,34 @@ Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # co
 RESULTS = 1 << 21  # in memory at a time, before they are packed
 
 
-def search_topics(index: Index, weighting: Weighting, topics: Topics, bags: Bags, k: int, threads: int) -> Run:
+def search_topics(
+    index: Index, searched: Searchable, weighting: Weighting, topics: Topics, bags: Bags, k: int, threads: int
+) -> Run:
     """The best documents of an index for each topic.
 
     Args:
         index: The index.
+        searched: What has its documents' postings: the index, or weights that are attached to it.
         weighting: The model.
         topics: The topics.
         bags: The terms of each topic, by number, with their query weights.
         k: How many documents a topic gets at most.
         threads: How many threads search.
     """
-    counts, docs, scores = _best(index, weighting, bags, k, threads)
+    counts, docs, scores = _best(searched, weighting, bags, k, threads)
     bounds = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=bounds[1:])
     provenance = {"index": str(index.path), "fingerprint": index.fingerprint}
     return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=provenance)
 
 
-def search_topic(index: Index, weighting: Weighting, topic: Topic, bag: Bags, k: int) -> Ranking:
+def search_topic(index: Index, searched: Searchable, weighting: Weighting, topic: Topic, bag: Bags, k: int) -> Ranking:
     """The best `k` documents for one topic, without a run around them."""
-    _, docs, scores = _best(index, weighting, bag, k, 1)
+    _, docs, scores = _best(searched, weighting, bag, k, 1)
     return Ranking(topic, index.ids, docs, scores, index)
 
 
-def _best(index: Index, weighting: Weighting, bags: Bags, k: int, threads: int) -> Results:
+def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, threads: int) -> Results:
     """For each topic the count of results, and their documents and scores end to end."""
     count, k = len(bags[0]) - 1, min(k, len(index))
     if not k or not len(bags[1]):
@@ -61,7 +65,7 @@ def _best(index: Index, weighting: Weighting, bags: Bags, k: int, threads: int) 
     return counts, docs, scores
 
 
-def _portion(index: Index, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int) -> Results:
+def _portion(index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int) -> Results:
     """The same of the topics from `first` to `last`."""
     impacts = impacts_of(index, weighting)
     depth = next((i for i, depth in enumerate(DEPTHS) if k <= depth), -1)

@@ -19,7 +19,7 @@ from ..core.values import Explanation
 from ..storage.caches import Attached, Cached
 
 if TYPE_CHECKING:
-    from ..index import Index
+    from ..index.inverted import Searchable
 
 Floats = NDArray[np.float64]
 CHUNK = 1 << 21  # postings that are weighted at a time
@@ -85,7 +85,7 @@ class Statistics:
         df: For each term the number of documents that hold it, float64.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Searchable) -> None:
         self._index = index
         self.documents = len(index)
         self.tokens = index.tokens
@@ -94,7 +94,7 @@ class Statistics:
         self._norms: Cached[Weighting, Floats] = Cached(NORMS)
 
     @classmethod
-    def of(cls, index: Index) -> Statistics:
+    def of(cls, index: Searchable) -> Statistics:
         """The statistics of an index, which keeps them."""
         return _STATISTICS.of(index)
 

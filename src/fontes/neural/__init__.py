@@ -1,9 +1,10 @@
-"""Neural retrieval and reranking: encoders, vector search, late interaction, rerankers."""
+"""Neural retrieval and reranking: encoders, vector search, late interaction, learned sparse retrieval, rerankers."""
 
 from .dense import Dense
 from .encoders import ChunkedEncoder, Encoder, PartsEncoder, SentenceEncoder, TransformerEncoder
 from .late import ColBERT, Late, encode_late
 from .rerank import CrossEncoder, LateReranker, MonoT5, Reranker
+from .sparse import SparseEncoder, Splade, SpladeRetriever
 
 __all__ = [
     "ChunkedEncoder",
@@ -17,6 +18,9 @@ __all__ = [
     "PartsEncoder",
     "Reranker",
     "SentenceEncoder",
+    "SparseEncoder",
+    "Splade",
+    "SpladeRetriever",
     "TransformerEncoder",
     "encode_late",
 ]

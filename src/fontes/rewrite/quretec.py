@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -228,15 +229,21 @@ def classifier(folder: Path) -> tuple[Any, Any]:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Keeps transformers from reporting weights that a model lacks: those of a new head, or those that our error names."""
-    logging = library("transformers", "reading a model").utils.logging
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
+    """Keeps transformers from reporting weights that a model lacks: those of a new head, or those that our error names.
+
+    sentence-transformers, which tells the same in its own log, is kept from it too.
+    """
+    transformers = library("transformers", "reading a model").utils.logging
+    sentences = logging.getLogger("sentence_transformers")
+    levels = transformers.get_verbosity(), sentences.level
+    transformers.set_verbosity_error()
+    sentences.setLevel(logging.ERROR)
     try:
         with quiet():
             yield
     finally:
-        logging.set_verbosity(level)
+        transformers.set_verbosity(levels[0])
+        sentences.setLevel(levels[1])
 
 
 def relevant_label(config: Any, folder: Path) -> int:

@@ -3,12 +3,10 @@
 from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
-from .document_examples import document_examples
 from .duplicates import Duplicate
 from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
-from .mined import Mined
-from .negatives import PRESETS, Mining, mine_negatives
+from .mining import PRESETS, Mined, Mining, document_examples, mine_negatives
 from .running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .term_settings import TermSettings

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from ..core.errors import InputError, ParameterError
+from ..core.errors import ParameterError
 from ..core.progress import Report, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import located
-from .examples import Example, Examples
+from .examples import Examples
 from .running import Fit, Training, check_training, run
 from .settings import LOSS, FitSettings
+from .sides import check_teacher, queries, sides_of, unlearned
 from .workplace import check_place
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -71,11 +70,12 @@ class Validation:
     Args:
         examples: Of other queries than those that are learned from: their loss is measured. None: some of the training's
             queries are held out.
-        run: Candidates, which know their topics and documents, to rerank with the model in training.
+        run: Candidates, which know their topics and documents, to rerank with the model in training; topics that are learned
+            from are left out.
         qrels: Their judgments.
     """
 
-    examples: Examples | str | os.PathLike[str] | Sequence[Example] | None = None
+    examples: object = None
     run: Run | None = None
     qrels: Qrels | None = None
 
@@ -85,7 +85,7 @@ def train_cross_encoder(
     output: str | Path,
     base: str | Path = BASE,
     settings: CrossEncoderSettings | None = None,
-    validation: Validation | object = None,
+    validation: object = None,
     overwrite: bool = False,
     progress: Report = silent,
 ) -> Training:
@@ -113,7 +113,13 @@ def train_cross_encoder(
     place = Path(output)
     check_place(place, overwrite)
     check_training("training a cross-encoder")
-    sides = _sides(Examples.of(examples), validation, settings)
+    data = Examples.of(examples)
+    data.check_labels()
+    validated = validation if isinstance(validation, Validation) else Validation(validation)
+    sides = sides_of(data, None if validated.examples is None else Examples.of(validated.examples), settings)
+    if settings.loss == "teacher":
+        check_teacher(sides.learned, sides.validation)
+    candidates = _candidates(validated, sides.learned, settings)
     from .pair_model import PairModel
 
     folder = located(base, "cross-encoder", "cross-encoder")
@@ -126,54 +132,28 @@ def train_cross_encoder(
         trainer="CrossEncoderTrainer",
         loss=model.loss(),
         train=model.rows(sides.learned),
-        validation=model.rows(sides.validation),
-        measure=None if sides.run is None or sides.qrels is None else model.measure(sides.run, sides.qrels),
+        validation=model.rows(sides.validation or ()),
+        measure=candidates and model.measure(*candidates),
         save=model.save,
         restore=model.restore,
-        identity=sides.identity,
-        facts={"queries": _queries(sides.learned), "queries_validated": _queries(sides.validation), "new_head": model.new_head},
+        identity=sides.hashes,
+        facts={
+            "queries": len(sides.queries),
+            "queries_validated": len(queries(sides.validation)) if sides.validation else 0,
+            "topics_measured": len(candidates[1]) if candidates else 0,
+            "new_head": model.new_head,
+        },
     )
     return run(fit, settings, place, overwrite, progress)
 
 
-@dataclass(frozen=True)
-class _Sides:
-    """What is learned from, what is validated on, and what tells them from other data."""
-
-    learned: Sequence[Example]
-    validation: Sequence[Example]
-    run: Run | None
-    qrels: Qrels | None
-    identity: dict[str, Any]
-
-
-def _sides(examples: Examples, validation: object, settings: CrossEncoderSettings) -> _Sides:
-    """The examples on their sides, all of one query on one of them."""
-    examples.check_labels()
-    if settings.loss == "teacher":
-        _check_teacher(examples)
-    wanted = validation if isinstance(validation, Validation) else Validation(validation)  # type: ignore[arg-type]
-    identity: dict[str, Any] = {"examples": examples.hash}
-    learned: Sequence[Example] = examples
-    held_out: Sequence[Example] = ()
-    if wanted.examples is not None:
-        others = Examples.of(wanted.examples)
-        identity["validation"] = others.hash
-        held_out = others
-    elif settings.held_out:
-        learned, held_out = examples.held_out(settings.held_out, settings.seed)
-    return _Sides(learned, held_out, wanted.run, wanted.qrels, identity)
-
-
-def _check_teacher(examples: Examples) -> None:
-    for example in examples:
-        for passage in (example.positive, *example.negatives):
-            if passage.score is None:
-                raise InputError(
-                    f"{example.source or f'topic {example.topic!r}'}: the document '{passage.id}' has no score of a teacher; "
-                    "the loss 'teacher' needs one for each, see Examples.scored"
-                )
-
-
-def _queries(examples: Sequence[Example]) -> int:
-    return len({example.query for example in examples})
+def _candidates(validation: Validation, learned: Examples, settings: CrossEncoderSettings) -> tuple[Run, Qrels] | None:
+    """The run to rerank and to measure with its judgments, without what is learned from; None where there is none."""
+    if (validation.run is None) != (validation.qrels is None):
+        raise ParameterError("a run to validate on and its qrels belong together: give both or none")
+    if validation.run is None or validation.qrels is None:
+        if settings.best != LOSS:
+            raise ParameterError(f"best='{settings.best}' is measured on a reranked run: give a run and qrels to validate on")
+        return None
+    validation.run.documents_for("a run to validate on")
+    return unlearned(validation.run, validation.qrels, learned)

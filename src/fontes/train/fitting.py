@@ -18,7 +18,7 @@ import transformers
 
 from ..core.errors import ParameterError
 from ..core.progress import Progress, Report
-from ..neural.models.compute import candidates
+from ..neural.models.compute import candidates, quickest
 from ..neural.models.hub import device, quiet, readable
 from ..rewrite.quretec import without_warnings
 from .order import LikeLength
@@ -64,7 +64,7 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
     where = device()
     earlier = float(place.facts.get("seconds", 0.0))
     with without_warnings(), quiet():
-        precision = place.facts.get("precision") or _precision(fit, settings, where)
+        precision = place.facts.get("precision") or _precision(fit, settings, place, where)
         place.note(precision=precision)
         half = precision.startswith("bfloat16")
         trainer = _trainer(fit, settings, place.folder, where, half)
@@ -93,19 +93,19 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
 
 def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[dict[str, float]]:
     """What was measured when, out of the history that the trainer writes."""
-    names = {"eval_loss": LOSS, "eval_measure": settings.best}
+    names = {"eval_loss": LOSS, "eval_measure": str(settings.measure)}
     rows = [row for row in history if names.keys() & row.keys()]
     return [{"step": row["step"], **{names[key]: row[key] for key in names if key in row}} for row in rows]
 
 
 def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
     """The first step with the best of what was measured; 0 where nothing was."""
-    rows = [row for row in evaluations(history, settings) if settings.best in row]
+    rows = [row for row in evaluations(history, settings) if settings.criterion in row]
     if not rows:
         return 0
-    better = min if settings.best == LOSS else max
-    best = better(row[settings.best] for row in rows)
-    return int(next(row["step"] for row in rows if row[settings.best] == best))
+    better = min if settings.criterion == LOSS else max
+    best = better(row[settings.criterion] for row in rows)
+    return int(next(row["step"] for row in rows if row[settings.criterion] == best))
 
 
 def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bool) -> Any:
@@ -244,10 +244,30 @@ class _Watch(transformers.TrainerCallback):
         return f"at step {step} the loss is no number any more with lr={self._settings.lr:g}: take less; {left}"
 
 
-def _precision(fit: Fit, settings: FitSettings, where: str) -> str:
-    """The precision to train in, and what the calibration found."""
+def _precision(fit: Fit, settings: FitSettings, place: Workplace, where: str) -> str:
+    """The precision to train in, and what the calibration found: some training steps on rows of a usual length in each."""
     if settings.precision != "auto":
         return settings.precision
-    if "bfloat16" not in candidates(where) or _steps(fit, settings) < CALIBRATED_FROM:
+    names = ["float32", *(name for name in candidates(where) if name == "bfloat16")]
+    if len(names) == 1 or _steps(fit, settings) < CALIBRATED_FROM:
         return "float32"
-    return "float32"
+    trainer = _trainer(fit, settings, place.folder, where, half=False)
+    order = np.argsort(np.asarray(fit.train.lengths), kind="stable")
+    start = max(0, (len(order) - settings.batch) // 2)
+    batch = [dict(fit.train.rows[n]) for n in order[start : start + settings.batch].tolist()]
+
+    def step(name: str) -> float:
+        begun = time.perf_counter()
+        with torch.autocast(torch.device(where).type, torch.bfloat16, enabled=name == "bfloat16"):
+            loss = trainer.compute_loss(trainer.model, trainer._prepare_inputs(trainer.data_collator(batch)))
+            loss.backward()  # inside: cached gradients compute the outputs again on the way back
+        float(sum(parameter.grad.sum() for parameter in trainer.model.parameters() if parameter.grad is not None))  # waits
+        trainer.model.zero_grad()
+        return time.perf_counter() - begun
+
+    trainer.model.train()
+    for name in names:  # warms up
+        step(name)
+    best, seconds = quickest(names, step)
+    said = ", ".join(f"{name} {1000 * value:.0f} ms" for name, value in seconds.items())
+    return f"{best} (calibration: {said} a step)"

@@ -35,7 +35,9 @@ class LikeLength(torch.utils.data.Sampler[list[int]]):
         generator = torch.Generator()
         generator.manual_seed(self._seed + self._epoch)
         # In each part from the longest to the shortest, which is learned from less well than batches in any order.
-        grouped = get_length_grouped_indices(self._lengths, self._batch, generator=generator)
+        grouped: list[int] = get_length_grouped_indices(  # type: ignore[no-untyped-call]
+            self._lengths, self._batch, generator=generator
+        )
         whole = len(grouped) // self._batch
         for at in [*torch.randperm(whole, generator=generator).tolist(), whole]:
             if batch := grouped[at * self._batch : (at + 1) * self._batch]:

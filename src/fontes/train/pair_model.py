@@ -22,7 +22,7 @@ from ..core.progress import Report, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..measures import evaluate
-from ..neural.models.compute import batch_tokens, in_batches
+from ..neural.models.compute import batch_tokens, in_batches, set_dropout
 from ..neural.models.hub import NO_CODE, quiet, readable
 from ..neural.rerank.base import Reranker
 from ..neural.rerank.crossencoder import _logits, is_headless
@@ -46,12 +46,6 @@ class PairModel:
     def __init__(self, folder: Path, settings: CrossEncoderSettings) -> None:
         self._settings = settings
         self.new_head = is_headless(folder)
-        changes: dict[str, Any] = {"num_labels": 1} if self.new_head else {}
-        if settings.dropout is not None:
-            config = transformers.AutoConfig.from_pretrained(folder, **NO_CODE)
-            changes |= {
-                name: settings.dropout for name in config.to_dict() if name.endswith("dropout") or "dropout_prob" in name
-            }
         transformers.set_seed(settings.seed)
         with readable(f"the base {folder} cannot be read as a cross-encoder"), without_warnings():
             self.network: Any = sentence_transformers.CrossEncoder(
@@ -59,9 +53,11 @@ class PairModel:
                 device="cpu",
                 max_length=settings.max_length,
                 activation_fn=torch.nn.Identity(),
-                config_kwargs=changes or None,
+                num_labels=1 if self.new_head else None,
                 **NO_CODE,
             ).float()
+        if settings.dropout is not None:
+            set_dropout(self.network, settings.dropout)
         if self.network.num_labels != 1:
             raise InputError(
                 f"{folder} gives {self.network.num_labels} labels a pair; training starts from one, or from an encoder"
@@ -70,12 +66,13 @@ class PairModel:
     def rows(self, examples: Sequence[Example]) -> Rows:
         """The examples as rows of the loss: pairs with labels, or groups."""
         if self._settings.loss == "bce":
-            rows = [
-                {"query": example.query, "document": passage.text, "label": float(passage is example.positive)}
+            labelled = [
+                (example.query, passage.text, float(passage is example.positive))
                 for example in examples
                 for passage in (example.positive, *example.negatives)
             ]
-            return Rows(rows, self._lengths([(row["query"], row["document"]) for row in rows]))
+            rows = [{"query": query, "document": text, "label": label} for query, text, label in labelled]
+            return Rows(rows, self._lengths([(query, text) for query, text, _ in labelled]))
         groups = [_group(example, teacher=self._settings.loss == "teacher") for example in examples if example.negatives]
         lengths = self._lengths([(group["query"], text) for group in groups for text in group["documents"]])
         ends = np.cumsum([len(group["documents"]) for group in groups]).tolist()
@@ -93,8 +90,7 @@ class PairModel:
 
     def measure(self, run: Run, qrels: Qrels) -> Callable[[], float]:
         """Gives the value of the measure on a run that is reranked with the model as it is."""
-        measure = self._settings.measure()
-        assert measure is not None
+        measure = self._settings.measure
         stage = _InTraining(self.network)
         return lambda: float(evaluate(stage(run), qrels, measure)[measure])
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import InputError
 from ..core.progress import Report, silent
 from ..neural.models.hub import fingerprint, library
-from ..storage.artifact import commit, staging, umask
+from .card import describe, licence_of
 from .settings import FitSettings
-from .workplace import IDENTITY, check_place, workplace
+from .workplace import IDENTITY, check_place, workplace, writing
 
 SUFFIX = ".training"  # of the working folder beside the output
 LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "datasets")
@@ -82,6 +80,7 @@ class Training:
         kind: "cross-encoder" or "bi-encoder".
         base: The start, as it was named.
         base_fingerprint: Of the start.
+        licence: Of the start, where its README.md or config.json names one; else "not stated".
         fingerprint: Of the model.
         settings: How it was trained.
         hashes: Of the data.
@@ -101,6 +100,7 @@ class Training:
     kind: str
     base: str
     base_fingerprint: str
+    licence: str
     fingerprint: str
     settings: dict[str, Any]
     hashes: dict[str, Any]
@@ -161,12 +161,13 @@ def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, 
             place.clear()
         place.begin(identity, "give another output, or overwrite it")
         course = fitted(fit, settings, place, progress)
-        with _writing(output) as folder:
+        with writing(output) as folder:
             fit.save(folder)
             training = Training(
                 kind=fit.kind,
                 base=fit.base,
                 base_fingerprint=base_fingerprint,
+                licence=licence_of(fit.folder),
                 fingerprint=fingerprint(folder),
                 settings=settings.model_dump(),
                 hashes=dict(fit.identity),
@@ -182,23 +183,7 @@ def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, 
                 versions={name.replace("_", "-"): version(name.replace("_", "-")) for name in ("fontes", *LIBRARIES)},
                 facts=dict(fit.facts),
             )
-            _describe(training, folder)
+            describe(training, folder, output)
+            (folder / IDENTITY).write_text(json.dumps(training.to_dict(), indent=1) + "\n", encoding="utf-8")
         place.remove()
     return training
-
-
-def _describe(training: Training, folder: Path) -> None:
-    (folder / IDENTITY).write_text(json.dumps(training.to_dict(), indent=1) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _writing(place: Path) -> Iterator[Path]:
-    """A folder that takes its place when all went well. Raises InputError where it cannot be written."""
-    try:
-        with staging(place) as folder:
-            yield folder
-            for path in folder.rglob("*"):
-                path.chmod((0o777 if path.is_dir() else 0o666) & ~umask())  # safetensors writes for the owner alone
-            commit(folder, place)
-    except OSError as error:
-        raise InputError(f"{place} cannot be written: {error.strerror or error}") from error

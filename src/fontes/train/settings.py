@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..core.errors import ParameterError
-from ..measures import Measure, parse
+from ..measures import DEFAULT, Measure, parse
 
 LOSS = "loss"  # what `best` is where no measure is named
 BOUNDS = {
@@ -68,8 +68,8 @@ class FitSettings(Settings):
         held_out: The share of the queries that is held out to validate with, where no validation is given; from 0, which holds
             none out, to below 1.
         evaluations: How often an epoch is validated.
-        best: Which of the evaluated states is kept: that of the least validation "loss", or of the greatest value of a measure,
-            such as "RR@5", on the validation run.
+        best: Which of the states that were validated is kept: that of the least "loss", or of the greatest value of a measure,
+            such as "RR@5", on the validation run. With "loss" such a run is measured by nDCG@10.
         precision: Of the products of matrices: "float32", "bfloat16", or "auto": bfloat16 where a short calibration shows that
             it is quicker here.
         seed: Of the order, the part held out, the dropout and new layers; below 2**32.
@@ -92,8 +92,14 @@ class FitSettings(Settings):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.measure()
+        _ = self.measure  # an unknown one is known at once
 
-    def measure(self) -> Measure | None:
-        """The measure that `best` names; None where it is the loss."""
-        return None if self.best == LOSS else parse(self.best)
+    @property
+    def measure(self) -> Measure:
+        """The measure of a validation run: `best`, or nDCG@10 where that is the loss."""
+        return parse(DEFAULT[0] if self.best == LOSS else self.best)
+
+    @property
+    def criterion(self) -> str:
+        """The name of what the best state is chosen by, as figures are named."""
+        return LOSS if self.best == LOSS else str(self.measure)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import InputError, ParameterError
+from ..core.errors import ParameterError
 from ..core.progress import Report, silent
 from ..core.values import Topic, Topics
 from ..neural.models.hub import fingerprint, library, located
 from ..rewrite.quretec import THRESHOLD, QuReTeC
 from ..rewrite.terms import Labels, TermScores, term_scores
-from ..storage.artifact import commit, staging, umask
 from .term_data import Sides, sides_of
 from .term_settings import TermSettings, check_finite
+from .workplace import check_place, writing
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 CARD = "term_classifier.json"
@@ -103,7 +101,7 @@ def train_terms(
     """
     settings = settings or TermSettings()
     place = Path(output)
-    _check_place(place, overwrite)
+    check_place(place, overwrite, CARD, "term classifier")
     if checkpoints is not None and settings.minutes is not None:
         raise ParameterError(
             "with minutes the learning rate follows the clock, so checkpoints are of no use: give one of the two"
@@ -118,7 +116,7 @@ def train_terms(
     trainer = TermTrainer(located(base, "encoder"), settings)
     examples = trainer.examples(sides.learned)
     losses = trainer.train(examples, progress, None if checkpoints is None else Path(checkpoints))
-    with _writing(place) as folder:
+    with writing(place) as folder:
         trainer.save(folder, THRESHOLD, place)
         threshold, chosen, scores = _measured(folder, sides, settings)
         trainer.save(folder, threshold, place)
@@ -140,33 +138,6 @@ def train_terms(
         )
         (folder / CARD).write_text(json.dumps(training.to_dict(), indent=2) + "\n", encoding="utf-8")
     return training
-
-
-def _check_place(place: Path, overwrite: bool) -> None:
-    """Raises InputError where the model could not be written, which is better known before the training."""
-    if place.exists() and not overwrite:
-        raise InputError(f"{place} is there already; give another folder, or overwrite it")
-    if place.exists() and not (place / CARD).is_file():
-        raise InputError(f"{place} is no term classifier (it has no {CARD}), so it is not overwritten; give another folder")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{place.parent} cannot be made: {error.strerror}") from None
-    if not os.access(place.parent, os.W_OK):
-        raise InputError(f"{place.parent} cannot be written to")
-
-
-@contextmanager
-def _writing(place: Path) -> Iterator[Path]:
-    """A folder that takes its place when all went well. Raises InputError where it cannot be written."""
-    try:
-        with staging(place) as folder:
-            yield folder
-            for path in folder.iterdir():
-                path.chmod(0o666 & ~umask())  # safetensors writes for the owner alone
-            commit(folder, place)
-    except OSError as error:
-        raise InputError(f"{place} cannot be written: {error.strerror or error}") from error
 
 
 def _measured(folder: Path, sides: Sides, settings: TermSettings) -> tuple[float, TermScores, TermScores]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.errors import FontesError, InputError
 from ..storage.arrays import sync
+from ..storage.artifact import commit, staging, umask
 from ..storage.locks import locked
 
 IDENTITY = "training.json"  # in a working folder: which training it is of; in a model's folder: how it was trained
@@ -120,11 +121,18 @@ def workplace(folder: Path) -> Iterator[Workplace]:
         lock.__exit__(None, None, None)
 
 
-def check_place(place: Path, overwrite: bool) -> None:
-    """Raises InputError where a model could not be written to a place, which is better known before the training."""
+def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model that was trained here") -> None:
+    """Raises InputError where a model could not be written to a place, which is better known before the training.
+
+    Args:
+        place: Where it is to be.
+        overwrite: Whether a model that is there is replaced.
+        mark: The file by which such a model is known; nothing else is ever replaced.
+        noun: What such a model is called.
+    """
     if place.exists() and not overwrite:
         raise InputError(f"{place} is there already; give another folder, or overwrite it")
-    if place.exists() and not (place / IDENTITY).is_file():
+    if place.exists() and not (place / mark).is_file():
         raise InputError(
             f"{place} was not made by a training (it has no {IDENTITY}) and is not overwritten; give another folder"
         )
@@ -134,6 +142,19 @@ def check_place(place: Path, overwrite: bool) -> None:
         raise InputError(f"{place.parent} cannot be made: {error.strerror}") from None
     if not os.access(place.parent, os.W_OK):
         raise InputError(f"{place.parent} cannot be written to")
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[Path]:
+    """A folder that takes its place when all went well. Raises InputError where it cannot be written."""
+    try:
+        with staging(place) as folder:
+            yield folder
+            for path in folder.rglob("*"):
+                path.chmod((0o777 if path.is_dir() else 0o666) & ~umask())  # safetensors writes for the owner alone
+            commit(folder, place)
+    except OSError as error:
+        raise InputError(f"{place} cannot be written: {error.strerror or error}") from error
 
 
 def _is_whole(checkpoint: Path) -> bool:

@@ -57,7 +57,7 @@ def mine(
     from ...datasets import judged_topics
     from ...formats import read_run
     from ...train import Mining, document_examples, mine_negatives
-    from ...train.negatives import chosen
+    from ...train.mining import chosen
     from ..output import print_json
     from ..pipelines import open_index, reranker, retriever
     from ..progress import reporting

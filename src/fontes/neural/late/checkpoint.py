@@ -16,7 +16,6 @@ filters punctuation whatever `mask_punctuation` says; here it decides.
 
 from __future__ import annotations
 
-import json
 import string
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 
 from ...core.errors import InputError, ParameterError
 from ...storage.artifact import is_plain
-from ..models.hub import library
+from ..models.hub import library, read_json, tensors
 
 CLASS = "HF_ColBERT"
 METADATA = "artifact.metadata"
@@ -90,7 +89,7 @@ class Checkpoint:
             InputError: For files that cannot be read.
         """
         if (folder / "modules.json").is_file():
-            modules = _json(folder / "modules.json")
+            modules = read_json(folder / "modules.json")
             if any(module["path"] and not is_plain(module["path"]) for module in modules):
                 raise InputError(f"{folder / 'modules.json'} names a module outside of the model's folder")
             backbone = next((folder / m["path"] for m in modules if m["type"].endswith("Transformer")), None)
@@ -101,7 +100,7 @@ class Checkpoint:
                 return cls(backbone, dense, _pylate(folder))
         else:
             backbone = folder
-        classes = _json(backbone / "config.json").get("architectures") or [""]
+        classes = read_json(backbone / "config.json").get("architectures") or [""]
         if classes[0] == CLASS or (backbone / METADATA).is_file():
             return cls(backbone, (), _colbert(backbone))
         return cls(backbone, (), _encoder(folder, backbone))
@@ -109,13 +108,13 @@ class Checkpoint:
     def projections(self) -> list[Any]:
         """The projections, as torch modules in the order in which they are applied."""
         if self.settings.form == "colbert":
-            return [_linear(_weights(self.backbone, ("linear.weight",)), self.backbone)]
+            return [_linear(tensors(self.backbone, ("linear.weight",), "the projection of ColBERT"), self.backbone)]
         return [_dense(folder) for folder in self.dense]
 
 
 def _colbert(folder: Path) -> Settings:
     # The defaults are those of ColBERT's settings.py; a checkpoint of its first version has no metadata.
-    metadata = _json(folder / METADATA) if (folder / METADATA).is_file() else {}
+    metadata = read_json(folder / METADATA) if (folder / METADATA).is_file() else {}
 
     def setting(name: str, default: Any) -> Any:
         return default if metadata.get(name) is None else metadata[name]
@@ -133,7 +132,7 @@ def _colbert(folder: Path) -> Settings:
 
 
 def _pylate(folder: Path) -> Settings:
-    config = _json(folder / SENTENCE_CONFIG) if (folder / SENTENCE_CONFIG).is_file() else {}
+    config = read_json(folder / SENTENCE_CONFIG) if (folder / SENTENCE_CONFIG).is_file() else {}
 
     def setting(name: str, default: Any) -> Any:
         return default if config.get(name) is None else config[name]
@@ -154,8 +153,8 @@ def _pylate(folder: Path) -> Settings:
 def _encoder(folder: Path, backbone: Path) -> Settings:
     """A model that knows no markers and no [MASK] after a query gets neither."""
     path = backbone / "sentence_bert_config.json"
-    config = _json(path) if path.is_file() else {}
-    longest = _json(backbone / "config.json").get("max_position_embeddings") or 512
+    config = read_json(path) if path.is_file() else {}
+    longest = read_json(backbone / "config.json").get("max_position_embeddings") or 512
     length = config.get("max_seq_length") or min(longest, 512)
     return Settings("encoder", length, length, "", "", False, False, tuple(string.punctuation))
 
@@ -163,8 +162,8 @@ def _encoder(folder: Path, backbone: Path) -> Settings:
 def _dense(folder: Path) -> Any:
     """A layer of sentence-transformers or PyLate: linear, perhaps with a bias, an activation of torch, a residual."""
     torch = library("torch", "a ColBERT model")
-    config = _json(folder / "config.json")
-    weights = _weights(folder, ("linear.weight",), ("linear.bias", "residual.weight"))
+    config = read_json(folder / "config.json")
+    weights = tensors(folder, ("linear.weight",), "the projection of ColBERT", ("linear.bias", "residual.weight"))
     name = str(config.get("activation_function") or "torch.nn.modules.linear.Identity")
     activation = getattr(torch.nn, name.rpartition(".")[2], None) if name.startswith("torch.nn.") else None
     if not (isinstance(activation, type) and issubclass(activation, torch.nn.Module)):
@@ -200,26 +199,3 @@ def _linear(weights: dict[str, Any], folder: Path) -> Any:
     if bias is not None:
         layer.bias.data.copy_(bias.float())
     return layer
-
-
-def _weights(folder: Path, needed: tuple[str, ...], others: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Some tensors out of the weights of a folder: model.safetensors (also in shards), else pytorch_model.bin."""
-    torch, safetensors = library("torch", "a ColBERT model"), library("safetensors", "a ColBERT model")
-    tensors: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.safetensors")):
-        with safetensors.safe_open(path, framework="pt", device="cpu") as file:
-            tensors |= {name: file.get_tensor(name) for name in (*needed, *others) if name in file.keys()}  # noqa: SIM118
-    if not tensors:
-        for path in sorted(folder.glob("pytorch_model*.bin")):
-            stored = torch.load(path, map_location="cpu", weights_only=True)
-            tensors |= {name: stored[name] for name in (*needed, *others) if name in stored}
-    if absent := [name for name in needed if name not in tensors]:
-        raise InputError(f"{folder}: its weights have no {', '.join(absent)}, the projection of ColBERT")
-    return tensors
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error})") from error

@@ -17,7 +17,7 @@ from ...core.progress import Report, silent
 from ...core.values import Doc
 from ..encoders.base import text_of
 from ..models.base import Pretrained
-from ..models.compute import Prepared, in_batches, padded, prepared
+from ..models.compute import Prepared, as_objects, in_batches, padded, prepared
 from ..models.hub import NO_CODE, fingerprint, library, loaded, quiet, readable
 from .checkpoint import Checkpoint, Settings
 
@@ -85,7 +85,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         lengths = [settings.query_length if settings.expand else len(one) for one in ids]
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
-            return _objects(model.queries([ids[i] for i in batch]))
+            return as_objects(model.queries([ids[i] for i in batch]))
 
         alone = model.prepared.device == "cpu"
         return list(in_batches(lengths, 1, work) if alone else self._in_batches(lengths, work))
@@ -104,7 +104,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         ids = [model.document_ids(text_of(doc)) for doc in docs]
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
-            return _objects(model.documents([ids[i] for i in batch]))
+            return as_objects(model.documents([ids[i] for i in batch]))
 
         vectors = list(self._in_batches([len(one) for one in ids], work, progress))
         np.cumsum([len(one) for one in vectors], out=bounds[1:])
@@ -291,10 +291,3 @@ def _tokenizer(checkpoint: Checkpoint) -> Any:
     transformers = library("transformers", "a ColBERT model")
     with readable(f"{checkpoint.backbone} has no tokenizer that can be loaded"):
         return transformers.AutoTokenizer.from_pretrained(checkpoint.backbone, **NO_CODE)
-
-
-def _objects(arrays: list[NDArray[np.float32]]) -> NDArray[Any]:
-    objects = np.empty(len(arrays), dtype=object)
-    for i, array in enumerate(arrays):  # at once, arrays of one shape would become one array
-        objects[i] = array
-    return objects

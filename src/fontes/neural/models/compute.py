@@ -164,6 +164,14 @@ def set_dropout(module: Any, share: float) -> None:
                 setattr(part, name, share)
 
 
+def as_objects(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays as the items of one, for results of differing shape in `in_batches`."""
+    objects = np.empty(len(arrays), dtype=object)
+    for i, array in enumerate(arrays):  # at once, arrays of one shape would become one array
+        objects[i] = array
+    return objects
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, on a GPU or in this process."""
     text = str(error).lower()
@@ -247,23 +255,34 @@ def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool
 
 
 def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], device: str) -> Precision:
-    """The quickest precision that agrees with float32; the rounds alternate, so that other work on the machine hits all."""
+    """The quickest precision that agrees with float32."""
     torch = library("torch", "running a model")
     modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in tried}}
     results = {name: _timed(outputs, one, device)[0] for name, one in modules.items()}  # also warms up
     agreements = {name: agreement(results["float32"], result) for name, result in results.items()}
     agreeing = [name for name in modules if name == "float32" or agreements[name] >= AGREEMENT]
-    seconds = dict.fromkeys(agreeing, float("inf"))
+    best, seconds = quickest(agreeing, lambda name: _timed(outputs, modules[name], device)[1])
+    return Precision(best, seconds, agreements[best])
+
+
+def quickest(names: Sequence[str], timed: Callable[[str], float]) -> tuple[str, dict[str, float]]:
+    """Of some precisions the quickest, which is float32 where no other gains enough; and the seconds of each.
+
+    The rounds alternate, so that other work on the machine hits all.
+
+    Args:
+        names: The precisions, "float32" among them.
+        timed: Does the work in a precision and gives the seconds that it took.
+    """
+    seconds = dict.fromkeys(names, float("inf"))
     begun = time.perf_counter()
     for turn in range(ROUNDS):
         if turn and time.perf_counter() - begun > ENOUGH:
             break
-        for name in agreeing:
-            seconds[name] = min(seconds[name], _timed(outputs, modules[name], device)[1])
-    best = min(agreeing, key=lambda name: seconds[name])
-    if seconds[best] * GAIN > seconds["float32"]:
-        best = "float32"
-    return Precision(best, seconds, agreements[best])
+        for name in names:
+            seconds[name] = min(seconds[name], timed(name))
+    best = min(names, key=lambda name: seconds[name])
+    return best if seconds[best] * GAIN <= seconds["float32"] else "float32", seconds
 
 
 def _timed(outputs: Callable[[Any], Any], module: Any, device: str) -> tuple[NDArray[np.float64], float]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import queue
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
@@ -25,7 +26,14 @@ WEIGHTS = (".safetensors", ".bin")
 SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, own code
 # Files beside a model that do not change what it computes: other formats of the same weights, and traces of its training.
 IGNORED_FOLDERS = ("onnx", "openvino", "eval", "runs", ".cache", ".git")
-IGNORED_FILES = ("training_args.bin", "optimizer.bin", "scheduler.bin", "trainer_state.json", "data_config.json")
+IGNORED_FILES = (
+    "training_args.bin",
+    "optimizer.bin",
+    "scheduler.bin",
+    "trainer_state.json",
+    "training.json",
+    "data_config.json",
+)
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel", "*.gguf", "coreml/*"]
 
 # How every model is read: from its folder, and without running Python files that may lie there.
@@ -180,6 +188,46 @@ def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **NO_CODE)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
     return model.float(), tokenizer
+
+
+def read_json(path: Path, default: Any = None) -> Any:
+    """What a file of settings holds; `default` where that is not None and there is no such file.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if default is not None and not path.is_file():
+        return default
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error})") from error
+
+
+def tensors(folder: Path, needed: Sequence[str], purpose: str, others: Sequence[str] = ()) -> dict[str, Any]:
+    """Some tensors out of the weights of a folder: *.safetensors, else pytorch_model*.bin.
+
+    Args:
+        folder: The folder.
+        needed: Their names.
+        purpose: What they are, for the error.
+        others: Names of more, where they are there.
+
+    Raises:
+        InputError: One that is needed is not there.
+    """
+    torch, safetensors = library("torch", purpose), library("safetensors", purpose)
+    by_name: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safetensors.safe_open(path, framework="pt", device="cpu") as file:
+            by_name |= {name: file.get_tensor(name) for name in (*needed, *others) if name in file.keys()}  # noqa: SIM118
+    if not by_name:
+        for path in sorted(folder.glob("pytorch_model*.bin")):
+            stored = torch.load(path, map_location="cpu", weights_only=True)
+            by_name |= {name: stored[name] for name in (*needed, *others) if name in stored}
+    if absent := [name for name in needed if name not in by_name]:
+        raise InputError(f"{folder}: its weights have no {', '.join(absent)}, {purpose}")
+    return by_name
 
 
 def _switched_on(variable: str) -> bool:

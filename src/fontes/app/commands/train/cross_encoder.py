@@ -95,7 +95,7 @@ def _candidates(
     from ....formats import read_run
     from ...pipelines import open_index
 
-    if run is index is topics is qrels is None:
+    if run is None and index is None and topics is None and qrels is None:
         return None, None
     if run is None or index is None or topics is None or qrels is None:
         raise typer.BadParameter(RUN_NEEDS)

@@ -58,7 +58,7 @@ def terms(
         held_out=held_out,
         limit=limit,
         analyzer=analyzer,
-        precision=precision,
+        precision=precision,  # type: ignore[arg-type]  # settings check what they are given
         seed=seed,
     )
     with reporting(json) as report:

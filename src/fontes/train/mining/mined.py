@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InputError
-from ..core.progress import Report, silent
-from ..core.run import Run
-from ..core.stage import Stage
-from .duplicates import Duplicate
-from .examples import Example, Examples
+from ...core.errors import InputError
+from ...core.progress import Report, silent
+from ...core.run import Run
+from ...core.stage import Stage
+from ..duplicates import Duplicate
+from ..examples import Example, Examples
 
 NEGATIVES = ("negative", "negatives")
 KINDS = ("exact", "normalised", "near")
@@ -39,7 +39,7 @@ class Mined:
     Args:
         examples: The examples.
         settings: With which they were mined, by name.
-        asked: How many topics, or documents, there were.
+        total: How many topics, or documents, there were.
         unit: Which of the two, in the singular.
         left_out: How many topics, relevant documents and candidates were left out, by reason: a key of REASONS.
         duplicates: The candidates that the guard left out before their group was full; `id` is the candidate, `of` the relevant
@@ -50,7 +50,7 @@ class Mined:
 
     examples: Examples
     settings: Mapping[str, Any]
-    asked: int
+    total: int
     unit: str
     left_out: Mapping[str, int]
     duplicates: tuple[Duplicate, ...]
@@ -75,7 +75,7 @@ class Mined:
         kinds = Counter(pair.kind for pair in self.duplicates)
         present = [rank for rank in self.positive_ranks if rank]
         return {
-            "asked": self.asked,
+            "total": self.total,
             "topics": len(self.examples.topics),
             "groups": len(self.examples),
             "negatives": len(self.negative_ranks),
@@ -91,9 +91,9 @@ class Mined:
     def __str__(self) -> str:
         negatives, groups = len(self.negative_ranks), len(self.examples)
         sizes = ", ".join(f"{count:,} with {size}" for size, count in self.sizes.items())
-        asked = _counted(self.asked, (self.unit, f"{self.unit}s"))
+        total = _counted(self.total, (self.unit, f"{self.unit}s"))
         grouped = f"{_counted(groups, ('group', 'groups'))} of {len(self.examples.topics):,}"
-        lines = [f"{asked}: {grouped}, {_counted(negatives, NEGATIVES)} ({negatives / groups:.2f} a group: {sizes})"]
+        lines = [f"{total}: {grouped}, {_counted(negatives, NEGATIVES)} ({negatives / groups:.2f} a group: {sizes})"]
         lines += [f"left out: {_counted(count, REASONS[reason])}" for reason, count in self.left_out.items()]
         if self.duplicates:
             lines.append(self._duplicates_line())
@@ -123,11 +123,11 @@ class Tally:
     """Counts what mining leaves out and what it takes, on the way to a `Mined`.
 
     Args:
-        asked: How many topics, or documents, there are.
+        total: How many topics, or documents, there are.
         unit: Which of the two, in the singular.
     """
 
-    asked: int
+    total: int
     unit: str = "topic"
     left_out: Counter[str] = field(default_factory=Counter)
     duplicates: list[Duplicate] = field(default_factory=list)
@@ -156,11 +156,11 @@ class Tally:
         left_out = {reason: self.left_out[reason] for reason in REASONS if self.left_out[reason]}
         if not examples:
             reasons = ", ".join(_counted(count, REASONS[reason]) for reason, count in left_out.items())
-            raise InputError(f"no example could be made of {_counted(self.asked, (self.unit, f'{self.unit}s'))}: {reasons}")
+            raise InputError(f"no example could be made of {_counted(self.total, (self.unit, f'{self.unit}s'))}: {reasons}")
         return Mined(
             Examples(examples),
             settings,
-            self.asked,
+            self.total,
             self.unit,
             left_out,
             tuple(self.duplicates),

@@ -10,17 +10,18 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ..causal.sentences import sentence_spans
-from ..core.checks import check_whole
-from ..core.errors import ParameterError
-from ..core.progress import Progress, Report, silent
-from ..core.stage import Stage
-from ..core.values import Doc, Documents, Topic, Topics
-from ..formats import read_corpus
-from ..neural.encoders.base import text_of
-from .examples import Example, Passage
+from ...causal.sentences import sentence_spans
+from ...core.checks import check_whole
+from ...core.errors import ParameterError
+from ...core.progress import Progress, Report, silent
+from ...core.stage import Stage
+from ...core.values import Doc, Documents, Topic, Topics
+from ...formats import read_corpus
+from ...neural.encoders.base import text_of
+from ..examples import Example, Passage
 from .mined import Mined, Tally
-from .negatives import Miner, Mining, drawn, run_of
+from .miner import Group, Miner, Mining, drawn
+from .negatives import run_of
 
 BATCH = 1_000  # documents that are read, and queries that are searched for, at once
 LEAST = 4  # words of a sentence or section that can be a query
@@ -101,11 +102,11 @@ def document_examples(
     start = time.perf_counter()
     docs = iter(_limited(_docs_of(documents), limit, seed))
     while batch := list(islice(docs, BATCH)):
-        tally.asked += len(batch)
+        tally.total += len(batch)
         asking = [one for doc in batch for one in _counted(makers[form](doc), form, tally)]
         examples += _searched(asking, negatives, mining, form, tally) if negatives is not None else _alone(asking, tally)
-        total = None if limit is None else min(limit, tally.asked) if len(batch) < BATCH else limit
-        progress(Progress("making examples", tally.asked, total, time.perf_counter() - start))
+        total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH else limit
+        progress(Progress("making examples", tally.total, total, time.perf_counter() - start))
     settings = {"form": form, "per_document": per_document, "keep": keep, "limit": limit, "document_seed": seed}
     return tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})
 
@@ -154,15 +155,17 @@ def _alone(asking: Iterable[Asking], tally: Tally) -> Iterator[Example]:
         yield Example(one.topic.id, one.topic.text, Passage(one.doc.id, one.positive), (), f"document '{one.doc.id}'")
 
 
-def _searched(asking: list[Asking], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> Iterator[Example]:
+def _searched(asking: list[Asking], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> list[Example]:
     """The examples with negatives, of queries that are searched for together."""
     if not asking:
-        return
+        return []
     run = run_of(stage, Topics(one.topic for one in asking), mining, silent)
     miner = Miner(mining, run.documents_for("mining"), tally, (lambda doc: doc.text) if form == "title" else text_of)
-    for one in asking:
-        positive = Passage(one.doc.id, one.positive)
-        yield miner.group(run[one.topic.id], one.topic.text, positive, {one.doc.id}, [one.doc])
+    groups = [
+        Group(run[one.topic.id], one.topic.text, Passage(one.doc.id, one.positive), frozenset([one.doc.id]), [one.doc])
+        for one in asking
+    ]
+    return miner.examples(groups)
 
 
 def _docs_of(documents: Any) -> Iterator[Doc]:

@@ -1,0 +1,145 @@
+"""The inverted index of some documents, by memory map: terms, postings, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError
+from ..core.strings import Strings
+from ..storage.arrays import REMEDY, read_array
+from .kernels import unpack_postings
+
+CHUNK = 1 << 22  # postings that are checked at a time
+TERMS = 1_000_000  # terms whose numbers are remembered
+
+
+class Searchable(Protocol):
+    """Documents with terms, as lexical search needs them: those of an index, or the weights that a model gave them."""
+
+    @property
+    def ids(self) -> Strings:
+        """The ids of the documents."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that its postings are made of."""
+        ...
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the files are what the fingerprint says."""
+        ...
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """For each document the sum of its frequencies."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """The sum of all frequencies."""
+        ...
+
+    @property
+    def terms(self) -> Sequence[str]:
+        """The terms, in ascending order."""
+        ...
+
+    @property
+    def df(self) -> NDArray[np.integer[Any]]:
+        """For each term the number of documents that hold it."""
+        ...
+
+    @property
+    def cf(self) -> NDArray[np.integer[Any]]:
+        """For each term the sum of its frequencies."""
+        ...
+
+    def term_number(self, term: str) -> int:
+        """The number of a term; -1 for one that there is not."""
+        ...
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The postings of terms, end to end: the documents' ordinals, and frequencies."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class PostingLists:
+    """The files of an inverted index in a folder.
+
+    Args:
+        folder: The folder.
+        documents: How many documents there are.
+        remedy: What to do about damaged files, for messages.
+
+    Attributes:
+        lengths: Unsigned, one a document: its terms.
+        terms: The terms, in ascending order.
+        df: Unsigned, one a term: the documents with it.
+        cf: Unsigned, one a term: its occurrences.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path, documents: int, remedy: str = REMEDY) -> None:
+        self._folder, self._documents, self._remedy = folder, documents, remedy
+        self.lengths = read_array(folder, "doc_lengths", remedy)
+        bounds = read_array(folder, "terms.bounds", remedy)
+        self.terms = Strings(read_array(folder, "terms.bytes", remedy), bounds, np.arange(len(bounds) - 1, dtype=np.uint32))
+        self.df = read_array(folder, "df", remedy)
+        self.cf = read_array(folder, "cf", remedy)
+        self._postings = read_array(folder, "postings", remedy)
+        self._bounds = read_array(folder, "postings.bounds", remedy)
+        self._number = lru_cache(TERMS)(self.terms.find)
+
+    def term_number(self, term: str) -> int:
+        """The number of a term: its place in `terms`, from 0; -1 for a term that there is not."""
+        return self._number(term)
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The postings of the terms with these numbers, end to end: the documents' ordinals, and term frequencies, both int32.
+
+        Raises:
+            IndexFormatError: The bytes are not the postings of the terms.
+        """
+        size = int(self.df[terms].sum(dtype=np.int64))
+        docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+        if not unpack_postings(self._postings, self._bounds, self.df, self._documents, terms, docs, tfs):
+            raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
+        return docs, tfs
+
+    def check(self) -> None:
+        """Raises IndexFormatError unless all parts fit together."""
+        terms = self.terms.tolist()
+        self._sound(all(a < b for a, b in pairwise(terms)), "its terms are not in order")
+        lengths = np.zeros(self._documents, dtype=np.int64)
+        ends = np.cumsum(self.df, dtype=np.int64)
+        first = 0
+        while first < len(terms):
+            before = int(ends[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, before + CHUNK, side="right")))
+            numbers = np.arange(first, last)
+            docs, tfs = self.postings(numbers)
+            term_of = np.repeat(numbers, self.df[first:last])
+            self._sound(
+                np.array_equal(np.bincount(term_of - first, tfs, last - first), self.cf[first:last]),
+                "the counts of its terms do not fit their postings",
+            )
+            lengths += np.bincount(docs, tfs, self._documents).astype(np.int64)
+            first = last
+        self._sound(np.array_equal(lengths, self.lengths), "the lengths of its documents do not fit their postings")
+
+    def _sound(self, condition: bool, what: str) -> None:
+        if not condition:
+            raise IndexFormatError(f"{self._folder} is damaged: {what}; {self._remedy}")

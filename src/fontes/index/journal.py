@@ -1,0 +1,219 @@
+"""Encoding the documents of a segment in blocks: each is on the disk with a line of a journal before the next one begins."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import time
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, ClassVar, Generic, TypeVar
+
+from numpy.typing import NDArray
+
+from ..core.errors import FontesError
+from ..core.progress import Progress, Report
+from ..storage.arrays import sync
+from ..storage.artifact import drafting
+
+BLOCK = 512  # documents that are encoded and committed to the journal together
+JOURNAL = ("journal", "settings.json")  # the files of a draft that are no column
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A file of numbers that grows with each block.
+
+    Args:
+        name: The file's.
+        width: Bytes that a document, or a row, takes.
+        of_documents: Whether there are so many for each document; else for each row, of which a document may have several.
+        offset: Bytes that are left free before the first one.
+    """
+
+    name: str
+    width: int
+    of_documents: bool = False
+    offset: int = 0
+
+    def size(self, documents: int, rows: int) -> int:
+        """The bytes of so many documents and rows."""
+        return self.width * (documents if self.of_documents else rows)
+
+
+class Encoding(ABC, Generic[T]):
+    """What is encoded of a segment's documents, and what becomes of it.
+
+    Attributes:
+        ids: The ids of the documents.
+        place: The name of the folder that it is to become, or how that begins.
+        settings: What it is of, as JSON; a draft with other settings is begun anew, but for those in NAMES.
+        columns: What its blocks consist of.
+    """
+
+    noun: ClassVar[str] = "vectors"
+    """What is made, for messages."""
+    NAMES: ClassVar[tuple[str, ...]] = ("encoder", "settings")
+    """Settings that say how the encoder is called, which changes nothing."""
+
+    ids: Sequence[str]
+    place: str
+    settings: dict[str, Any]
+    columns: tuple[Column, ...]
+
+    @abstractmethod
+    def existing(self, segment: Path) -> T | None:
+        """What is there already and is sound."""
+
+    @abstractmethod
+    def block(self, first: int, last: int, report: Report) -> tuple[NDArray[Any], ...]:
+        """The numbers of the documents from one ordinal up to another, in the order of the columns."""
+
+    @abstractmethod
+    def finish(self, segment: Path, draft: Path, rows: int) -> T:
+        """Makes of the columns in a draft what is to be, and puts it in its place in one step."""
+
+    def tidy(self, existing: T) -> None:
+        """Removes what a process has left that was killed after the last step."""
+
+
+def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Report) -> T:
+    """Encodes the documents of a segment, unless that is done already.
+
+    An encoding that was killed, or that filled the disk, goes on after the last block that is in its journal.
+
+    Args:
+        segment: The segment's folder.
+        encoding: What is encoded.
+        overwrite: Whether it is encoded again where it is there.
+        progress: Is called as documents are done.
+
+    Raises:
+        FontesError: Another process does the same, or the disk cannot be written; what is encoded stays.
+    """
+    busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
+    with contextlib.ExitStack() as stack:
+        try:
+            draft = stack.enter_context(drafting(segment / encoding.place, busy))
+        except OSError as e:
+            message = f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror}; nothing was changed"
+            raise FontesError(message) from e
+        if not overwrite and (existing := encoding.existing(segment)) is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+            encoding.tidy(existing)
+            return existing
+        return _encoded(segment, draft, encoding, progress)
+
+
+def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report) -> T:
+    count = len(encoding.ids)
+    with _writing(segment, encoding, None):
+        journal = Journal(draft, encoding)
+    try:
+        before, start = journal.documents, time.perf_counter()
+
+        def report(done: float) -> None:
+            part = done / count if count else 1.0
+            progress(Progress("encoding", int(done), count, time.perf_counter() - start, part=part, before=before))
+
+        while journal.documents < count:
+            first, last = journal.documents, min(journal.documents + BLOCK, count)
+            block = encoding.block(first, last, _within(first, last, report))
+            with _writing(segment, encoding, journal):
+                journal.append(last - first, block)
+            report(journal.documents)
+        journal.close()
+        with _writing(segment, encoding, journal):
+            return encoding.finish(segment, draft, journal.rows)
+    finally:
+        journal.close()
+
+
+def _within(first: int, last: int, report: Callable[[float], None]) -> Report:
+    """The report of a block's encoding, as documents done of all."""
+    return lambda progress: report(first + (progress.fraction or 0.0) * (last - first))
+
+
+@contextlib.contextmanager
+def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        if not segment.exists():
+            raise FontesError(f"{segment.parent} was replaced by another index meanwhile; encode that one") from e
+        done = journal.documents if journal else 0
+        raise FontesError(
+            f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror or e}; {done:,} of {len(encoding.ids):,} "
+            "documents are encoded and kept, and encoding again goes on after them"
+        ) from e
+
+
+class Journal:
+    """An encoding under way: a folder with the columns so far, and a line for each block that is safely on the disk.
+
+    Attributes:
+        documents: How many documents are on the disk.
+        rows: How many rows they have together.
+    """
+
+    def __init__(self, draft: Path, encoding: Encoding[Any]) -> None:
+        self._draft, self._encoding = draft, encoding
+        blocks = self._sound_blocks()
+        self.documents, self.rows = (sum(block[i] for block in blocks) for i in (0, 1))
+        if not blocks:
+            (draft / "settings.json").write_text(json.dumps(encoding.settings), encoding="utf-8")
+        sizes = {column.name: column.offset + column.size(self.documents, self.rows) for column in encoding.columns}
+        sizes["journal"] = sum(len(json.dumps(block)) + 1 for block in blocks)
+        self._files: dict[str, IO[bytes]] = {}
+        for name, size in sizes.items():
+            self._files[name] = (draft / name).open("r+b" if blocks else "w+b")
+            self._files[name].truncate(size)
+            self._files[name].seek(size)
+
+    def append(self, documents: int, block: Sequence[NDArray[Any]]) -> None:
+        """Adds a block: it is on the disk when this returns, or else not there at all."""
+        check, rows = 0, documents
+        for column, array in zip(self._encoding.columns, block, strict=True):
+            raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+            self._files[column.name].write(raw)
+            sync(self._files[column.name])
+            check = zlib.crc32(raw, check)
+            if not column.of_documents and column.width:
+                rows = len(raw) // column.width
+        self._files["journal"].write((json.dumps([documents, rows, check]) + "\n").encode())
+        sync(self._files["journal"])
+        self.documents += documents
+        self.rows += rows
+
+    def close(self) -> None:
+        """Closes the files as they are."""
+        for file in self._files.values():
+            with contextlib.suppress(OSError):
+                file.close()
+
+    def _sound_blocks(self) -> list[list[int]]:
+        """The blocks [documents, rows, checksum] of an earlier run of the same encoding that are whole on the disk."""
+        blocks: list[list[int]] = []
+        with contextlib.suppress(OSError, ValueError, TypeError), contextlib.ExitStack() as stack:
+            settings = json.loads((self._draft / "settings.json").read_text(encoding="utf-8"))
+            named = dict.fromkeys(self._encoding.NAMES)
+            if settings | named != self._encoding.settings | named:
+                return []
+            lines = (self._draft / "journal").read_bytes().split(b"\n")[:-1]
+            files = [stack.enter_context((self._draft / column.name).open("rb")) for column in self._encoding.columns]
+            for column, file in zip(self._encoding.columns, files, strict=True):
+                file.seek(column.offset)
+            for documents, rows, expected in map(json.loads, lines):
+                check = 0
+                for column, file in zip(self._encoding.columns, files, strict=True):
+                    check = zlib.crc32(file.read(column.size(documents, rows)), check)
+                if check != expected:
+                    break
+                blocks.append([documents, rows, expected])
+        return blocks

@@ -1,0 +1,199 @@
+"""A loaded learned sparse model: texts become weights of the tokens of its vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+from ..encoders.architectures import ENDLESS, position_limit
+from ..encoders.base import sample_ids
+from ..models.base import token_ids
+from ..models.compute import padded, prepared
+from ..models.hub import NO_CODE, library, quiet, readable, tensors
+from .checkpoint import Checkpoint
+
+USE = "a SPLADE model"  # for what libraries are needed
+LOGITS = 1 << 23  # of a masked language model that are in memory at a time, unless its head is not a layer of its own
+CLOSE = 1e-3  # how far logits may be apart that are computed in two ways
+WEIGHT = np.dtype([("term", "<i4"), ("weight", "<f4")])
+"""A token's number in the model's vocabulary, and its weight."""
+
+
+class SpladeModel:
+    """A checkpoint with its weights, ready to run.
+
+    Attributes:
+        vocabulary: The tokens by number.
+        limit: Tokens of a text that the model has positions for.
+        length: Tokens of a text that are read where nobody says another number.
+        prepared: The network on its device.
+    """
+
+    def __init__(self, name: str, checkpoint: Checkpoint, precision: str, where: str) -> None:
+        module, self.tokenizer = _masked_lm(checkpoint.transformer, name)
+        self.vocabulary = _vocabulary(self.tokenizer, int(module.config.vocab_size))
+        self.limit = position_limit(module.base_model) or ENDLESS
+        self.length = int(min(checkpoint.max_length or ENDLESS, self.tokenizer.model_max_length, self.limit))
+        self.padding: int = self.tokenizer.pad_token_id or 0
+        self.static = None if checkpoint.static is None else Static(checkpoint.static, name)
+        network = _network(module, checkpoint.pooling, checkpoint.logarithms)
+        sample = [ids.tolist() for ids in sample_ids(len(self.vocabulary), min(128, self.length), 2)]
+        self.prepared = prepared(network, lambda one: self._pooled(one, sample), precision=precision, device=where)
+
+    def ids(self, texts: Sequence[str], length: int) -> list[list[int]]:
+        """The token ids of each text."""
+        return token_ids(self.tokenizer, texts, length)
+
+    def weights(self, ids: list[list[int]], terms: int | None) -> list[NDArray[Any]]:
+        """For each text of a batch its tokens with a weight above 0, of dtype WEIGHT, in ascending order of their numbers.
+
+        Args:
+            ids: The token ids of each text.
+            terms: How many tokens of the greatest weights are kept; None for all.
+        """
+        torch = library("torch", USE)
+        with torch.inference_mode():
+            pooled = self._pooled(self.prepared.module, ids).cpu().numpy()
+        return [_row(row, terms) for row in pooled]
+
+    def _pooled(self, network: Any, ids: list[list[int]]) -> Any:
+        tokens, mask = padded(ids, self.padding, next(network.parameters()).device)
+        return network(tokens, mask)
+
+
+class Static:
+    """Weights that queries get without a transformer, one for each token (sentence-transformers' static embedding)."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._tokenizer = _tokenizer(folder, name)
+        weight = tensors(folder, ("weight",), "the weights of queries")["weight"]
+        self._weights: NDArray[np.float32] = weight.float().numpy()
+        self._length = int(min(self._tokenizer.model_max_length, ENDLESS))
+
+    def weights(self, text: str, terms: int | None) -> NDArray[Any]:
+        """The tokens of a text with their weights, of dtype WEIGHT, as those of `SpladeModel.weights`."""
+        (ids,) = token_ids(self._tokenizer, [text], self._length, special=False)
+        row = np.zeros_like(self._weights)
+        row[ids] = self._weights[ids]
+        return _row(row, terms)
+
+
+def _row(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
+    """The weights above 0 of a row, or the greatest `terms` of them; of equal ones those of lower numbers."""
+    numbers = np.flatnonzero(row > 0)
+    if terms is not None and len(numbers) > terms:
+        numbers = np.sort(numbers[np.argsort(-row[numbers], kind="stable")[:terms]])
+    weights = np.empty(len(numbers), WEIGHT)
+    weights["term"], weights["weight"] = numbers, row[numbers]
+    return weights
+
+
+def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
+    """The masked language model of a folder, in float32, and its tokenizer.
+
+    Raises:
+        InputError: It cannot be read, or has no head that predicts tokens.
+    """
+    transformers = library("transformers", USE)
+    library("torch", USE)
+    headless = f"{name} is no masked language model, whose head SPLADE needs: "
+    with readable(f"transformers cannot read the model {name}"):
+        config = transformers.AutoConfig.from_pretrained(str(folder), **NO_CODE)
+    if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING:
+        raise InputError(f"{headless}its architecture is {(config.architectures or [config.model_type])[0]}")
+    verbosity = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()  # of weights that are lacking the error below tells
+    try:
+        with readable(f"transformers cannot read the model {name}"), quiet():
+            module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
+    finally:
+        transformers.logging.set_verbosity(verbosity)
+    if absent := sorted(report["missing_keys"]):
+        raise InputError(f"{headless}its weights have no {', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}")
+    return module.float().eval(), _tokenizer(folder, name)
+
+
+def _tokenizer(folder: Path, name: str) -> Any:
+    transformers = library("transformers", USE)
+    with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
+        return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
+
+
+def _vocabulary(tokenizer: Any, size: int) -> list[str]:
+    """The tokens by number; one that the tokenizer does not have, as vocabularies are filled up, is called by its number."""
+    tokens = [f"[{number}]" for number in range(size)]
+    for token, number in tokenizer.get_vocab().items():
+        if number < size:
+            tokens[number] = token
+    return tokens
+
+
+def _network(module: Any, pooling: str, logarithms: int) -> Any:
+    """The network from token ids and a mask, (texts, length), to weights, float32 (texts, tokens of the vocabulary).
+
+    The logits of a batch would be many times as large as anything else. So the last layer of the head is taken out of the
+    model, and its columns are computed some at a time; a model whose last layer it is not stays whole.
+    """
+    torch = library("torch", USE)
+    head = _taken_out(module)
+
+    class Network(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = module, head
+
+        def forward(self, tokens: Any, mask: Any) -> Any:
+            hidden = self.body(input_ids=tokens, attention_mask=mask).logits
+            inside = mask.bool()
+            if pooling == "max":
+                hidden = torch.where(inside[:, :, None], hidden, hidden[:, :1])  # of which the first is there already
+            if self.head is None:
+                return _pooled(hidden.permute(2, 0, 1), hidden.new_zeros(1, 1).float(), inside, pooling, logarithms).T
+            texts, positions, _ = hidden.shape
+            columns = hidden.reshape(texts * positions, -1).T.contiguous()
+            step = max(64, LOGITS // (texts * positions))
+            parts = []
+            for first in range(0, len(self.head.weight), step):
+                part = slice(first, first + step)
+                logits = (self.head.weight[part] @ columns).view(-1, texts, positions)
+                bias = logits.new_zeros(1, 1).float() if self.head.bias is None else self.head.bias[part, None].float()
+                parts.append(_pooled(logits, bias, inside, pooling, logarithms))
+            return torch.cat(parts).T
+
+    return Network()
+
+
+def _taken_out(module: Any) -> Any:
+    """The last layer of a model, in whose place it now gives what that layer takes; None where it has no such layer."""
+    torch = library("torch", USE)
+    head = module.get_output_embeddings()
+    place = next((name for name, inner in module.named_modules() if inner is head), "") if head is not None else ""
+    if not place or not isinstance(head, torch.nn.Linear):
+        return None
+    tokens = torch.arange(8)[None] % module.config.vocab_size
+    parent, name = module.get_submodule(place.rpartition(".")[0]), place.rpartition(".")[2]
+    with torch.inference_mode():
+        expected = module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+        setattr(parent, name, torch.nn.Identity())
+        hidden = module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+        if hidden.shape[-1] == head.in_features and torch.allclose(head(hidden), expected, atol=CLOSE):
+            return head
+    setattr(parent, name, head)
+    return None
+
+
+def _pooled(logits: Any, bias: Any, inside: Any, pooling: str, logarithms: int) -> Any:
+    """Weights, float32 (tokens, texts), of logits (tokens, texts, positions) and what is to be added to them.
+
+    Of the greatest logit the logarithm is the greatest, so it is taken of that one alone.
+    """
+    weights = logits.amax(dim=2).float() + bias if pooling == "max" else logits.float() + bias[..., None]
+    weights = weights.relu_()
+    for _ in range(logarithms):
+        weights = weights.log1p_()
+    return weights if pooling == "max" else (weights * inside).sum(dim=2)

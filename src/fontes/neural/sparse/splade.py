@@ -1,0 +1,130 @@
+"""SPLADE: a text's weights for the tokens of a vocabulary, its own words and others, by a masked language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import ParameterError
+from ...core.progress import Report, silent
+from ...core.values import Doc
+from ...index.weights import TermVectors
+from ..encoders.base import text_of
+from ..models.base import Pretrained
+from ..models.compute import as_objects, in_batches
+from ..models.hub import fingerprint, loaded
+from .checkpoint import Checkpoint
+from .model import WEIGHT, SpladeModel
+
+
+@dataclass(frozen=True)
+class Splade(Pretrained[SpladeModel], name="splade_encoder"):
+    """A learned sparse encoder (Formal, Piwowarski and Clinchant, SIGIR 2021; v2: Formal et al., arXiv 2109.10086).
+
+    A text has, for each token of the vocabulary of a masked language model, the greatest log(1 + relu(logit)) over its
+    positions, or what else the checkpoint says: a sum, or the logarithm twice. Its vectors are those of sentence-transformers'
+    SparseEncoder; a text without a word has none. Models whose queries need no transformer (sentence-transformers' router with
+    static weights, as OpenSearch's) run as well.
+
+    Args:
+        name_or_path: A folder of sentence-transformers' SparseEncoder or with a masked language model, or a name on the Hugging
+            Face hub (`naver/splade-v3`, …).
+        max_length: Tokens that are read of a text, special ones included. None: as the model says.
+        document_terms: How many terms a document keeps, those of the greatest weights. None: as the model says, or all.
+        query_terms: The same of a query.
+        document_prompt: Text before each document. None: the model's own.
+        query_prompt: Text before each query. None: the model's own.
+
+    Raises:
+        InputError: When it is used: the model is not there, or is no such model.
+        ParameterError: When it is used: a parameter is outside its range.
+    """
+
+    kind = "SPLADE model"
+
+    max_length: int | None = field(default=None, metadata={"least": 3})
+    document_terms: int | None = field(default=None, metadata={"least": 1})
+    query_terms: int | None = field(default=None, metadata={"least": 1})
+    document_prompt: str | None = None
+    query_prompt: str | None = None
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The tokens by number. Loads the model."""
+        return self._model.vocabulary
+
+    @property
+    def length(self) -> int:
+        """Tokens that are read of a text at most. Loads the model.
+
+        Raises:
+            ParameterError: `max_length` is more than the model has positions for.
+        """
+        model = self._model
+        if self.max_length is not None and self.max_length > model.limit:
+            raise ParameterError(
+                f"max_length is {self.max_length}, but {self.name_or_path} has positions for {model.limit} tokens only"
+            )
+        return self.max_length or model.length
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> TermVectors:
+        """The weights of documents (title, a space, text), in their order; the batch changes them by rounding alone."""
+        checkpoint = self._checkpoint
+        prompt = checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
+        run = partial(self._in_batches, progress=progress)
+        return self._encode([text_of(doc) for doc in docs], prompt, self.document_terms or checkpoint.terms, run)
+
+    def encode_queries(self, texts: Sequence[str]) -> TermVectors:
+        """The weights of queries, in their order.
+
+        Each is encoded by itself on a CPU, where a batch would gain little, so that its weights do not depend on the others.
+        """
+        model, checkpoint = self._model, self._checkpoint
+        prompt = checkpoint.query_prompt if self.query_prompt is None else self.query_prompt
+        terms = self.query_terms or checkpoint.terms
+        if model.static is not None:
+            static = model.static
+            return self._joined([static.weights(prompt + text if text.strip() else "", terms) for text in texts])
+        alone = model.prepared.device == "cpu"
+        return self._encode(texts, prompt, terms, _one_by_one if alone else self._in_batches)
+
+    def _encode(self, texts: Sequence[str], prompt: str, terms: int | None, run: Callable[..., NDArray[Any]]) -> TermVectors:
+        model = self._model
+        rows = [np.empty(0, WEIGHT)] * len(texts)
+        numbers = [number for number, text in enumerate(texts) if text.strip()]
+        ids = model.ids([prompt + texts[number] for number in numbers], self.length)
+
+        def work(batch: NDArray[np.intp]) -> NDArray[Any]:
+            return as_objects(model.weights([ids[i] for i in batch], terms))
+
+        for number, row in zip(numbers, run([len(one) for one in ids], work) if ids else [], strict=True):
+            rows[number] = row
+        return self._joined(rows)
+
+    def _joined(self, rows: list[NDArray[Any]]) -> TermVectors:
+        bounds = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=bounds[1:])
+        weights = np.concatenate([np.empty(0, WEIGHT), *rows])
+        return TermVectors(self.vocabulary, bounds, weights["term"].copy(), weights["weight"].copy())
+
+    @property
+    def _checkpoint(self) -> Checkpoint:
+        folder = self.folder
+        return loaded(("splade", folder, fingerprint(folder)), lambda: Checkpoint.of(folder))
+
+    def _settings(self) -> dict[str, Any]:
+        """Those that change the weights of documents."""
+        return {name: value for name, value in super()._settings().items() if not name.startswith("query_")}
+
+    def _load(self, folder: Path, device: str) -> SpladeModel:
+        return SpladeModel(str(self.name_or_path), self._checkpoint, self.precision, device)
+
+
+def _one_by_one(lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]]) -> NDArray[Any]:
+    return in_batches(lengths, 1, work)

@@ -1,0 +1,93 @@
+"""What lies beside a trained model: its model card and its learning curves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.errors import MissingExtraError
+from .curves import learning_curves
+
+if TYPE_CHECKING:
+    from .running import Training
+
+CARD = "README.md"
+CURVES = "curves.svg"
+LICENCE = re.compile(r"^license:\s*(\S.*?)\s*$", re.MULTILINE)
+USES = {"cross-encoder": 'run % 100 >> cross_encoder("{place}")', "bi-encoder": 'index.encode(sentence_encoder("{place}"))'}
+TASKS = {"cross-encoder": "text-ranking", "bi-encoder": "sentence-similarity"}
+
+
+def licence_of(folder: Path) -> str:
+    """The licence that a model's README.md or config.json names; "not stated" where they name none."""
+    readme, config = folder / CARD, folder / "config.json"
+    if readme.is_file():
+        _, _, rest = readme.read_text(encoding="utf-8", errors="replace").partition("---\n")
+        if match := LICENCE.search(rest.partition("\n---")[0]):
+            return match[1]
+    if config.is_file():
+        named = json.loads(config.read_text(encoding="utf-8")).get("license")
+        if isinstance(named, str):
+            return named
+    return "not stated"
+
+
+def describe(training: Training, folder: Path, place: Path) -> None:
+    """Writes the card and, where matplotlib is installed, the curves.
+
+    Args:
+        training: How the model was trained.
+        folder: Where the model is written.
+        place: Where it will be.
+    """
+    try:
+        learning_curves(training.losses, training.evaluations, training.best).save(folder / CURVES)
+        curves = f"![The learning curves]({CURVES})\n"
+    except MissingExtraError:
+        curves = ""
+    (folder / CARD).write_text(_card(training, place, curves), encoding="utf-8")
+
+
+def _card(training: Training, place: Path, curves: str) -> str:
+    head = {"library_name": "sentence-transformers", "pipeline_tag": TASKS.get(training.kind, "")}
+    if not Path(training.base).exists():
+        head["base_model"] = training.base
+    if training.licence != "not stated":
+        head["license"] = training.licence
+    front = "\n".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in head.items())
+    use = USES.get(training.kind, "").format(place=place.name)
+    figures = [(f"validation {name}", f"{value:.4f}") for name, value in training.figures.items()]
+    facts = [(name.replace("_", " "), value) for name, value in training.facts.items()]
+    parts = [
+        f"---\n{front}\n---\n",
+        f"# {place.name}\n",
+        f"A {training.kind}, trained from {training.base}. In Fontes: `{use}`.\n",
+        "## Figures\n",
+        _table([*figures, ("step of the best state", f"{training.best:,} of {training.steps:,}")]),
+        curves,
+        "## Data\n",
+        _table([("rows learned from", training.rows), ("rows validated on", training.validated), *facts]),
+        _table((f"SHA-256 of the {name}", f"`{value}`") for name, value in training.hashes.items()),
+        "## Training\n",
+        _table((name, "as the base says" if value is None else value) for name, value in training.settings.items()),
+        _table(
+            [
+                ("precision", training.precision),
+                ("device", training.device),
+                ("minutes", f"{training.seconds / 60:.1f}"),
+                ("fingerprint of the start", f"`{training.base_fingerprint}`"),
+                ("fingerprint of the model", f"`{training.fingerprint}`"),
+                ("licence of the start", training.licence),
+                ("versions", ", ".join(f"{name} {number}" for name, number in training.versions.items())),
+            ]
+        ),
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _table(rows: Iterable[tuple[str, object]]) -> str:
+    lines = [f"| {name} | {str(value).replace('|', chr(92) + '|')} |" for name, value in rows]
+    return "\n".join(["| | |", "|---|---|", *lines]) + "\n"

@@ -1,0 +1,92 @@
+"""What is learned from and what is validated on, all of one query on one side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ..core.errors import InputError
+from ..core.qrels import Qrels
+from ..core.run import Run
+from .examples import Example
+from .learned import Learned
+from .settings import FitSettings
+
+T = TypeVar("T", bound=Learned[Any])
+
+
+@dataclass(frozen=True)
+class Sides(Generic[T]):
+    """The sides of a training.
+
+    Args:
+        learned: What is learned from.
+        validation: What the loss is validated on; None: nothing.
+        hashes: Of the data.
+    """
+
+    learned: T
+    validation: T | None
+    hashes: dict[str, str]
+
+    @property
+    def queries(self) -> set[str]:
+        """The queries that are learned from."""
+        return queries(self.learned)
+
+
+def sides_of(data: T, validation: T | None, settings: FitSettings) -> Sides[T]:
+    """The sides of a training: what there is to validate with, or else the share of the queries that the settings hold out.
+
+    Raises:
+        InputError: The same query is on both sides, or there are too few to hold one out.
+    """
+    if validation is not None:
+        both = queries(data) & queries(validation)
+        if both:
+            query = min(both)
+            item = next(item for item in validation if type(validation)._query(item).strip() == query)
+            raise InputError(
+                f"{item.source or 'validation'}: the query '{query}' is learned from too; take it out of one of the two"
+            )
+        return Sides(data, validation, {"examples": data.hash, "validation": validation.hash})
+    hashes = {"examples": data.hash}
+    if not settings.held_out:
+        return Sides(data, None, hashes)
+    return Sides(*data.held_out(settings.held_out, settings.seed), hashes)
+
+
+def queries(data: Learned[Any]) -> set[str]:
+    """The queries of examples or pairs."""
+    return {type(data)._query(item).strip() for item in data}
+
+
+def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, Qrels]:
+    """A validation run and its judgments, without the topics that are learned from.
+
+    Raises:
+        InputError: None are left.
+    """
+    examples = list(learned)
+    texts = {example.query.strip() for example in examples}
+    without = {topic.id for topic in run.topics.values() if topic.text.strip() in texts}
+    without |= {example.topic for example in examples if example.topic not in run.topics}
+    rows = [row for row in qrels.rows() if row[0] not in without]
+    left = np.array([topic not in without for topic in run.topics], dtype=bool)
+    if not rows or not left.any():
+        raise InputError("all topics of the run to validate on are learned from: hold queries out, or give a run of others")
+    return run.keep(left[run.topic_numbers]), Qrels(rows)
+
+
+def check_teacher(*sides: Iterable[Example] | None) -> None:
+    """Raises InputError where a document has no score of a teacher."""
+    for example in (example for side in sides for example in side or ()):
+        for passage in (example.positive, *example.negatives):
+            if passage.score is None:
+                raise InputError(
+                    f"{example.source or f'topic {example.topic}'}: the document '{passage.id}' has no score of a teacher; "
+                    "the loss 'teacher' needs one for each, see Examples.scored"
+                )

@@ -1,0 +1,157 @@
+"""Examples out of documents: titles, sentences and sections that ask, and what is left to answer them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+import fontes as ft
+from fontes.core import Doc, InputError, ParameterError
+from fontes.train import Mining, document_examples
+
+SENTENCES = ["The sea is deep and salty.", "Rivers carry the salt there.", "Rain falls upon the hills.", "So it goes."]
+SEA = Doc("sea", " ".join(SENTENCES), "Why the sea is salty")
+SECTIONS = ["The history of this town is long.", "Work\nPeople here make cloth\nand glass.", "A town has many things to see."]
+TOWN = Doc("town", "\n\n".join(SECTIONS), "A town")
+
+
+def many(count: int = 60) -> list[Doc]:
+    letters = random.Random(0)
+    words = ["".join(letters.choices("abcdefghiklmnoprstuv", k=7)) for _ in range(300)]
+
+    def sentence(rng: random.Random) -> str:
+        return " ".join(["The", *rng.sample(words, 8)]) + "."
+
+    rngs = [random.Random(n) for n in range(count)]
+    return [Doc(f"d{n:02}", " ".join(sentence(rng) for _ in range(6)), sentence(rng)) for n, rng in enumerate(rngs)]
+
+
+def test_a_title_asks_and_the_text_alone_answers() -> None:
+    result = document_examples([SEA, Doc("untitled", "Some text."), Doc("empty", " ", "A title")])
+    (example,) = result.examples
+    assert (example.topic, example.query) == ("sea", "Why the sea is salty")
+    assert (example.positive.id, example.positive.text, example.negatives) == ("sea", SEA.text, ())
+    assert result.left_out == {"no_title": 2}
+    assert str(result).splitlines() == [
+        "3 documents: 1 group of 1, 0 negatives (0.00 a group: 1 with 0)",
+        "left out: 2 documents without title or text",
+    ]
+
+
+def test_a_sentence_asks_and_the_document_without_it_answers() -> None:
+    result = document_examples([SEA, Doc("short", "One sentence only is here.")], "cloze", keep=0, per_document=9)
+    assert result.left_out == {"too_short": 1}
+    # The last sentence has three words and asks nothing, but stays in the texts.
+    assert {example.topic: example.query for example in result.examples} == {
+        "sea#1": SENTENCES[0],
+        "sea#2": SENTENCES[1],
+        "sea#3": SENTENCES[2],
+    }
+    for n, example in enumerate(result.examples):
+        rest = [sentence for m, sentence in enumerate(SENTENCES) if m != n]
+        assert example.positive.text == " ".join([SEA.title, *rest])
+
+
+def test_the_sentence_stays_in_one_text_of_ten() -> None:
+    docs = many(400)
+    examples = document_examples(docs, "cloze").examples
+    texts = {doc.id: f"{doc.title} {doc.text}" for doc in docs}
+    kept = [example for example in examples if example.positive.text == texts[example.positive.id]]
+    # 40 of 400 on average, with a standard deviation of 6.
+    assert len(examples) == 400
+    assert 20 < len(kept) < 60
+    assert all(example.query in example.positive.text for example in kept)
+    assert not any(example.query in example.positive.text for example in examples if example not in kept)
+    assert len({example.topic.partition("#")[2] for example in examples}) == 6
+    whole = document_examples(docs, "cloze", keep=1).examples
+    assert all(example.positive.text == texts[example.positive.id] for example in whole)
+
+
+def test_a_section_between_blank_lines_asks_and_the_article_without_it_answers() -> None:
+    result = document_examples([TOWN], "section", keep=0, per_document=3)
+    assert [example.query for example in result.examples] == [" ".join(section.split()) for section in SECTIONS]
+    assert [example.positive.text for example in result.examples] == [
+        f"A town {SECTIONS[1]}\n\n{SECTIONS[2]}",
+        f"A town {SECTIONS[0]}\n\n{SECTIONS[2]}",
+        f"A town {SECTIONS[0]}\n\n{SECTIONS[1]}",
+    ]
+    spaced = Doc("town", f"\n \n{SECTIONS[0]}\n  \n\n{SECTIONS[1]}\r\n\r\n{SECTIONS[2]}\n\n", "A town")
+    queries = [example.query for example in document_examples([spaced], "section", per_document=3).examples]
+    assert queries == [example.query for example in result.examples]
+
+
+@pytest.mark.parametrize("form", ["cloze", "section"])
+def test_the_examples_of_a_document_depend_on_seed_and_document_alone(form: str, tmp_path: Path) -> None:
+    docs = [Doc(doc.id, doc.text.replace(". ", ".\n\n"), doc.title) for doc in many()]
+    first = document_examples(docs, form, per_document=2)
+    again = document_examples(docs[::-1], form, per_document=2)
+    assert sorted(map(repr, first.examples)) == sorted(map(repr, again.examples))
+    assert list(first.examples)[8:10] == list(document_examples(docs[4:5], form, per_document=2).examples)
+    assert document_examples(docs, form, per_document=2).examples.hash == first.examples.hash
+    assert document_examples(docs, form, per_document=2, seed=1).examples.hash != first.examples.hash
+    assert len(first.examples) == 120
+
+
+def test_a_limit_draws_documents_by_seed_and_keeps_their_order() -> None:
+    docs = many()
+    some = document_examples(docs, limit=10).examples
+    assert len(some) == 10
+    assert [example.topic for example in some] == sorted(example.topic for example in some)
+    assert {example.topic for example in some} == {
+        example.topic for example in document_examples(docs[::-1], limit=10).examples
+    }
+    assert {example.topic for example in some} != {
+        example.topic for example in document_examples(docs, limit=10, seed=1).examples
+    }
+    assert len(document_examples(docs, limit=1000).examples) == 60
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> ft.Index:
+    docs = [*many(), Doc("twin", many()[7].text, many()[7].title)]
+    return ft.Index.build(docs, tmp_path_factory.mktemp("index") / "i.index")
+
+
+def test_negatives_come_from_a_stage_and_are_never_the_document_or_its_twin(index: ft.Index) -> None:
+    mining = Mining(per_positive=3, ranks=(1, 20))
+    result = document_examples(index, "cloze", index.bm25(), mining)
+    assert len(result.examples) == 61
+    for example in result.examples:
+        ranking = index.bm25().search(ft.Topic("1", example.query), 20)
+        same = {"d07", "twin"} if example.positive.id in ("d07", "twin") else {example.positive.id}
+        assert [n.id for n in example.negatives] == [hit.id for hit in ranking if hit.id not in same][:3]
+        assert [n.text for n in example.negatives] == [
+            f"{doc.title} {doc.text}" for doc in index.docs(n.id for n in example.negatives)
+        ]
+    assert {(pair.id, pair.of) for pair in result.duplicates} == {("d07", "twin"), ("twin", "d07")}
+    assert result.to_dict()["settings"]["per_positive"] == 3
+
+
+def test_negatives_of_titles_are_texts_without_titles_as_the_document_is(index: ft.Index) -> None:
+    result = document_examples(index, "title", index.bm25(), limit=5)
+    for example in result.examples:
+        assert example.positive.text == index.doc(example.positive.id).text
+        assert [n.text for n in example.negatives] == [doc.text for doc in index.docs(n.id for n in example.negatives)]
+        assert len(example.negatives) == 4
+
+
+def test_a_corpus_file_and_an_index_of_it_give_the_same(tmp_path: Path, index: ft.Index) -> None:
+    ft.write_corpus(index.docs(index.ids), tmp_path / "c.jsonl")
+    assert document_examples(tmp_path / "c.jsonl", "cloze").examples == document_examples(index, "cloze").examples
+
+
+def test_wrong_parameters_and_documents_that_give_nothing_are_errors() -> None:
+    for settings, problem in (
+        ({"form": "abstract"}, "there is no form 'abstract'"),
+        ({"keep": 1.5}, "keep must be a probability"),
+        ({"per_document": 0}, "per_document must be a whole number from 1"),
+        ({"limit": 0}, "limit must be a whole number from 1"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"mining": Mining(sampling="best")}, "sampling is top or random"),
+    ):
+        with pytest.raises(ParameterError, match=problem):
+            document_examples([SEA], **settings)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no example could be made of 1 document: 1 document that is too short"):
+        document_examples([SEA], "section")
