@@ -16,9 +16,9 @@ from fontes.train import BiEncoderSettings, Example, Examples, Passage
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-ASKED = "brook beck burn rill creek ghyll bourne runnel sike lode rhyne winterbourne".split()
-MEANT = "oak ash elm lime birch alder willow poplar hazel maple rowan beech".split()
-FILLED = "the of a in and to on by at from with".split()
+ASKED = ["brook", "beck", "burn", "rill", "creek", "ghyll", "bourne", "runnel", "sike", "lode", "rhyne", "winterbourne"]
+MEANT = ["oak", "ash", "elm", "lime", "birch", "alder", "willow", "poplar", "hazel", "maple", "rowan", "beech"]
+FILLED = ["the", "of", "a", "in", "and", "to", "on", "by", "at", "from", "with"]
 KINDS = ("bert", "nystromformer", "longformer", "reformer", "favor+")
 SETTINGS = BiEncoderSettings(
     epochs=6, batch=16, mini_batch=8, lr=1e-2, warm_up=0.05, dropout=0.0, precision="float32", evaluations=1
