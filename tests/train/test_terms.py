@@ -21,13 +21,13 @@ from fontes.core import InputError, MissingExtraError, ParameterError, Topic, To
 from fontes.core.progress import Progress
 from fontes.rewrite import QuReTeC, term_scores
 from fontes.train import TermSettings, TermTraining, train_terms
-from fontes.train.term_data import sides_of
+from fontes.train.terms.data import sides_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
-from fontes.train.term_trainer import TermTrainer  # noqa: E402 (imports torch)
+from fontes.train.terms.trainer import TermTrainer  # noqa: E402 (imports torch)
 
 
 def test_training_learns_the_pattern(trained: tuple[Path, TermTraining], model: QuReTeC) -> None:
@@ -106,7 +106,7 @@ def test_minutes_stop_the_training_and_what_was_learned_is_kept(base: Path, tmp_
 def test_a_limit_takes_fewer_topics_and_progress_is_told(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Progress] = []
     clock = iter(range(10**6))
-    monkeypatch.setattr("fontes.train.term_trainer.time.perf_counter", lambda: 1.0 * next(clock))
+    monkeypatch.setattr("fontes.train.terms.trainer.time.perf_counter", lambda: 1.0 * next(clock))
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, limit=20), progress=told.append)
     assert made.trained + made.validation + made.held_out == 20
     assert told
@@ -124,7 +124,7 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
     settings = SETTINGS.with_(epochs=4, dropout=0.2)
     whole = train_terms(TOPICS, tmp_path / "whole", base, settings)
     state = tmp_path / "state"
-    monkeypatch.setattr("fontes.train.term_trainer.SAVED_EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.terms.trainer.SAVED_EVERY", 0.0)
     steps = 0
 
     def interrupt(self: Any, *arguments: Any, **more: Any) -> Any:
@@ -153,7 +153,7 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
 def test_a_checkpoint_that_was_being_written_is_passed_over(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.term_trainer.SAVED_EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.terms.trainer.SAVED_EVERY", 0.0)
     settings = SETTINGS.with_(epochs=1)
     first = train_terms(TOPICS, tmp_path / "a", base, settings, checkpoints=tmp_path / "state")
     (tmp_path / "state" / "checkpoint-99").mkdir()
@@ -223,9 +223,9 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("term_trainer.TermTrainer._loss", "terms._measured"):
+    for name in ("trainer.TermTrainer._loss", "training._measured"):
         with monkeypatch.context() as patched:
-            patched.setattr(f"fontes.train.{name}", interrupt)
+            patched.setattr(f"fontes.train.terms.{name}", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 train_terms(TOPICS, target, base, settings, overwrite=True)
         assert [path.name for path in tmp_path.iterdir()] == ["m"]

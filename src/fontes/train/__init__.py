@@ -7,10 +7,9 @@ from .duplicates import Duplicate
 from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
 from .mining import PRESETS, Mined, Mining, document_examples, mine_negatives
-from .running import Training
+from .runner.running import Training
 from .splits import Leakage, Side, Split, leakage, split
-from .term_settings import TermSettings
-from .terms import TermTraining, train_terms
+from .terms import TermSettings, TermTraining, train_terms
 
 __all__ = [
     "PRESETS",

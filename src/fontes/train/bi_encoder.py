@@ -19,10 +19,10 @@ from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
-from .running import Fit, Rows, Training, check_training, run
-from .settings import LOSS, FitSettings
+from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.settings import LOSS, FitSettings
+from .runner.workplace import check_place
 from .sides import Sides, check_teacher, queries, sides_of
-from .workplace import check_place
 
 if TYPE_CHECKING:
     from ..index import Index

@@ -14,10 +14,10 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import located
 from .examples import Examples
-from .running import Fit, Training, check_training, run
-from .settings import LOSS, FitSettings
+from .runner.running import Fit, Training, check_training, run
+from .runner.settings import LOSS, FitSettings
+from .runner.workplace import check_place
 from .sides import check_teacher, queries, sides_of, unlearned
-from .workplace import check_place
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 

@@ -29,7 +29,7 @@ from ..neural.rerank.crossencoder import _logits, is_headless
 from ..rewrite.quretec import without_warnings
 from .cross_encoder import CrossEncoderSettings
 from .examples import Example
-from .running import Rows
+from .runner.running import Rows
 
 
 class PairModel:

@@ -13,7 +13,7 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from .examples import Example
 from .learned import Learned
-from .settings import FitSettings
+from .runner.settings import FitSettings
 
 T = TypeVar("T", bound=Learned[Any])
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..plots.plot import Plot, drawn, look
+from ...plots.plot import Plot, drawn, look
 from .settings import LOSS
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ import sentence_transformers
 import torch
 import transformers
 
-from ..core.errors import ParameterError
-from ..core.progress import Progress, Report
-from ..neural.models.compute import candidates, quickest
-from ..neural.models.hub import device, quiet, readable
-from ..rewrite.quretec import without_warnings
+from ...core.errors import ParameterError
+from ...core.progress import Progress, Report
+from ...neural.models.compute import candidates, quickest
+from ...neural.models.hub import device, quiet, readable
+from ...rewrite.quretec import without_warnings
 from .order import LikeLength
 from .running import Fit, Rows
 from .settings import LOSS, FitSettings

@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..core.errors import ParameterError
-from ..measures import DEFAULT, Measure, parse
+from ...core.errors import ParameterError
+from ...measures import DEFAULT, Measure, parse
 
 LOSS = "loss"  # what `best` is where no measure is named
 BOUNDS = {

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ..core.progress import Report, silent
-from ..neural.models.hub import fingerprint, library
+from ...core.progress import Report, silent
+from ...neural.models.hub import fingerprint, library
 from .card import describe, licence_of
 from .settings import FitSettings
 from .workplace import IDENTITY, check_place, workplace, writing

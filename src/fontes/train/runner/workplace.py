@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import FontesError, InputError
-from ..storage.arrays import sync
-from ..storage.artifact import commit, staging, umask
-from ..storage.locks import locked
+from ...core.errors import FontesError, InputError
+from ...storage.arrays import sync
+from ...storage.artifact import commit, staging, umask
+from ...storage.locks import locked
 
 IDENTITY = "training.json"  # in a working folder: which training it is of; in a model's folder: how it was trained
 STATE = "trainer_state.json"  # the last file of a checkpoint that is written: without it the training was killed meanwhile

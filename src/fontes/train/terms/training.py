@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ParameterError
-from ..core.progress import Report, silent
-from ..core.values import Topic, Topics
-from ..neural.models.hub import fingerprint, library, located
-from ..rewrite.quretec import THRESHOLD, QuReTeC
-from ..rewrite.terms import Labels, TermScores, term_scores
-from .term_data import Sides, sides_of
-from .term_settings import TermSettings, check_finite
-from .workplace import check_place, writing
+from ...core.errors import ParameterError
+from ...core.progress import Report, silent
+from ...core.values import Topic, Topics
+from ...neural.models.hub import fingerprint, library, located
+from ...rewrite.quretec import THRESHOLD, QuReTeC
+from ...rewrite.terms import Labels, TermScores, term_scores
+from ..runner.workplace import check_place, writing
+from .data import Sides, sides_of
+from .settings import TermSettings, check_finite
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 CARD = "term_classifier.json"
@@ -108,7 +108,7 @@ def train_terms(
         )
     for name in ("torch", "transformers", "accelerate"):
         library(name, "training", extra="train")
-    from .term_trainer import TermTrainer
+    from .trainer import TermTrainer
 
     start = time.perf_counter()
     topics = Topics.of(topics)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.errors import InputError
-from ..core.values import Topic, Topics
-from ..rewrite.quretec import Input, Pieces
-from ..rewrite.terms import Labels, history_of, words_of
-from ..rewrite.turns import utterance
-from .term_settings import TermSettings
+from ...core.errors import InputError
+from ...core.values import Topic, Topics
+from ...rewrite.quretec import Input, Pieces
+from ...rewrite.terms import Labels, history_of, words_of
+from ...rewrite.turns import utterance
+from .settings import TermSettings
 
 IGNORED = -100  # a token that has no label
 

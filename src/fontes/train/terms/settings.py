@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from ..core.errors import ParameterError
-from .settings import Settings
+from ...core.errors import ParameterError
+from ..runner.settings import Settings
 
 
 class TermSettings(Settings):

@@ -19,15 +19,15 @@ import numpy as np
 import torch
 import transformers
 
-from ..core.errors import InputError
-from ..core.progress import Progress, Report
-from ..core.values import Topic
-from ..neural.models.compute import candidates
-from ..neural.models.hub import NO_CODE, device, fingerprint, quiet, readable
-from ..rewrite.quretec import RELEVANT, Pieces, positions_of, without_warnings
-from .order import LikeLength
-from .term_data import IGNORED, Example, examples_of
-from .term_settings import TermSettings, check_finite
+from ...core.errors import InputError
+from ...core.progress import Progress, Report
+from ...core.values import Topic
+from ...neural.models.compute import candidates
+from ...neural.models.hub import NO_CODE, device, fingerprint, quiet, readable
+from ...rewrite.quretec import RELEVANT, Pieces, positions_of, without_warnings
+from ..runner.order import LikeLength
+from .data import IGNORED, Example, examples_of
+from .settings import TermSettings, check_finite
 
 WARM_UP = 0.1  # the share of the training in which the learning rate rises
 DECAY = 0.01  # of the weights, biases and norms excepted

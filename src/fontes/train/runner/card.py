@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.errors import MissingExtraError
+from ...core.errors import MissingExtraError
 from .curves import learning_curves
 
 if TYPE_CHECKING:
