@@ -206,13 +206,14 @@ def _check_search(search: SearchValidation, sides: Sides[Any], settings: BiEncod
 
 def _search(search: SearchValidation, sides: Sides[Any]) -> tuple[Topics, dict[str, str], Qrels]:
     """The topics, the documents' texts by their ids, and the judgments to validate with."""
+    held_out: Examples | tuple[()] = sides.validation if isinstance(sides.validation, Examples) else ()
     if search.index is not None:
         documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}
     else:
-        documents = {passage.id: passage.text for one in sides.validation for passage in (one.positive, *one.negatives)}
+        documents = {passage.id: passage.text for one in held_out for passage in (one.positive, *one.negatives)}
     if search.topics is None or search.qrels is None:
-        topics = Topics({one.topic: Topic(one.topic, one.query) for one in sides.validation}.values())
-        return topics, documents, Qrels.of([(one.topic, one.positive.id, 1) for one in sides.validation])
+        topics = Topics({one.topic: Topic(one.topic, one.query) for one in held_out}.values())
+        return topics, documents, Qrels.of([(one.topic, one.positive.id, 1) for one in held_out])
     unlearned = Topics(topic for topic in search.topics.values() if topic.text.strip() not in sides.queries)
     judgments = [row for row in search.qrels.rows() if row[0] in unlearned]
     if not judgments:
