@@ -176,6 +176,10 @@ def search_measure(
 
 def save(model: Any, folder: Path) -> None:
     """Writes a SentenceTransformer to a folder."""
+    tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
+    if tokenizer is not None:  # its file would hold how the last batch was cut and filled up
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
     with quiet():
         model.save_pretrained(str(folder), create_model_card=False)
 
