@@ -16,22 +16,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from training import SHARES, Collection, Results, ceiling, collections, minilm, mixed, options, room
+from training import SHARES, Collection, Results, ceiling, collections, mixed, options, room
 
 import fontes as ft
 from fontes.core.progress import Progress
 from fontes.train import CrossEncoderSettings, Examples, document_examples, mine_negatives, train_cross_encoder
 from fontes.train.bi_encoder import BiEncoderSettings, train_bi_encoder
 
-CLAIMS, SCIFACT = "checkthat20_task2", "scifact"
-DEPTHS = {CLAIMS: 20, SCIFACT: 100}  # of the candidates that are reranked
+CLAIMS, SCIFACT, CZECH = "checkthat20_task2", "scifact", "ctkfacts_cs"
+DEPTHS = {CLAIMS: 20, SCIFACT: 100, CZECH: 20}  # of the candidates that are reranked
 QUICK: dict[str, Any] = {"dropout": 0.0, "precision": "bfloat16"}
 Settings = CrossEncoderSettings | BiEncoderSettings
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training: on which examples of which collection, how, and from which start ("" is all-MiniLM-L6-v2, else a recipe)."""
+    """A training: on which examples of which collection, how, and from which start ("": the collection's; else a recipe)."""
 
     examples: Callable[[Collection], Examples]
     settings: Settings
@@ -84,6 +84,12 @@ RECIPES = {
         SCIFACT,
         systems=("hybrid",),
     ),
+    "czech bi-encoder": Recipe(
+        ONE_HARD, towers(batch=32, epochs=1, lr=2e-5, max_length=256, evaluations=1), CZECH, CZECH, systems=("bm25", "dense")
+    ),
+    "czech listwise": Recipe(
+        HARD, pairs(loss="lambda", batch=4, epochs=1, max_length=256, evaluations=1), CZECH, CZECH, systems=("hybrid",)
+    ),
 }
 
 
@@ -107,7 +113,7 @@ class Bench:
         recipe, folder = RECIPES[name], self.work / "models" / name.replace(", ", "-").replace(" ", "-")
         folder.parent.mkdir(exist_ok=True)
         if not folder.exists():
-            start = str(self.trained(recipe.start)) if recipe.start else minilm()
+            start = str(self.trained(recipe.start)) if recipe.start else self.group[recipe.of].start
             self.results.once(f"train {name}", lambda: self._train(recipe, start, folder))
         return folder
 
@@ -134,7 +140,7 @@ class Bench:
         one = self.group[recipe.on]
         for system in recipe.systems:
             share = self.results.rows[f"{recipe.on} {one.choosing}: {name} over {system}"]["share"]
-            row = f"{recipe.on} test: {name} over {system}"
+            row = f"{recipe.on} {one.testing}: {name} over {system}"
             self.results.once(row, lambda system=system, share=share: final(recipe, folder, one, system, share))
 
 
@@ -174,15 +180,15 @@ def gain(before: float, alone: float, after: float, top: float) -> dict[str, flo
 
 def final(recipe: Recipe, folder: Path, one: Collection, system: str, share: float) -> dict[str, Any]:
     """Figures of the test topics, with the report of `compare` against the candidates."""
-    qrels, before = one.qrels("test"), one.run("test", system)
-    begun, new, top = both(recipe, folder, one, "test", system)
+    qrels, before = one.qrels(one.testing), one.run(one.testing, system)
+    begun, new, top = both(recipe, folder, one, one.testing, system)
     after = mixed(begun, new, share)
     name = f"{folder.name}-over-{system}"
-    ft.write_run(after, folder.parent / f"{one.name}-test-{name}.run")
+    ft.write_run(after, folder.parent / f"{one.name}-{one.testing}-{name}.run")
     systems = {system: before, "alone": new, "mixed": after}
     measures = [one.measure, "nDCG@10", "AP", "R@100"] if one.measure != "nDCG@10" else ["nDCG@10", "RR@5", "AP", "R@100"]
     report = ft.compare(systems, None, qrels, measures, baseline=system)
-    report.save(folder.parent / f"{one.name}-test-{name}.json")
+    report.save(folder.parent / f"{one.name}-{one.testing}-{name}.json")
     values = [report.mean(which, one.measure) for which in systems]
     return {"share": share, **gain(*values, top), "report": report.to_markdown()}
 
