@@ -3,8 +3,8 @@
     FONTES_DATA=DIR python bench/training_long.py --work DIR [--examples N] [--articles N] [--system NAME ...]
 
 All start from the first --layers layers of all-MiniLM-L6-v2, whose table of positions is repeated for 2,048 tokens, and learn
-from the same examples with the same settings: articles of more than 512 tokens are looked for by their title, and by a sentence of
-a passage that is taken out of them (--examples in all). They are measured on --articles other articles, with the queries of
+from the same examples with the same settings: articles of more than 512 tokens are looked for by their title, and by a sentence
+of a passage that is taken out of them (--examples in all). They are measured on --articles other articles, with the queries of
 bench/long_documents.py. Results are kept in the work folder, and a training that was interrupted goes on.
 """
 
