@@ -53,7 +53,7 @@ class Collection:
 
     @cached_property
     def encoder(self) -> ft.SentenceEncoder:
-        return ft.SentenceEncoder(self.start)
+        return ft.SentenceEncoder(self.start, precision="bfloat16")
 
     @property
     def start(self) -> str:

@@ -46,7 +46,7 @@ class Recipe:
     def scorer(self, folder: Path, scores: Path) -> Any:
         """What reranks with the trained model in a folder."""
         if self.settings is None:
-            return ft.neural.LateReranker(ft.ColBERT(str(folder), document_length=300), cache=scores)
+            return ft.neural.LateReranker(ft.ColBERT(str(folder), document_length=300, precision="bfloat16"), cache=scores)
         return ft.CrossEncoder(str(folder), cache=scores, precision="bfloat16")
 
 
@@ -158,7 +158,7 @@ class Bench:
         recipe, folder = RECIPES[name], self.trained(name)
         candidates = self.candidates(one, split, system)
         if isinstance(recipe.settings, BiEncoderSettings):
-            encoder = ft.SentenceEncoder(str(folder))
+            encoder = ft.SentenceEncoder(str(folder), precision="bfloat16")
             one.index.encode(encoder)
             return candidates, one.index.dense(encoder)(one.topics(split)), 1.0
         depth = DEPTHS[one.name]
