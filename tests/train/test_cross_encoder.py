@@ -30,6 +30,7 @@ for library in ("sentence_transformers", "accelerate", "datasets"):
     pytest.importorskip(library)
 
 from fontes.train.order import LikeLength  # noqa: E402 (imports torch)
+
 from fontes.train.pair_model import PairModel  # noqa: E402
 
 DATA = examples()
