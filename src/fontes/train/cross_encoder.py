@@ -124,6 +124,8 @@ def train_cross_encoder(
 
     folder = located(base, "cross-encoder", "cross-encoder")
     model = PairModel(folder, settings)
+    learned = model.rows(sides.learned)
+    tokens = frozenset(model.tokens)
     fit = Fit(
         kind="cross-encoder",
         base=str(base),
@@ -131,7 +133,8 @@ def train_cross_encoder(
         model=model.network,
         trainer="CrossEncoderTrainer",
         loss=model.loss(),
-        train=model.rows(sides.learned),
+        train=learned,
+        tokens=tokens,
         validation=model.rows(sides.validation or ()),
         measure=candidates and model.measure(*candidates),
         save=model.save,

@@ -58,6 +58,7 @@ class PairModel:
             ).float()
         # What the tokenizer was last called with is saved with it: it is to be what the base has, whatever was called.
         self._cuts = _cuts(self.network.tokenizer)
+        self.tokens = {self.network.tokenizer.pad_token_id or 0}  # of all rows that were made
         if settings.dropout is not None:
             set_dropout(self.network, settings.dropout)
         if self.network.num_labels != 1:
@@ -116,6 +117,7 @@ class PairModel:
         encoded = self.network.tokenizer(
             queries, documents, truncation="longest_first", max_length=self.network.max_seq_length, return_token_type_ids=False
         )
+        self.tokens.update(*encoded["input_ids"])
         return [len(ids) for ids in encoded["input_ids"]]
 
 

@@ -53,6 +53,8 @@ class Fit:
         restore: Puts the weights that `save` wrote to a folder into the model again.
         identity: What tells this training from others, besides settings and base: the hashes of the data.
         facts: What else the card says: how many queries there were, that a head is new.
+        tokens: The ids of all tokens in `train`, special ones and padding among them: of the word embeddings these alone are
+            trained, which is quicker and no other training. None: all.
         collator: Makes a batch of rows; None: that of the trainer.
     """
 
@@ -69,6 +71,7 @@ class Fit:
     validation: Rows = Rows()
     measure: Callable[[], float] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    tokens: frozenset[int] | None = None
     collator: Any = None
 
 
