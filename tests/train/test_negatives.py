@@ -145,6 +145,15 @@ def test_the_guard_leaves_out_texts_of_any_relevant_document_of_the_topic_and_th
     assert negatives(mined(["d02", "gold"], {"d02": 1}, shelf)) == [["gold"]]
 
 
+def test_the_guard_takes_no_text_twice_in_a_group() -> None:
+    shelf = Shelf(ids(9), d02=LONG, d03=LONG + " again", d05=LONG.upper())
+    result = mined(ids(9), {"d04": 1}, shelf)
+    assert negatives(result) == [["d01", "d02", "d06", "d07"]]
+    assert (result.left_out, result.duplicates) == ({"repeated": 2}, ())
+    assert "left out: 2 candidates with the text of another negative" in str(result).splitlines()
+    assert negatives(mined(ids(9), {"d04": 1}, shelf, guard_duplicates=False)) == [["d01", "d02", "d03", "d05"]]
+
+
 def test_what_is_left_out_is_counted() -> None:
     hits = {"q1": ids(4), "q2": [], "q3": ids(4), "q4": ids(4), "q5": ids(4), "q6": ["blank", "d01"]}
     one = run(hits, Shelf([*ids(4)], blank="", empty="").docs and Blank(ids(4)))

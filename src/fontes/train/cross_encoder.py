@@ -14,7 +14,8 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import located
 from .examples import Examples
-from .runner.running import Fit, Training, check_training, run
+from .runner.fit import Fit
+from .runner.running import Training, check_training, run
 from .runner.settings import LOSS, FitSettings
 from .runner.workplace import check_place
 from .sides import check_teacher, queries, sides_of, unlearned

@@ -27,7 +27,7 @@ from ..measures.evaluation import measured
 from ..neural.models.hub import NO_CODE, quiet
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
-from .runner.running import Rows
+from .runner.fit import Rows
 
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # what a document of a batch is to a query
 DEPTH = 1000  # documents of a query in a run
@@ -176,6 +176,10 @@ def search_measure(
 
 def save(model: Any, folder: Path) -> None:
     """Writes a SentenceTransformer to a folder."""
+    tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
+    if tokenizer is not None:  # its file would hold how the last batch was cut and filled up
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
     with quiet():
         model.save_pretrained(str(folder), create_model_card=False)
 

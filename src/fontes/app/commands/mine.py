@@ -38,7 +38,9 @@ def mine(
         float | None, typer.Option(help="How far below the relevant document they score, at least.", show_default="anywhere")
     ] = None,
     sampling: Annotated[str, typer.Option(help="top or random.")] = "top",
-    guard: Annotated[bool, typer.Option("--guard/--no-guard", help="Leave duplicates of relevant documents out.")] = True,
+    guard: Annotated[
+        bool, typer.Option("--guard/--no-guard", help="Leave duplicates of relevant documents and of negatives out.")
+    ] = True,
     per_document: Annotated[
         int | None, typer.Option(help="--from: the most sentences or sections of a document.", show_default="1")
     ] = None,

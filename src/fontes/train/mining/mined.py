@@ -26,6 +26,7 @@ REASONS = {  # one, and several
     "no_document": ("relevant document that is not there", "relevant documents that are not there"),
     "no_text": ("relevant document without text", "relevant documents without text"),
     "empty": ("candidate without text", "candidates without text"),
+    "repeated": ("candidate with the text of another negative", "candidates with the text of another negative"),
     "no_title": ("document without title or text", "documents without title or text"),
     "too_short": ("document that is too short", "documents that are too short"),
 }

@@ -28,7 +28,8 @@ class Mining:
         ranks: The window of ranks that they come from, counted from 1 in the run, with both ends.
         margin: How far below the relevant document, in scores of the run, a negative must lie at least; None: anywhere.
         sampling: "top" takes the best of the window, "random" draws from it without replacement.
-        guard_duplicates: Whether candidates are left out whose text is that of a relevant document, or nearly.
+        guard_duplicates: Whether candidates are left out whose text is that of a relevant document, or nearly, or that of a
+            negative that was taken before.
         seed: Of the draw.
         gold_last: Whether a relevant document that is not in the window takes the window's last place, so that the hit there
             is no negative.
@@ -133,7 +134,7 @@ class Miner:
         most = self.settings.per_positive
         some, group.preferred = group.preferred[:most], group.preferred[most:]
         for hit in some:
-            if len(group.negatives) < most and self._fits(docs[hit.id], group.guarded):
+            if len(group.negatives) < most and self._fits(docs[hit.id], group):
                 group.negatives.append(Passage(hit.id, self.read(docs[hit.id]), short(hit.score), hit.rank))
 
     def _example(self, group: Group) -> Example:
@@ -142,16 +143,21 @@ class Miner:
         topic = group.ranking.topic.id
         return Example(topic, group.query, group.positive, tuple(negatives), f"topic '{topic}'")
 
-    def _fits(self, doc: Doc, guarded: Sequence[Doc]) -> bool:
-        if not self.read(doc).strip():
+    def _fits(self, doc: Doc, group: Group) -> bool:
+        text = self.read(doc)
+        if not text.strip():
             self.tally.leave_out("empty")
             return False
-        if self.settings.guard_duplicates:
-            for gold in guarded:
-                kind = kind_of(text_of(doc), text_of(gold), NEAR)
-                if kind:
-                    self.tally.duplicates.append(Duplicate(doc.id, gold.id, kind, NEAR if kind == "near" else 1.0))
-                    return False
+        if not self.settings.guard_duplicates:
+            return True
+        for gold in group.guarded:
+            kind = kind_of(text_of(doc), text_of(gold), NEAR)
+            if kind:
+                self.tally.duplicates.append(Duplicate(doc.id, gold.id, kind, NEAR if kind == "near" else 1.0))
+                return False
+        if any(kind_of(text, negative.text, NEAR) for negative in group.negatives):
+            self.tally.leave_out("repeated")
+            return False
         return True
 
 

@@ -57,9 +57,9 @@ def mine_negatives(
         margin: A negative must score at least so much below the relevant document, in scores of the run. Where the run does not
             have the relevant document, none is known to lie below it, so the group has no negatives.
         sampling: "top": the best of the window; "random": drawn from the window by seed, topic and documents.
-        guard_duplicates: Leaves out candidates whose text is that of a relevant document of the topic: the same, the same but
-            for case, white space and punctuation, or near (see `split`) at 0.8. They would be false negatives; the next
-            candidate takes the place.
+        guard_duplicates: Leaves out candidates whose text is that of a relevant document of the topic, which would be false
+            negatives, or that of a negative of the group: the same, the same but for case, white space and punctuation, or near
+            (see `split`) at 0.8. The next candidate takes the place.
         seed: Of the random sampling.
         preset: "air2025": the first five hits; a relevant document takes the last place if it is not among them, and the other
             four are negatives; no guard. It stands for all parameters from `per_positive` on.

@@ -22,8 +22,8 @@ from ...core.progress import Progress, Report
 from ...neural.models.compute import candidates, quickest
 from ...neural.models.hub import device, quiet, readable
 from ...rewrite.quretec import without_warnings
+from .fit import Fit, Rows
 from .order import LikeLength
-from .running import Fit, Rows
 from .settings import LOSS, FitSettings
 from .vocabulary import Vocabulary
 from .workplace import Workplace
