@@ -23,7 +23,7 @@ from fontes.measures import evaluate
 from fontes.neural import CrossEncoder
 from fontes.neural.models.hub import fingerprint
 from fontes.train import CrossEncoderSettings, Examples, Training, Validation, train_cross_encoder
-from fontes.train.cross_encoder import PRESETS, settings_of
+from fontes.train.pair_settings import PRESETS, settings_of
 from fontes.train.runner import curves
 
 torch = pytest.importorskip("torch")

@@ -28,8 +28,8 @@ from ..neural.models.hub import NO_CODE, quiet, readable
 from ..neural.rerank.base import Reranker
 from ..neural.rerank.crossencoder import _logits, is_headless
 from ..rewrite.quretec import without_warnings
-from .cross_encoder import CrossEncoderSettings
 from .examples import Example
+from .pair_settings import CrossEncoderSettings
 from .runner.fit import Rows
 
 ROUNDED = 8  # tokens, to a multiple of which the pairs of a batch are filled up

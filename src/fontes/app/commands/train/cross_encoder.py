@@ -57,7 +57,8 @@ def cross_encoder(
 ) -> None:
     """Train a cross-encoder that reranks. Interrupted, the same command goes on from its last checkpoint."""
     from ....train import train_cross_encoder
-    from ....train.cross_encoder import Validation, settings_of
+    from ....train.cross_encoder import Validation
+    from ....train.pair_settings import settings_of
     from ...output import print_json
     from ...progress import reporting
 
