@@ -14,7 +14,8 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import located
 from .examples import Examples
-from .runner.running import Fit, Training, check_training, run
+from .runner.fit import Fit
+from .runner.running import Training, check_training, run
 from .runner.settings import LOSS, FitSettings
 from .runner.workplace import check_place
 from .sides import check_teacher, queries, sides_of, unlearned
@@ -124,6 +125,8 @@ def train_cross_encoder(
 
     folder = located(base, "cross-encoder", "cross-encoder")
     model = PairModel(folder, settings)
+    learned = model.rows(sides.learned)
+    tokens = frozenset(model.tokens)
     fit = Fit(
         kind="cross-encoder",
         base=str(base),
@@ -131,7 +134,8 @@ def train_cross_encoder(
         model=model.network,
         trainer="CrossEncoderTrainer",
         loss=model.loss(),
-        train=model.rows(sides.learned),
+        train=learned,
+        tokens=tokens,
         validation=model.rows(sides.validation or ()),
         measure=candidates and model.measure(*candidates),
         save=model.save,
