@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -160,7 +161,7 @@ def _windowed(sides: Sides[Any], encoder: ChunkedEncoder, progress: Report) -> S
 
     learned = windowed(sides.learned, encoder, progress)
     validation = None if sides.validation is None else windowed(sides.validation, encoder, progress)
-    return Sides(learned, validation, {**sides.hashes, "windows": encoder.fingerprint})
+    return Sides(learned, validation, {**sides.hashes, "windows": _hash(encoder.fingerprint)})
 
 
 def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidation, settings: BiEncoderSettings) -> Fit:
@@ -184,13 +185,17 @@ def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidati
         measure=searched and towers.search_measure(model, *searched, settings.measure),
         save=partial(towers.save, model),
         restore=partial(towers.restore, model),
-        identity={**sides.hashes, "encoder": start.key()},
+        identity={**sides.hashes, "encoder": _hash(str(start.key()))},
         facts={
             "queries": len(sides.queries),
             "queries_validated": len(queries(sides.validation)) if sides.validation is not None else 0,
             "topics_measured": len(searched[2]) if searched else 0,
         },
     )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_search(search: SearchValidation, sides: Sides[Any], settings: BiEncoderSettings) -> None:
