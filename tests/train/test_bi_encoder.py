@@ -239,6 +239,19 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: P
     assert any(not torch.equal(first[name], other[name]) for name in first)
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not told:
+        monkeypatch.setattr(towers, "tokens_of", lambda *_: None)
+    few = Examples(one for one in examples(64, 4, longest=6) if ASKED[0] not in one.query.split())
+    train_bi_encoder(few, tmp_path / "m", start("bert"), QUICK)
+    name = next(name for name in weights(tmp_path / "m") if name.endswith("word_embeddings.weight"))
+    moved = (weights(tmp_path / "m")[name] != weights(start("bert").folder)[name]).any(dim=1)
+    ids = trainable(start("bert")).tokenizer.get_vocab()
+    assert not moved[ids[ASKED[0]]]
+    assert all(moved[ids[word]] for word in ASKED[1:])
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("kind", ["reformer"])
 def test_killed_at_any_moment_it_goes_on_to_the_same_weights(

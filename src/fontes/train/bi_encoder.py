@@ -171,6 +171,7 @@ def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidati
     def rows(data: Examples | LabelledPairs | None) -> Rows:
         return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss == "teacher")
 
+    learned = rows(sides.learned)
     data = [one for one in (sides.learned, sides.validation) if one is not None]
     searched = _search(search, sides) if search.index is not None or settings.best != LOSS else None
     return Fit(
@@ -181,7 +182,8 @@ def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidati
         trainer="SentenceTransformerTrainer",
         loss=towers.TowersLoss(model, settings.loss, settings.scale, settings.mini_batch),
         collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(data)),
-        train=rows(sides.learned),
+        train=learned,
+        tokens=towers.tokens_of(model, learned),
         validation=rows(sides.validation),
         measure=searched and towers.search_measure(model, *searched, settings.measure),
         save=partial(towers.save, model),
