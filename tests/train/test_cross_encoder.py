@@ -22,16 +22,17 @@ from fontes.core.progress import Progress
 from fontes.measures import evaluate
 from fontes.neural import CrossEncoder
 from fontes.neural.models.hub import fingerprint
-from fontes.train import CrossEncoderSettings, Examples, Training, Validation, curves, train_cross_encoder
-from fontes.train.cross_encoder import PRESETS, settings_of
+from fontes.train import CrossEncoderSettings, Examples, Training, Validation, train_cross_encoder
+from fontes.train.pair_settings import PRESETS, settings_of
+from fontes.train.runner import curves
 
 torch = pytest.importorskip("torch")
 for library in ("sentence_transformers", "accelerate", "datasets"):
     pytest.importorskip(library)
 
-from fontes.train.order import LikeLength  # noqa: E402 (imports torch)
-
 from fontes.train.pair_model import PairModel  # noqa: E402
+from fontes.train.runner.order import LikeLength  # noqa: E402 (imports torch)
+from fontes.train.runner.vocabulary import UsedRows  # noqa: E402
 
 DATA = examples()
 
@@ -217,8 +218,8 @@ def test_bfloat16_trains_too_and_the_calibration_says_which_is_quicker(
     made = train_cross_encoder(DATA, tmp_path / "a", base, SETTINGS.with_(precision="bfloat16"))
     assert made.precision == "bfloat16"
     assert np.isfinite(made.losses).all()
-    monkeypatch.setattr("fontes.train.fitting.CALIBRATED_FROM", 1)
-    monkeypatch.setattr("fontes.train.fitting.candidates", lambda device: ["bfloat16"])
+    monkeypatch.setattr("fontes.train.runner.fitting.CALIBRATED_FROM", 1)
+    monkeypatch.setattr("fontes.train.runner.fitting.candidates", lambda device: ["bfloat16"])
     made = train_cross_encoder(DATA, tmp_path / "b", base, SETTINGS.with_(precision="auto"))
     assert re.fullmatch(r"(float32|bfloat16) \(calibration: float32 \d+ ms, bfloat16 \d+ ms a step\)", made.precision)
 
@@ -238,7 +239,7 @@ def test_nothing_is_asked_of_the_network_and_no_library_prints(
 def test_progress_tells_the_loss_what_was_validated_and_the_time_left(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.fitting.EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.EVERY", 0.0)
     told: list[Progress] = []
     made = train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, progress=told.append)
     assert [one.done for one in told] == list(range(1, made.steps + 1))
@@ -278,7 +279,7 @@ def test_the_curves_show_the_losses_and_what_was_validated(tmp_path: Path) -> No
 
 
 def test_the_licence_is_that_of_the_base(base: Path, tmp_path: Path) -> None:
-    from fontes.train.card import licence_of
+    from fontes.train.runner.card import licence_of
 
     assert licence_of(base) == "not stated"
     (tmp_path / "config.json").write_text('{"license": "mit"}')
@@ -358,3 +359,42 @@ def test_without_datasets_the_error_names_the_extra(base: Path, tmp_path: Path, 
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"training a cross-encoder needs datasets, .*pip install 'fontes\[train\]'"):
         train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS)
+
+
+def test_words_that_do_not_occur_cost_nothing_and_change_nothing(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their rows stay as they were; the others are those of a training of all rows."""
+    unusual = {"dye", "heat", "pipe", "cave", "well", "rain", "cold"}
+    few = Examples(
+        replace(one, negatives=one.negatives[:1])
+        for one in examples(60)
+        if not unusual & set(f"{one.query} {one.positive.text} {one.negatives[0].text}".split())
+    )
+    model = PairModel(base, SETTINGS)
+    model.rows(few)
+    before = model.network.transformers_model.get_input_embeddings().weight.detach().clone()
+    unused = sorted(set(range(len(before))) - model.tokens)
+    assert len(unused) > 0.2 * len(before)
+    settings = SETTINGS.with_(held_out=0.0)
+    made = [train_cross_encoder(few, tmp_path / "some", base, settings)]
+    monkeypatch.setattr("fontes.train.runner.vocabulary.WORTH", 0.0)
+    made.append(train_cross_encoder(few, tmp_path / "all", base, settings))
+    assert made[0].losses == pytest.approx(made[1].losses, rel=1e-3)
+    some, every = (
+        PairModel(tmp_path / name, SETTINGS).network.transformers_model.get_input_embeddings().weight.detach()
+        for name in ("some", "all")
+    )
+    assert torch.equal(some[unused], before[unused])
+    assert torch.equal(every[unused], before[unused])
+    assert torch.allclose(some, every, atol=1e-5)
+    assert not torch.allclose(some, before, atol=1e-4)
+
+
+def test_rows_of_an_embedding_that_are_not_trained_come_as_they_are() -> None:
+    whole = torch.nn.Embedding(10, 4, padding_idx=0)
+    small = UsedRows(whole, torch.tensor([0, 2, 5]))
+    ids = torch.tensor([[2, 5, 7], [0, 2, 9]])
+    assert torch.equal(small(ids), whole(ids))
+    small(ids).sum().backward()
+    assert small.weight.grad.tolist() == [[0.0] * 4, [2.0] * 4, [1.0] * 4]  # of padding none, as in the whole

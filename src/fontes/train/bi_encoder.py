@@ -19,7 +19,8 @@ from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
-from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.fit import Fit, Rows
+from .runner.running import Training, check_training, run
 from .runner.settings import LOSS, FitSettings
 from .runner.workplace import check_place
 from .sides import Sides, check_teacher, queries, sides_of

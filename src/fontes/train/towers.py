@@ -27,7 +27,7 @@ from ..measures.evaluation import measured
 from ..neural.models.hub import NO_CODE, quiet
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
-from .runner.running import Rows
+from .runner.fit import Rows
 
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # what a document of a batch is to a query
 DEPTH = 1000  # documents of a query in a run
