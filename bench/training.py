@@ -21,7 +21,7 @@ import harness
 import fontes as ft
 
 DEPTH = 1000
-WHOLE, HELD_OUT = "train", 0.25  # the split that is divided, and the share of its topics to choose on
+HELD_OUT, TESTED = 0.25, 0.5  # the shares of a split that is divided: to choose with, and to test with
 SHARES = [round(0.1 * step, 1) for step in range(11)]  # of BM25 in the hybrid
 
 
@@ -35,8 +35,10 @@ class Collection:
     measure: str
     training: str = "train"
     choosing: str = "dev"
+    testing: str = "test"
+    whole: str = "train"  # the split that is divided where one of these has no file
     analyzer: str = "english"
-    model: str = ""
+    model: str = ""  # the encoder, and where training starts; "": all-MiniLM-L6-v2
 
     @property
     def folder(self) -> Path:
@@ -51,7 +53,11 @@ class Collection:
 
     @cached_property
     def encoder(self) -> ft.SentenceEncoder:
-        return ft.SentenceEncoder(self.model or minilm())
+        return ft.SentenceEncoder(self.start, precision="bfloat16")
+
+    @property
+    def start(self) -> str:
+        return self.model or minilm()
 
     def qrels(self, split: str) -> ft.Qrels:
         path = self.folder / "qrels" / f"{split}.tsv"
@@ -59,15 +65,20 @@ class Collection:
 
     @cached_property
     def sides(self) -> dict[str, ft.train.Side]:
-        """The training topics of a collection without a dev split, divided: what is learned from, and what is chosen on."""
-        divided = ft.split(
-            self.folder / "queries.jsonl", self.folder / "qrels" / f"{WHOLE}.tsv", HELD_OUT, groups="document", near=None
-        )
-        return {self.training: divided.train, self.choosing: divided.test}
+        """The splits without a file: parts of one that is divided, topics with the same evidence on one side."""
+        qrels = ft.read_qrels(self.folder / "qrels" / f"{self.whole}.tsv")
+        rest, sides = ft.train.Side(self.judged(qrels), qrels), {}
+        for name, share in ((self.testing, TESTED), (self.choosing, HELD_OUT)):
+            if not (self.folder / "qrels" / f"{name}.tsv").exists():
+                divided = ft.split(*rest, share, groups="document", near=None)
+                rest, sides[name] = divided.train, divided.test
+        return {**sides, self.training: rest}
+
+    def judged(self, qrels: ft.Qrels) -> ft.Topics:
+        return ft.Topics([topic for topic in ft.read_topics(self.folder / "queries.jsonl").values() if topic.id in qrels])
 
     def topics(self, split: str) -> ft.Topics:
-        judged = self.qrels(split)
-        return ft.Topics([topic for topic in ft.read_topics(self.folder / "queries.jsonl").values() if topic.id in judged])
+        return self.judged(self.qrels(split))
 
     def run(self, split: str, system: str) -> ft.Run:
         """The run of "bm25", "dense" or "hybrid", made where its file is not there."""
@@ -114,6 +125,9 @@ def collections(data: Path, work: Path) -> dict[str, Collection]:
     return {
         "checkthat20_task2": Collection("checkthat20_task2", data, work, "RR@5"),
         "scifact": Collection("scifact", data, work, "nDCG@10", training="learn", choosing="choose"),
+        "ctkfacts_cs": Collection(
+            "ctkfacts_cs", data, work, "nDCG@10", "learn", "choose", "held", "test", analyzer="czech", model=str(work / "e5")
+        ),
     }
 
 
@@ -169,7 +183,7 @@ def main() -> None:
         if chosen.collection and name not in chosen.collection:
             continue
         results.once(f"{name} share of BM25", lambda one=one: {"share": one.share})
-        splits: Sequence[str] = (one.training, one.choosing, "test")
+        splits: Sequence[str] = (one.training, one.choosing, one.testing)
         for split in splits:
             for system in ("bm25", "dense", "hybrid"):
                 results.once(

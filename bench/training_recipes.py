@@ -16,29 +16,45 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from training import SHARES, Collection, Results, ceiling, collections, minilm, mixed, options, room
+from training import SHARES, Collection, Results, ceiling, collections, mean, mixed, options, room
 
 import fontes as ft
 from fontes.core.progress import Progress
-from fontes.train import CrossEncoderSettings, Examples, document_examples, mine_negatives, train_cross_encoder
-from fontes.train.bi_encoder import BiEncoderSettings, train_bi_encoder
+from fontes.train import (
+    BiEncoderSettings,
+    CrossEncoderSettings,
+    Examples,
+    document_examples,
+    mine_negatives,
+    train_bi_encoder,
+    train_cross_encoder,
+)
 
-CLAIMS, SCIFACT = "checkthat20_task2", "scifact"
-DEPTHS = {CLAIMS: 20, SCIFACT: 100}  # of the candidates that are reranked
+CLAIMS, SCIFACT, CZECH = "checkthat20_task2", "scifact", "ctkfacts_cs"
+DEPTHS = {CLAIMS: 20, SCIFACT: 100, CZECH: 20}  # of the candidates that are reranked
 QUICK: dict[str, Any] = {"dropout": 0.0, "precision": "bfloat16"}
 Settings = CrossEncoderSettings | BiEncoderSettings
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training: on which examples of which collection, how, and from which start ("" is all-MiniLM-L6-v2, else a recipe)."""
+    """A training: on which examples of which collection, how, and from which start ("": the collection's; else a recipe).
 
-    examples: Callable[[Collection], Examples]
-    settings: Settings
+    Without examples nothing is trained; without settings the token vectors of the start rerank by late interaction.
+    """
+
+    examples: Callable[[Collection], Examples] | None
+    settings: Settings | None
     of: str = CLAIMS
     on: str = CLAIMS  # where it is measured
     start: str = ""
-    systems: tuple[str, ...] = ("bm25", "hybrid")
+    systems: tuple[str, ...] = ("bm25", "hybrid")  # the candidates: runs, or recipes, mixed with their first candidates
+
+    def scorer(self, folder: Path, scores: Path) -> Any:
+        """What reranks with the trained model in a folder."""
+        if self.settings is None:
+            return ft.neural.LateReranker(ft.ColBERT(str(folder), document_length=300, precision="bfloat16"), cache=scores)
+        return ft.CrossEncoder(str(folder), cache=scores, precision="bfloat16")
 
 
 def mined(run: str, preset: str | None = None, **how: Any) -> Callable[[Collection], Examples]:
@@ -74,7 +90,9 @@ RECIPES = {
     "titles": Recipe(titles(1600), pairs(loss="lambda", batch=4, epochs=1)),
     "titles, then listwise": Recipe(HARD, pairs(loss="lambda", batch=4), start="titles"),
     "scifact, then listwise": Recipe(HARD, pairs(loss="lambda", batch=4), start="scifact listwise"),
-    "scifact, zero-shot": Recipe(HARD, pairs(loss="lambda", batch=4, max_length=256), of=SCIFACT, start="scifact listwise"),
+    "scifact, zero-shot": Recipe(None, pairs(), start="scifact listwise"),
+    "scifact bi-encoder, zero-shot": Recipe(None, towers(), start="scifact bi-encoder", systems=("bm25",)),
+    "claims bi-encoder, zero-shot": Recipe(None, towers(), SCIFACT, SCIFACT, "bi-encoder", ("bm25",)),
     "bi-encoder": Recipe(ONE_HARD, towers(batch=32, epochs=3)),
     "scifact bi-encoder": Recipe(ONE_HARD, towers(batch=16, epochs=2, max_length=256), SCIFACT, SCIFACT, systems=("bm25",)),
     "scifact listwise": Recipe(
@@ -83,6 +101,14 @@ RECIPES = {
         SCIFACT,
         SCIFACT,
         systems=("hybrid",),
+    ),
+    "scifact tokens": Recipe(None, None, SCIFACT, SCIFACT, systems=("hybrid", "scifact bi-encoder")),
+    "scifact bi-encoder, tokens": Recipe(None, None, SCIFACT, SCIFACT, "scifact bi-encoder", ("scifact bi-encoder",)),
+    "czech bi-encoder": Recipe(
+        ONE_HARD, towers(batch=32, epochs=1, lr=2e-5, max_length=256, evaluations=1), CZECH, CZECH, systems=("bm25", "dense")
+    ),
+    "czech listwise": Recipe(
+        HARD, pairs(loss="lambda", batch=4, epochs=1, max_length=256, evaluations=1), CZECH, CZECH, systems=("hybrid",)
     ),
 }
 
@@ -106,89 +132,94 @@ class Bench:
         """The folder of a recipe's model, which is trained where it is not there."""
         recipe, folder = RECIPES[name], self.work / "models" / name.replace(", ", "-").replace(" ", "-")
         folder.parent.mkdir(exist_ok=True)
+        start = self.trained(recipe.start) if recipe.start else Path(self.group[recipe.of].start)
+        if recipe.examples is None:
+            return start
         if not folder.exists():
-            start = str(self.trained(recipe.start)) if recipe.start else minilm()
             self.results.once(f"train {name}", lambda: self._train(recipe, start, folder))
         return folder
 
-    def _train(self, recipe: Recipe, start: str, folder: Path) -> dict[str, Any]:
+    def _train(self, recipe: Recipe, start: Path, folder: Path) -> dict[str, Any]:
+        assert recipe.examples is not None
         examples = recipe.examples(self.group[recipe.of])
         train: Any = train_bi_encoder if isinstance(recipe.settings, BiEncoderSettings) else train_cross_encoder
         training = train(examples, folder, start, recipe.settings, progress=show)
         facts = {"examples": len(examples), "rows": training.rows, "steps": training.steps, "best": training.best}
         return {**facts, "seconds": training.seconds, "settings": training.settings, "figures": training.figures}
 
-    def measured(self, name: str, split: str = "") -> None:
-        """The model over each of its candidates, alone and mixed with them, on a split or the topics to choose with."""
-        folder, recipe = self.trained(name), RECIPES[name]
-        one = self.group[recipe.on]
-        split = split or one.choosing
-        for system in recipe.systems:
-            row = f"{recipe.on} {split}: {name} over {system}"
-            self.results.once(row, lambda system=system: mixing(recipe, folder, one, split, system))
+    def candidates(self, one: Collection, split: str, system: str) -> ft.Run:
+        """A run of the collection; or that of a recipe, mixed with its first candidates."""
+        if system not in RECIPES:
+            return one.run(split, system)
+        first = RECIPES[system].systems[0]
+        begun, new, _ = self.both(system, one, split, first)
+        return mixed(begun, new, self.share(system, one, first))
+
+    def share(self, name: str, one: Collection, system: str) -> float:
+        """The share of the candidates that was best on the topics to choose with."""
+        self.measured(name)
+        return float(self.results.rows[row(one, one.choosing, name, system)]["share"])
+
+    def both(self, name: str, one: Collection, split: str, system: str) -> tuple[ft.Run, ft.Run, float]:
+        """The candidates and the run of the model, and the best value that it could have."""
+        recipe, folder = RECIPES[name], self.trained(name)
+        candidates = self.candidates(one, split, system)
+        if isinstance(recipe.settings, BiEncoderSettings):
+            encoder = ft.SentenceEncoder(str(folder), precision="bfloat16")
+            one.index.encode(encoder)
+            return candidates, one.index.dense(encoder)(one.topics(split)), 1.0
+        depth = DEPTHS[one.name]
+        begun = candidates.top(depth)
+        new = recipe.scorer(folder, self.work / "models" / "scores.sqlite")(begun)
+        return begun, new, ceiling(candidates, one.qrels(split), depth, one.measure)
+
+    def measured(self, name: str) -> None:
+        """The model over each of its candidates on the topics to choose with, alone and mixed with them."""
+        one = self.group[RECIPES[name].on]
+        for system in RECIPES[name].systems:
+            self.results.once(row(one, one.choosing, name, system), lambda system=system: self._mixing(name, one, system))
+
+    def _mixing(self, name: str, one: Collection, system: str) -> dict[str, Any]:
+        """The measure for each share of the candidates' scores in the sum, from 0 on, and the best share."""
+        qrels = one.qrels(one.choosing)
+        begun, new, top = self.both(name, one, one.choosing, system)
+        values = {share: mean(mixed(begun, new, share), qrels, one.measure) for share in SHARES}
+        best = max(SHARES, key=lambda share: values[share])
+        facts = {"share": best, "values": {str(share): round(number, 4) for share, number in values.items()}}
+        return {**facts, **gain(values[1.0], values[0.0], values[best], top)}
 
     def tested(self, name: str) -> None:
         """The model on test, mixed with its candidates as was best on the topics to choose with; and its statistics."""
-        self.measured(name)
-        folder, recipe = self.trained(name), RECIPES[name]
-        one = self.group[recipe.on]
-        for system in recipe.systems:
-            share = self.results.rows[f"{recipe.on} {one.choosing}: {name} over {system}"]["share"]
-            row = f"{recipe.on} test: {name} over {system}"
-            self.results.once(row, lambda system=system, share=share: final(recipe, folder, one, system, share))
+        one = self.group[RECIPES[name].on]
+        for system in RECIPES[name].systems:
+            self.results.once(row(one, one.testing, name, system), lambda system=system: self._final(name, one, system))
+
+    def _final(self, name: str, one: Collection, system: str) -> dict[str, Any]:
+        share = self.share(name, one, system)
+        begun, new, top = self.both(name, one, one.testing, system)
+        systems = {"candidates": self.candidates(one, one.testing, system), "alone": new, "mixed": mixed(begun, new, share)}
+        runs = self.work / "runs"
+        runs.mkdir(exist_ok=True)
+        ft.write_run(systems["mixed"], runs / f"{one.name}, {name} over {system}.run")
+        measures = list(dict.fromkeys([one.measure, "nDCG@10", "RR@5", "R@100"]))
+        report = ft.compare(systems, None, one.qrels(one.testing), measures, baseline="candidates")
+        values = [report.mean(which, one.measure) for which in systems]
+        return {"share": share, **gain(*values, top), "report": report.to_markdown()}
+
+
+def row(one: Collection, split: str, name: str, system: str) -> str:
+    return f"{one.name} {split}: {name} over {system}"
 
 
 def show(at: Progress) -> None:
     if at.done % 20 == 0:
-        print(f"{at.done} of {at.total}, {at.elapsed:.0f} s, {at.note}", file=sys.stderr, flush=True)
-
-
-def both(recipe: Recipe, folder: Path, one: Collection, split: str, system: str) -> tuple[ft.Run, ft.Run, float]:
-    """The candidates and the run of the model, and the best value that it could have."""
-    candidates = one.run(split, system)
-    if isinstance(recipe.settings, BiEncoderSettings):
-        encoder = ft.SentenceEncoder(str(folder))
-        one.index.encode(encoder)
-        return candidates, one.index.dense(encoder)(one.topics(split)), 1.0
-    depth = DEPTHS[one.name]
-    begun = candidates.top(depth)
-    reranker = ft.CrossEncoder(str(folder), cache=folder.parent / "scores.sqlite", precision="bfloat16")
-    return begun, reranker(begun), ceiling(candidates, one.qrels(split), depth, one.measure)
-
-
-def mixing(recipe: Recipe, folder: Path, one: Collection, split: str, system: str) -> dict[str, Any]:
-    """The measure for each share of the candidates' scores in the sum, from 0 on, and the best share."""
-    qrels = one.qrels(split)
-    begun, new, top = both(recipe, folder, one, split, system)
-    values = {share: round(value(mixed(begun, new, share), qrels, one.measure), 4) for share in SHARES}
-    best = max(SHARES, key=lambda share: values[share])
-    facts = {"share": best, "values": {str(share): number for share, number in values.items()}}
-    return {**facts, **gain(value(one.run(split, system), qrels, one.measure), values[0.0], values[best], top)}
+        print(f"{at.done} of {at.total}, {at.seconds:.0f} s, {at.note}", file=sys.stderr, flush=True)
 
 
 def gain(before: float, alone: float, after: float, top: float) -> dict[str, float]:
     figures = {"before": before, "alone": alone, "after": after, "ceiling": top}
     figures |= {"room to 1": room(before, after, 1.0), "room to the ceiling": room(before, after, top)}
     return {name: round(number, 4) for name, number in figures.items()}
-
-
-def final(recipe: Recipe, folder: Path, one: Collection, system: str, share: float) -> dict[str, Any]:
-    """Figures of the test topics, with the report of `compare` against the candidates."""
-    qrels, before = one.qrels("test"), one.run("test", system)
-    begun, new, top = both(recipe, folder, one, "test", system)
-    after = mixed(begun, new, share)
-    name = f"{folder.name}-over-{system}"
-    ft.write_run(after, folder.parent / f"{one.name}-test-{name}.run")
-    systems = {system: before, "alone": new, "mixed": after}
-    measures = [one.measure, "nDCG@10", "AP", "R@100"] if one.measure != "nDCG@10" else ["nDCG@10", "RR@5", "AP", "R@100"]
-    report = ft.compare(systems, None, qrels, measures, baseline=system)
-    report.save(folder.parent / f"{one.name}-test-{name}.json")
-    values = [report.mean(which, one.measure) for which in systems]
-    return {"share": share, **gain(*values, top), "report": report.to_markdown()}
-
-
-def value(run: ft.Run, qrels: ft.Qrels, measure: str) -> float:
-    return float(ft.evaluate(run, qrels, [measure])[measure])
 
 
 def main() -> None:

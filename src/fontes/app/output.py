@@ -91,9 +91,9 @@ def print_info(facts: dict[str, Any]) -> None:
     """Prints what an index holds."""
     table = Table(show_header=False, box=None)
     for name, value in facts.items():
-        if name == "vectors":
+        if line := {"vectors": _vectors, "weights": _weights}.get(name):
             for of_encoder in value:
-                table.add_row(name, Text(_vectors(of_encoder)))
+                table.add_row(name, Text(line(of_encoder)))
             continue
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _short(value)
         table.add_row(name.replace("_", " "), Text(shown))
@@ -124,6 +124,11 @@ def _vectors(facts: dict[str, Any]) -> str:
         recall = ", ".join(f"{name} {value:.3f}" for name, value in searcher["recall"].items())
         line += f"; {searcher['algorithm']} ({recall} of exact search)"
     return line
+
+
+def _weights(facts: dict[str, Any]) -> str:
+    """The weights of terms by one encoder, in a line."""
+    return f"{facts['encoder']}: {facts['postings']:,} of {counted(facts['terms'], 'term')}, {size(facts['bytes'])}"
 
 
 def _short(value: Any) -> str:

@@ -203,4 +203,4 @@ class Factory:
             raise ParameterError(
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
             )
-        self._vectors.add(encoder, settings_of(encoder), document_vectors, dtype, overwrite, progress)
+        self._vectors.add(cast("Encoder", encoder), settings_of(encoder), document_vectors, dtype, overwrite, progress)

@@ -168,13 +168,14 @@ class WeightEncoding(Encoding[WeightLists]):
     ) -> None:
         self.ids: Strings = ids
         self.place, self._vocabulary, self._vectors = _folder(fingerprint), vocabulary, vectors
-        self._facts = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "scale": SCALE}
+        self._fingerprint = fingerprint
+        self._facts: dict[str, Any] = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "scale": SCALE}
         self.settings = {"version": KIND.version, **self._facts, "documents": len(ids)}
         self.columns = (Column("numbers", 4), Column("weights", 4), Column("counts", 4, of_documents=True))
 
     def existing(self, segment: Path) -> WeightLists | None:
         with contextlib.suppress(IndexFormatError):
-            return weights_of(segment, self.ids, self._facts["fingerprint"])
+            return weights_of(segment, self.ids, self._fingerprint)
         return None
 
     def block(self, first: int, last: int, report: Report) -> tuple[NDArray[Any], ...]:
@@ -191,14 +192,14 @@ class WeightEncoding(Encoding[WeightLists]):
         whole.mkdir()
         postings = PostingsWriter(whole, _Table(list(self._vocabulary())), MEMORY)
         bounds = np.concatenate([[0], np.cumsum(np.fromfile(draft / "counts", "<u4"), dtype=np.int64)])
-        numbers, weights = (np.memmap(draft / name, "<i4", "r", shape=rows) if rows else [] for name in ("numbers", "weights"))
+        columns = [np.memmap(draft / name, "<i4", "r", shape=rows) if rows else np.zeros(0) for name in ("numbers", "weights")]
         first = 0
         while first < len(self.ids):
             last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + PIECE, side="right")) - 1)
             own, here = slice(int(bounds[first]), int(bounds[last])), bounds[first : last + 1] - bounds[first]
-            pieces = [np.array(column[own], dtype=np.int32) for column in (numbers, weights)]
-            sums = np.concatenate([[0], np.cumsum(pieces[1], dtype=np.int64)])
-            postings.append(*pieces, here, np.diff(sums[here]))
+            numbers, weights = (np.array(column[own], dtype=np.int32) for column in columns)
+            sums = np.concatenate([[0], np.cumsum(weights, dtype=np.int64)])
+            postings.append(numbers, weights, here, np.diff(sums[here]))
             first = last
         counts = postings.close()
         seal(whole, KIND, {**self._facts, "documents": len(self.ids), "terms": counts["terms"], "postings": counts["postings"]})
@@ -231,7 +232,7 @@ class WeightEncoding(Encoding[WeightLists]):
             raise InputError(f"document '{doc_id}': {encoder} gave the weight {weight}; weights lie between 0 and {MOST:,}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Table:
     """A vocabulary."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import hashlib
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,9 +20,11 @@ from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
-from .runner.running import Fit, Rows, Training, check_training, run
-from .runner.settings import FitSettings
+from .runner.fit import Fit, Rows
+from .runner.running import Training, check_training, run
+from .runner.settings import LOSS, FitSettings
 from .runner.workplace import check_place
+from .sides import Sides, check_teacher, queries, sides_of
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -64,7 +66,7 @@ class SearchValidation:
         examples: Of other queries than those that are learned from: their loss is measured; None: some of the training's
             queries are held out.
         index: Whose documents are searched; None: those of the examples to validate with.
-        topics: The queries; None: those of the examples.
+        topics: The queries, of which those that are learned from are left out; None: those of the examples.
         qrels: Their judgments; None: the relevant documents of the examples.
     """
 
@@ -117,32 +119,13 @@ def train_bi_encoder(
     check_place(place, overwrite)
     check_training("training a bi-encoder")
     start, windows = _start(encoder, settings.max_length)
-    sides = _sides(examples, validation, settings)
+    search = validation if isinstance(validation, SearchValidation) else SearchValidation(validation)
+    sides = _sides(examples, search, settings)
+    _check_search(search, sides, settings)
     model = trainable(start, dropout=settings.dropout)
     if windows is not None:
-        sides = sides.windowed(windows, progress)
-    return run(_fit(start, model, sides, settings), settings, place, overwrite, progress)
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """What is learned from, what is validated on, and what tells them from other data."""
-
-    learned: Examples | LabelledPairs
-    held_out: Examples | LabelledPairs | None
-    search: SearchValidation
-    identity: dict[str, Any]
-
-    def windowed(self, encoder: ChunkedEncoder, progress: Report) -> _Sides:
-        """The sides with the best windows in place of documents."""
-        from .windows import windowed
-
-        learned, held_out = (
-            windowed(one, encoder, progress) if isinstance(one, Examples) else one for one in (self.learned, self.held_out)
-        )
-        if learned is None or isinstance(learned, LabelledPairs):
-            raise ParameterError("labelled pairs have no documents to cut into windows: train the encoder inside")
-        return replace(self, learned=learned, held_out=held_out, identity={**self.identity, "windows": encoder.fingerprint})
+        sides = _windowed(sides, windows, progress)
+    return run(_fit(start, model, sides, search, settings), settings, place, overwrite, progress)
 
 
 def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Trainable, ChunkedEncoder | None]:
@@ -158,44 +141,39 @@ def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Train
     return (encoder if max_length is None else encoder.with_(max_length=max_length)), None
 
 
-def _sides(examples: object, validation: object, settings: BiEncoderSettings) -> _Sides:
+def _sides(examples: object, search: SearchValidation, settings: BiEncoderSettings) -> Sides[Any]:
     """What is learned from and validated on, all of one query on one side."""
     kind = LabelledPairs if settings.loss == "cosine" else Examples
-    learned: Any = kind.of(examples)
+    data: Any = kind.of(examples)
     if settings.loss == "cosine":
-        learned.check_labels()
-    search = validation if isinstance(validation, SearchValidation) else SearchValidation(validation)
-    identity = {"examples": learned.hash}
-    held_out: Any = None
-    if search.examples is not None:
-        held_out = kind.of(search.examples)
-        identity["validation"] = held_out.hash
-    elif settings.held_out:
-        learned, held_out = learned.held_out(settings.held_out, settings.seed)
+        data.check_labels()
+    sides = sides_of(data, None if search.examples is None else kind.of(search.examples), settings)
     if settings.loss == "teacher":
-        check_teacher(learned, held_out)
-    return _Sides(learned, held_out, search, identity)
+        data.check_labels()
+        check_teacher(sides.learned, sides.validation)
+    return sides
 
 
-def check_teacher(*data: Examples | None) -> None:
-    """Raises InputError where a document has no score of a teacher, or no example has another document."""
-    for example in (example for examples in data if examples is not None for example in examples):
-        for passage in (example.positive, *example.negatives):
-            if passage.score is None:
-                raise InputError(
-                    f"{example.source or f'topic {example.topic}'}: the document '{passage.id}' has no score of a teacher; "
-                    "the loss 'teacher' needs one for each, see Examples.scored"
-                )
+def _windowed(sides: Sides[Any], encoder: ChunkedEncoder, progress: Report) -> Sides[Any]:
+    """The sides with the best windows in place of documents."""
+    if isinstance(sides.learned, LabelledPairs):
+        raise ParameterError("labelled pairs have no documents to cut into windows: train the encoder inside")
+    from .windows import windowed
+
+    learned = windowed(sides.learned, encoder, progress)
+    validation = None if sides.validation is None else windowed(sides.validation, encoder, progress)
+    return Sides(learned, validation, {**sides.hashes, "windows": _hash(encoder.fingerprint)})
 
 
-def _fit(start: Trainable, model: Any, sides: _Sides, settings: BiEncoderSettings) -> Fit:
+def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidation, settings: BiEncoderSettings) -> Fit:
     from . import towers
 
     def rows(data: Examples | LabelledPairs | None) -> Rows:
         return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss == "teacher")
 
-    data = [one for one in (sides.learned, sides.held_out) if one is not None]
-    counts = {"queries": sides.learned, "queries_validated": sides.held_out}
+    learned = rows(sides.learned)
+    data = [one for one in (sides.learned, sides.validation) if one is not None]
+    searched = _search(search, sides) if search.index is not None or settings.best != LOSS else None
     return Fit(
         kind="bi-encoder",
         base=str(start.name_or_path),
@@ -204,37 +182,48 @@ def _fit(start: Trainable, model: Any, sides: _Sides, settings: BiEncoderSetting
         trainer="SentenceTransformerTrainer",
         loss=towers.TowersLoss(model, settings.loss, settings.scale, settings.mini_batch),
         collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(data)),
-        train=rows(sides.learned),
-        validation=rows(sides.held_out),
-        measure=_measure(model, sides, settings),
+        train=learned,
+        tokens=towers.tokens_of(model, learned),
+        validation=rows(sides.validation),
+        measure=searched and towers.search_measure(model, *searched, settings.measure),
         save=partial(towers.save, model),
         restore=partial(towers.restore, model),
-        identity={**sides.identity, "encoder": start.key()},
-        facts={name: len({row["query"] for row in rows(side).rows}) for name, side in counts.items()},
+        identity={**sides.hashes, "encoder": _hash(str(start.key()))},
+        facts={
+            "queries": len(sides.queries),
+            "queries_validated": len(queries(sides.validation)) if sides.validation is not None else 0,
+            "topics_measured": len(searched[2]) if searched else 0,
+        },
     )
 
 
-def _measure(model: Any, sides: _Sides, settings: BiEncoderSettings) -> Callable[[], float] | None:
-    """Gives the measure `best` on the search to validate with; None where it is the loss."""
-    measure = settings.measure()
-    if measure is None:
-        return None
-    from . import towers
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
-    examples, search = sides.held_out, sides.search
-    if not isinstance(examples, Examples):
-        if search.index is None or search.topics is None or search.qrels is None:
-            raise ParameterError(f"best='{settings.best}' needs examples to validate with, or an index with topics and qrels")
-        examples = None
+
+def _check_search(search: SearchValidation, sides: Sides[Any], settings: BiEncoderSettings) -> None:
+    """Raises ParameterError where there is nothing to search in, or to search for."""
+    whole = search.index is not None and search.topics is not None and search.qrels is not None
+    if (search.topics is None) != (search.qrels is None):
+        raise ParameterError("topics to validate with and their qrels belong together: give both or none")
+    if (search.index is not None or settings.best != LOSS) and not whole and not isinstance(sides.validation, Examples):
+        raise ParameterError(
+            f"{settings.measure} is measured on a search: hold examples out to validate with, or give index, topics and qrels"
+        )
+
+
+def _search(search: SearchValidation, sides: Sides[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+    """The topics, the documents' texts by their ids, and the judgments to validate with."""
+    held_out: Examples | tuple[()] = sides.validation if isinstance(sides.validation, Examples) else ()
     if search.index is not None:
-        docs = search.index.docs(search.index.ids)
-        documents = {doc.id: text_of(doc) for doc in docs}
+        documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}
     else:
-        assert examples is not None
-        documents = {passage.id: passage.text for one in examples for passage in (one.positive, *one.negatives)}
-    topics, qrels = search.topics, search.qrels
-    if topics is None or qrels is None:
-        assert examples is not None
-        topics = topics or Topics({one.topic: Topic(one.topic, one.query) for one in examples}.values())
-        qrels = qrels or Qrels.of([(one.topic, one.positive.id, 1) for one in examples])
-    return towers.search_measure(model, topics, documents, qrels, measure)
+        documents = {passage.id: passage.text for one in held_out for passage in (one.positive, *one.negatives)}
+    if search.topics is None or search.qrels is None:
+        topics = Topics({one.topic: Topic(one.topic, one.query) for one in held_out}.values())
+        return topics, documents, Qrels.of([(one.topic, one.positive.id, 1) for one in held_out])
+    unlearned = Topics(topic for topic in search.topics.values() if topic.text.strip() not in sides.queries)
+    judgments = [row for row in search.qrels.rows() if row[0] in unlearned]
+    if not judgments:
+        raise InputError("all topics to validate with are learned from, or none of them is judged: give others")
+    return unlearned, documents, Qrels(judgments)

@@ -1,4 +1,4 @@
-"""`fontes encode`: the documents' vectors, or those of their tokens, stored with an index."""
+"""`fontes encode`: the documents' vectors, those of their tokens, or weights of terms, stored with an index."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def encode(
         str | None,
         typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat"),
     ] = None,
+    sparse: Annotated[bool, typer.Option("--sparse", help="Weights of terms, by a SPLADE model.")] = False,
     late: Annotated[bool, typer.Option("--late", help="A vector for each token, by a ColBERT model.")] = False,
     nbits: Annotated[
         int | None, typer.Option(help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="2")
@@ -42,19 +43,26 @@ def encode(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode again what is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Store the documents' vectors with an index, for dense retrieval or late interaction. Interrupted, it goes on later."""
+    """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
     from ...index import Index
+    from ...neural.sparse.base import is_sparse
     from ..output import print_json
 
-    for option, value, wrong in (("--dtype", dtype, late), ("--algorithm", algorithm, late), ("--nbits", nbits, not late)):
-        if value is not None and wrong:
-            raise ParameterError(f"{option} is {'not of' if late else 'of'} --late")
+    if late and sparse:
+        raise ParameterError("--late and --sparse are of different models; give one of them")
+    model = _in_precision(
+        _encoder(encoder, "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"), precision
+    )
+    sparse = is_sparse(model)
+    _check_options(late, sparse, dtype, algorithm, nbits)
     opened = Index.open(index)
-    model = _in_precision(_encoder(encoder, "colbert" if late else "sentence_encoder"), precision)
     start = time.perf_counter()
     if late:
         facts = _encode_late(opened, model, nbits or 2, overwrite, json)
         show = _say_late
+    elif sparse:
+        facts = _encode_sparse(opened, model, overwrite, json)
+        show = _say_sparse
     else:
         facts = _encode(opened, model, dtype or "float32", algorithm or "flat", overwrite, json)
         show = _say
@@ -64,6 +72,15 @@ def encode(
         print_json({**facts, "seconds": round(seconds, 3)})
     else:
         show(opened, facts, seconds)
+
+
+def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str | None, nbits: int | None) -> None:
+    """Raises ParameterError for an option that is of other vectors."""
+    for option, value, wrong in (("--dtype", dtype, late or sparse), ("--algorithm", algorithm, late or sparse)):
+        if value is not None and wrong:
+            raise ParameterError(f"{option} is not of {'--late' if late else 'weights of terms'}")
+    if nbits is not None and not late:
+        raise ParameterError("--nbits is of --late")
 
 
 def _encoder(text: str, name: str) -> Any:
@@ -139,3 +156,19 @@ def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
     shares = [f"{value:.3f} of the best {depth}" for depth, value in facts["recall"].items() if depth.isdigit()]
     if shares:
         say(f"found of what the exhaustive search finds: {', '.join(shares)} ({facts['recall']['queries']} queries)")
+
+
+def _encode_sparse(index: Index, encoder: Any, overwrite: bool, quiet: bool) -> dict[str, Any]:
+    from ..progress import reporting
+
+    with reporting(quiet) as report:
+        index.encode(encoder, overwrite=overwrite, progress=report)
+    return index.weights(encoder).info()
+
+
+def _say_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
+    from ..output import counted, say, size
+
+    weights = f"{counted(facts['postings'], 'weight')} of {counted(facts['terms'], 'term')}"
+    each = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
+    say(f"{index.path}: {weights}, {each}, in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...index import Index
 
 
-def settings_of(encoder: Encoder) -> str | None:
+def settings_of(encoder: object) -> str | None:
     """The text of an encoder, without the precision, which belongs to the machine; None for one that has no text."""
     if not isinstance(encoder, Part):
         return None

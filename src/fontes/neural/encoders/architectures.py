@@ -11,7 +11,6 @@ from ..models.hub import NO_CODE, library, quiet, readable
 
 ATTENTIONS = ("model", "favor+")
 ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none is far above
-FILE = "fontes.json"  # in the folder of a model that transformers alone would run in another way: {"attention", "features"}
 
 
 def installed(module: Any, attention: str = "model", features: int = 256) -> int | None:
@@ -43,11 +42,13 @@ def installed(module: Any, attention: str = "model", features: int = 256) -> int
 
 
 def declared(folder: Path) -> dict[str, Any] | None:
-    """What FILE in a model's folder says of its attention; None where there is no such file.
+    """What `fontes.json` in a model's folder says of its attention; None where there is no such file.
 
     Raises:
         InputError: It says anything else.
     """
+    from .networks import FILE
+
     file = folder / FILE
     try:
         values = json.loads(file.read_text(encoding="utf-8"))

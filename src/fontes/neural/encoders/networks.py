@@ -17,9 +17,10 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.reformer import modeling_reformer as reformer
 
 from ...core.errors import ParameterError
-from .architectures import ENDLESS, FILE
 from .attention import NystromAttention, replace, set_mask
 from .performer import FavorAttention
+
+FILE = "fontes.json"  # in the folder of a model that transformers alone would run in another way: {"attention", "features"}
 
 
 class Network:
@@ -146,7 +147,8 @@ class Reformer(Network):
             elif isinstance(part, reformer.ReformerEncoder):
                 mix(part, Remembered)
         if config.axial_pos_embds:
-            limit = min(limit or ENDLESS, math.prod(config.axial_pos_shape))
+            most = math.prod(config.axial_pos_shape)
+            limit = min(limit or most, most)
         if limit:  # padding takes positions too
             limit = max(limit // self.chunk * self.chunk, min(limit, self.shortest))
         return limit

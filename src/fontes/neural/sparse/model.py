@@ -28,6 +28,7 @@ class SpladeModel:
     """A checkpoint with its weights, ready to run.
 
     Attributes:
+        checkpoint: What it was loaded from.
         vocabulary: The tokens by number.
         limit: Tokens of a text that the model has positions for.
         length: Tokens of a text that are read where nobody says another number.
@@ -35,6 +36,7 @@ class SpladeModel:
     """
 
     def __init__(self, name: str, checkpoint: Checkpoint, precision: str, where: str) -> None:
+        self.checkpoint = checkpoint
         module, self.tokenizer = _masked_lm(checkpoint.transformer, name)
         self.vocabulary = _vocabulary(self.tokenizer, int(module.config.vocab_size))
         self.limit = position_limit(module.base_model) or ENDLESS

@@ -18,7 +18,6 @@ from ...index.weights import TermVectors
 from ..encoders.base import text_of
 from ..models.base import Pretrained
 from ..models.compute import as_objects, in_batches
-from ..models.hub import fingerprint, loaded
 from .checkpoint import Checkpoint
 from .model import WEIGHT, SpladeModel
 
@@ -66,65 +65,63 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         Raises:
             ParameterError: `max_length` is more than the model has positions for.
         """
-        model = self._model
-        if self.max_length is not None and self.max_length > model.limit:
-            raise ParameterError(
-                f"max_length is {self.max_length}, but {self.name_or_path} has positions for {model.limit} tokens only"
-            )
-        return self.max_length or model.length
+        return self._length(self._model)
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> TermVectors:
         """The weights of documents (title, a space, text), in their order; the batch changes them by rounding alone."""
-        checkpoint = self._checkpoint
-        prompt = checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
-        run = partial(self._in_batches, progress=progress)
-        return self._encode([text_of(doc) for doc in docs], prompt, self.document_terms or checkpoint.terms, run)
+        model = self._model
+        prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
+        terms = self.document_terms or model.checkpoint.terms
+        return self._encode(model, [text_of(doc) for doc in docs], prompt, terms, partial(self._in_batches, progress=progress))
 
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
         """The weights of queries, in their order.
 
         Each is encoded by itself on a CPU, where a batch would gain little, so that its weights do not depend on the others.
         """
-        model, checkpoint = self._model, self._checkpoint
-        prompt = checkpoint.query_prompt if self.query_prompt is None else self.query_prompt
-        terms = self.query_terms or checkpoint.terms
-        if model.static is not None:
-            static = model.static
-            return self._joined([static.weights(prompt + text if text.strip() else "", terms) for text in texts])
-        alone = model.prepared.device == "cpu"
-        return self._encode(texts, prompt, terms, _one_by_one if alone else self._in_batches)
-
-    def _encode(self, texts: Sequence[str], prompt: str, terms: int | None, run: Callable[..., NDArray[Any]]) -> TermVectors:
         model = self._model
+        prompt = model.checkpoint.query_prompt if self.query_prompt is None else self.query_prompt
+        terms = self.query_terms or model.checkpoint.terms
+        if (static := model.static) is not None:
+            return _joined(model, [static.weights(prompt + text if text.strip() else "", terms) for text in texts])
+        alone = model.prepared.device == "cpu"
+        return self._encode(model, texts, prompt, terms, _one_by_one if alone else self._in_batches)
+
+    def _encode(
+        self, model: SpladeModel, texts: Sequence[str], prompt: str, terms: int | None, run: Callable[..., NDArray[Any]]
+    ) -> TermVectors:
         rows = [np.empty(0, WEIGHT)] * len(texts)
         numbers = [number for number, text in enumerate(texts) if text.strip()]
-        ids = model.ids([prompt + texts[number] for number in numbers], self.length)
+        ids = model.ids([prompt + texts[number] for number in numbers], self._length(model))
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             return as_objects(model.weights([ids[i] for i in batch], terms))
 
         for number, row in zip(numbers, run([len(one) for one in ids], work) if ids else [], strict=True):
             rows[number] = row
-        return self._joined(rows)
+        return _joined(model, rows)
 
-    def _joined(self, rows: list[NDArray[Any]]) -> TermVectors:
-        bounds = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in rows], out=bounds[1:])
-        weights = np.concatenate([np.empty(0, WEIGHT), *rows])
-        return TermVectors(self.vocabulary, bounds, weights["term"].copy(), weights["weight"].copy())
-
-    @property
-    def _checkpoint(self) -> Checkpoint:
-        folder = self.folder
-        return loaded(("splade", folder, fingerprint(folder)), lambda: Checkpoint.of(folder))
+    def _length(self, model: SpladeModel) -> int:
+        if self.max_length is not None and self.max_length > model.limit:
+            raise ParameterError(
+                f"max_length is {self.max_length}, but {self.name_or_path} has positions for {model.limit} tokens only"
+            )
+        return self.max_length or model.length
 
     def _settings(self) -> dict[str, Any]:
         """Those that change the weights of documents."""
         return {name: value for name, value in super()._settings().items() if not name.startswith("query_")}
 
     def _load(self, folder: Path, device: str) -> SpladeModel:
-        return SpladeModel(str(self.name_or_path), self._checkpoint, self.precision, device)
+        return SpladeModel(str(self.name_or_path), Checkpoint.of(folder), self.precision, device)
 
 
 def _one_by_one(lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]]) -> NDArray[Any]:
     return in_batches(lengths, 1, work)
+
+
+def _joined(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
+    bounds = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(row) for row in rows], out=bounds[1:])
+    weights = np.concatenate([np.empty(0, WEIGHT), *rows])
+    return TermVectors(model.vocabulary, bounds, weights["term"].copy(), weights["weight"].copy())

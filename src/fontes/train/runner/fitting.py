@@ -6,7 +6,8 @@ Imports torch and transformers: import it inside functions only.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,9 +22,10 @@ from ...core.progress import Progress, Report
 from ...neural.models.compute import candidates, quickest
 from ...neural.models.hub import device, quiet, readable
 from ...rewrite.quretec import without_warnings
+from .fit import Fit, Rows
 from .order import LikeLength
-from .running import Fit, Rows
 from .settings import LOSS, FitSettings
+from .vocabulary import Vocabulary
 from .workplace import Workplace
 
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
@@ -64,6 +66,8 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
     where = device()
     earlier = float(place.facts.get("seconds", 0.0))
     with without_warnings(), quiet():
+        vocabulary = Vocabulary(fit.model, fit.tokens or ())
+        fit = _with_whole(fit, vocabulary)
         precision = place.facts.get("precision") or _precision(fit, settings, place, where)
         place.note(precision=precision)
         half = precision.startswith("bfloat16")
@@ -79,6 +83,7 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
         if best not in (0, trainer.state.global_step):
             with readable(f"the best checkpoint, {place.checkpoint(best)}, cannot be read"):
                 fit.restore(place.checkpoint(best))
+        vocabulary.put_back()
     fit.model.eval()
     history = trainer.state.log_history
     return Course(
@@ -89,6 +94,19 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
         device=where,
         seconds=time.perf_counter() - start + earlier,
     )
+
+
+def _with_whole(fit: Fit, vocabulary: Vocabulary) -> Fit:
+    """The same with whole embeddings in what is written and read."""
+
+    def within(work: Callable[[Path], None]) -> Callable[[Path], None]:
+        def whole(folder: Path) -> None:
+            with vocabulary.whole():
+                work(folder)
+
+        return whole
+
+    return replace(fit, save=within(fit.save), restore=within(fit.restore))
 
 
 def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[dict[str, float]]:

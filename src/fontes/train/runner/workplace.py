@@ -76,7 +76,7 @@ class Workplace:
 
     def last(self) -> int:
         """The step of the last checkpoint that is whole; 0 where there is none."""
-        return max((step for step, path in self._checkpoints() if _is_whole(path)), default=0)
+        return max((step for step, path in self._checkpoints() if _object(path / STATE)), default=0)
 
     def keep(self, steps: Iterable[int]) -> None:
         """Removes all checkpoints but those of some steps."""
@@ -132,10 +132,8 @@ def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = 
     """
     if place.exists() and not overwrite:
         raise InputError(f"{place} is there already; give another folder, or overwrite it")
-    if place.exists() and not (place / mark).is_file():
-        raise InputError(
-            f"{place} was not made by a training (it has no {IDENTITY}) and is not overwritten; give another folder"
-        )
+    if place.exists() and "fingerprint" not in _object(place / mark):
+        raise InputError(f"{place} is no {noun} (it has no {mark} of one), so it is not overwritten; give another folder")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -157,10 +155,12 @@ def writing(place: Path) -> Iterator[Path]:
         raise InputError(f"{place} cannot be written: {error.strerror or error}") from error
 
 
-def _is_whole(checkpoint: Path) -> bool:
-    with suppress(OSError, ValueError):
-        return isinstance(json.loads((checkpoint / STATE).read_text(encoding="utf-8")), dict)
-    return False
+def _object(file: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is none."""
+    with suppress(OSError, ValueError, RecursionError):
+        value = json.loads(file.read_text(encoding="utf-8"))
+        return value if isinstance(value, dict) else {}
+    return {}
 
 
 def _differing(first: object, second: Mapping[str, Any]) -> str:

@@ -88,7 +88,7 @@ def bi_encoder(
     settings = BiEncoderSettings(**chosen | ({"mini_batch": None} if mini_batch == 0 else {}))
     search = SearchValidation(
         validation,
-        index and open_index(index, None),
+        None if index is None else open_index(index),
         None if topics is None else topics_of(topics, split=split),
         None if qrels is None else qrels_of(qrels, split),
     )

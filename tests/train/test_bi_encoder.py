@@ -1,0 +1,402 @@
+"""Training a bi-encoder: its losses, what comes out, and how it goes on."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.paired_words import ASKED, FILLED, KINDS, SETTINGS, examples, one_thread, start  # noqa: F401
+
+import fontes as ft
+from fontes import ChunkedEncoder, Doc, SentenceEncoder
+from fontes.core import InputError, ParameterError
+from fontes.core.progress import Progress
+from fontes.neural.encoders.trainable import trainable
+from fontes.train import (
+    BiEncoderSettings,
+    Example,
+    Examples,
+    LabelledPairs,
+    Passage,
+    SearchValidation,
+    Training,
+    train_bi_encoder,
+)
+from fontes.train.windows import windowed
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("accelerate")
+pytest.importorskip("datasets")
+
+from fontes.train import towers  # noqa: E402
+from fontes.train.runner import fitting  # noqa: E402
+
+QUICK = SETTINGS.with_(epochs=1, held_out=0.0)
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    return dict(load_file(folder / "model.safetensors"))
+
+
+def search(encoder: Any, on: Examples) -> float:
+    """RR@10 over all documents of the examples."""
+    texts = {passage.id: passage.text for one in on for passage in (one.positive, *one.negatives)}
+    documents = encoder.encode_documents([Doc(doc_id, text) for doc_id, text in texts.items()])
+    scores = encoder.encode_queries([one.query for one in on]) @ documents.T
+    run = {one.topic: dict(zip(texts, row.tolist(), strict=True)) for one, row in zip(on, scores, strict=True)}
+    return float(ft.evaluate(run, {one.topic: {one.positive.id: 1} for one in on}, ft.RR @ 10)[ft.RR @ 10])
+
+
+# Losses
+
+
+def batch_of(model: Any, rows: Examples | LabelledPairs, **more: Any) -> tuple[list[dict[str, Any]], Any]:
+    """The features of queries and documents, and the labels, as the trainer hands them to the loss."""
+    collator = towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts([rows]))
+    batch = collator(list(towers.rows_of(rows, **{"negatives": None, **more}).rows))
+    columns = [
+        {key[len(name) :]: value for key, value in batch.items() if key.startswith(name)} for name in ("query_", "document_")
+    ]
+    return columns, batch["label"]
+
+
+def value(loss: Any) -> float:
+    return float(loss.detach())
+
+
+def unit_vectors(model: Any, texts: list[str]) -> NDArray[np.float64]:
+    return np.asarray(model.encode(texts), np.float64)
+
+
+FEW = Examples(
+    [
+        Example("1", "brook beck", Passage("a", "oak ash the of"), (Passage("b", "elm"), Passage("c", "lime the"))),
+        Example("1", "brook beck", Passage("d", "ash oak"), (Passage("c", "lime the"),)),
+        Example("2", "burn", Passage("b", "elm")),
+        Example("3", "rill", Passage("c2", "lime the"), (Passage("a", "oak ash the of"),)),
+    ]
+)
+
+
+def test_multiple_negatives_are_all_documents_of_the_batch_but_those_that_are_known_to_be_relevant() -> None:
+    model = trainable(start("bert"), dropout=0.0)
+    loss = value(towers.TowersLoss(model, "mnrl", 20.0, None)(*batch_of(model, FEW)))
+    queries, documents = ["brook beck", "brook beck", "burn", "rill"], ["oak ash the of", "ash oak", "elm", "lime the"]
+    cosines = 20 * unit_vectors(model, queries) @ unit_vectors(model, documents).T
+    right, left_out = [0, 1, 2, 3], {(0, 1), (1, 0)}  # the other relevant document of the same query
+    expected = []
+    for row, at in enumerate(right):
+        others = [math.exp(cosines[row, column]) for column in range(4) if (row, column) not in left_out]
+        expected.append(-math.log(math.exp(cosines[row, at]) / sum(others)))
+    assert loss == pytest.approx(np.mean(expected), rel=1e-4)
+
+
+def test_a_teachers_distances_are_learned_between_a_querys_own_documents() -> None:
+    model = trainable(start("bert"), dropout=0.0)
+    scored = Examples(
+        [
+            Example("1", "brook", Passage("a", "oak", 3.0), (Passage("b", "elm", 1.0), Passage("c", "ash", 5.0))),
+            Example("2", "burn", Passage("b", "elm", 2.0), (Passage("a", "oak", -2.0),)),
+            Example("3", "rill", Passage("c", "ash", 2.0)),
+        ]
+    )
+    loss = value(towers.TowersLoss(model, "teacher", 20.0, None)(*batch_of(model, scored, teacher=True)))
+    q, d = unit_vectors(model, ["brook", "burn", "rill"]), unit_vectors(model, ["oak", "elm", "ash"])
+    s = 20 * q @ d.T
+    expected = [(s[0, 0] - s[0, 1] - 2) ** 2, (s[0, 0] - s[0, 2] + 2) ** 2, (s[1, 1] - s[1, 0] - 4) ** 2]
+    assert loss == pytest.approx(np.mean(expected), rel=1e-4)
+
+
+def test_labelled_pairs_are_learned_by_the_squared_error_of_their_cosines() -> None:
+    from sentence_transformers.sentence_transformer.losses import CosineSimilarityLoss
+
+    model = trainable(start("bert"), dropout=0.0).eval()
+    pairs = LabelledPairs.of([("brook", "oak", 1), ("beck", "oak", 0), ("burn", "elm the", 0.3), ("brook", "elm the", 0)])
+    loss = value(towers.TowersLoss(model, "cosine", 20.0, None)(*batch_of(model, pairs)))
+    sides = [model.preprocess([pair.first for pair in pairs]), model.preprocess([pair.second for pair in pairs])]
+    theirs = CosineSimilarityLoss(model)(sides, torch.tensor([pair.label for pair in pairs]))
+    assert loss == pytest.approx(value(theirs), rel=1e-4)
+
+
+def test_without_repetitions_the_loss_and_its_gradients_are_those_of_sentence_transformers() -> None:
+    from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+
+    rows = [one for one in examples(12, 3) if one.negatives]
+    assert len({text for one in rows for text in (one.query, one.positive.text, one.negatives[0].text)}) == 3 * len(rows)
+    columns = [[one.query for one in rows], [one.positive.text for one in rows], [one.negatives[0].text for one in rows]]
+    found = []
+    for number in range(2):
+        model = trainable(start("bert"), dropout=0.0).train()
+        if number:
+            theirs = CachedMultipleNegativesRankingLoss(model, scale=20.0, mini_batch_size=4)
+            loss = theirs([model.preprocess(column) for column in columns], None)
+        else:
+            loss = towers.TowersLoss(model, "mnrl", 20.0, 4)(*batch_of(model, Examples(rows), negatives=1))
+        loss.backward()
+        found.append((value(loss), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    assert found[0][1].keys() == found[1][1].keys()
+    for name, gradient in found[1][1].items():
+        np.testing.assert_allclose(found[0][1][name], gradient, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_cached_gradients_are_those_of_the_whole_batch(kind: str, dropout: float) -> None:
+    """With dropout the gradients of cached vectors are right only where the second pass has the dropout of the first."""
+    model = trainable(start(kind), dropout=dropout).train()
+    columns, labels = batch_of(model, examples(6, 3))
+    torch.manual_seed(7)
+    loss = towers.TowersLoss(model, "mnrl", 20.0, 4)
+    cached = loss(columns, labels)
+    cached.backward()
+    found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    torch.manual_seed(7)
+    again = [[v for v, _ in loss.embed_minibatch_iter(c, True, False)] for c in columns]
+    whole = loss.calculate_loss(again, labels)
+    whole.backward()
+    assert value(cached) == pytest.approx(value(whole), rel=1e-5)
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            np.testing.assert_allclose(found[name], parameter.grad, atol=1e-5, err_msg=name)
+
+
+def test_only_as_many_negatives_as_the_settings_say_are_used() -> None:
+    documents = [[len(row["documents"]) for row in towers.rows_of(FEW, n).rows] for n in (None, 1, 0)]
+    assert documents == [[3, 2, 1, 2], [2, 2, 1, 2], [1, 1, 1, 1]]
+
+
+def test_prompts_come_before_queries_and_documents_in_training() -> None:
+    model = trainable(start("bert").with_(query_prompt="of ", document_prompt="the in "))
+    columns, _ = batch_of(model, FEW)
+    words = [model.tokenizer.decode(column["input_ids"][0]).split()[1:3] for column in columns]
+    assert words == [["of", "brook"], ["the", "in"]]
+
+
+# What comes out
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The kind, the start, the folder, what is said of the training, and the vectors of the model that was trained."""
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    vectors: list[NDArray[np.float32]] = []
+    original = towers.save
+
+    def recording(model: Any, place: Path) -> None:
+        vectors[:] = [model.encode([one.query for one in examples(5, 2)], prompt_name="query")]
+        original(model, place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(towers, "save", recording)
+        training = train_bi_encoder(
+            examples(96, 1, longest=12), folder, start(request.param), SETTINGS.with_(epochs=4, mini_batch=None)
+        )
+    return request.param, start(request.param), folder, training, vectors[0]
+
+
+def test_the_loss_falls_and_an_encoder_that_has_learned_finds_more(trained: Any) -> None:
+    kind, before, folder, training, vectors = trained
+    assert np.mean(training.losses[-4:]) < 0.7 * np.mean(training.losses[:2])
+    after = SentenceEncoder(folder, precision="float32")
+    unseen = examples(40, 9, longest=12)
+    assert search(before, unseen) < 0.15
+    assert search(after, unseen) > 0.25
+    np.testing.assert_allclose(after.encode_queries([one.query for one in examples(5, 2)]), vectors, atol=1e-5)
+    assert (kind in ("bert",)) == (not (folder / "fontes.json").exists())
+
+
+def test_the_folder_says_how_it_was_trained(trained: Any) -> None:
+    _, _, folder, training, _ = trained
+    said = json.loads((folder / "training.json").read_text())
+    assert said["kind"] == "bi-encoder"
+    assert said["settings"]["loss"] == "mnrl"
+    count = len({one.query for one in examples(96, 1, longest=12)})
+    assert said["facts"]["queries"] + said["facts"]["queries_validated"] == count
+    assert training.figures["loss"] == min(row["loss"] for row in training.evaluations)
+    assert (folder / "README.md").is_file()
+    assert not folder.with_name("model.training").exists()
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: Path) -> None:
+    data = examples(32, 4, longest=6)
+    settings = QUICK.with_(dropout=0.1)
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train_bi_encoder(data, tmp_path / name, start("bert"), settings.with_(seed=seed))
+    first, same, other = (weights(tmp_path / name) for name in "abc")
+    assert all(torch.equal(first[name], same[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not told:
+        monkeypatch.setattr(towers, "tokens_of", lambda *_: None)
+    few = Examples(one for one in examples(64, 4, longest=6) if ASKED[0] not in one.query.split())
+    train_bi_encoder(few, tmp_path / "m", start("bert"), QUICK)
+    name = next(name for name in weights(tmp_path / "m") if name.endswith("word_embeddings.weight"))
+    moved = (weights(tmp_path / "m")[name] != weights(start("bert").folder)[name]).any(dim=1)
+    ids = trainable(start("bert")).tokenizer.get_vocab()
+    assert not moved[ids[ASKED[0]]]
+    assert all(moved[ids[word]] for word in ASKED[1:])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("kind", ["reformer"])
+def test_killed_at_any_moment_it_goes_on_to_the_same_weights(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
+    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    data, settings = examples(48, 4, longest=20), QUICK.with_(dropout=0.1, epochs=2, batch=12)
+
+    def train(name: str, progress: Callable[[Progress], None]) -> Training:
+        return train_bi_encoder(data, tmp_path / name, start(kind), settings, progress=progress)
+
+    whole = train("whole", lambda _: None)
+    for step in (2, 5):
+
+        def die(progress: Progress, step: int = step) -> None:
+            if progress.done >= step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        child = os.fork()
+        if child == 0:
+            train("killed", die)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        assert not (tmp_path / "killed").exists()
+    seen: list[int] = []
+    training = train("killed", lambda progress: seen.append(progress.done))
+    assert seen[0] > 2
+    assert training.losses == whole.losses
+    first, second = weights(tmp_path / "whole"), weights(tmp_path / "killed")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_the_best_state_is_that_of_a_measure_of_a_search(tmp_path: Path) -> None:
+    data = examples(64, 1, longest=8)
+    others = Examples(one for one in examples(30, 5, longest=8) if one.query not in {known.query for known in data})
+    training = train_bi_encoder(
+        data, tmp_path / "m", start("bert"), SETTINGS.with_(epochs=4, best="RR@10"), SearchValidation(others)
+    )
+    measured = {row["step"]: row["RR@10"] for row in training.evaluations}
+    assert len(measured) == 4
+    assert measured[training.best] == max(measured.values())
+    best = SentenceEncoder(tmp_path / "m", precision="float32")
+    assert search(best, others) == pytest.approx(max(measured.values()), abs=1e-6)
+
+
+def test_an_index_is_searched_for_topics_that_are_not_learned_from(tmp_path: Path) -> None:
+    data, others = examples(32, 1, longest=8), examples(12, 5, longest=8)
+    docs = [Doc(one.positive.id, one.positive.text) for one in (*data, *others)]
+    index = ft.Index.build(docs, tmp_path / "index")
+    topics = ft.Topics([*(ft.Topic(f"o{one.topic}", one.query) for one in others), ft.Topic("known", data[0].query)])
+    qrels = ft.Qrels.of([*((f"o{one.topic}", one.positive.id, 1) for one in others), ("known", data[0].positive.id, 1)])
+    validation = SearchValidation(index=index, topics=topics, qrels=qrels)
+    training = train_bi_encoder(data, tmp_path / "m", start("bert"), QUICK.with_(best="R@5"), validation)
+    known = {one.query for one in data}
+    assert training.facts["topics_measured"] == sum(one.query not in known for one in others)
+    encoder = SentenceEncoder(tmp_path / "m", precision="float32")
+    index.encode(encoder)
+    left = ft.Topics(topic for topic in topics.values() if topic.text not in known)
+    run = index.dense(encoder)(left)
+    expected = ft.evaluate(run, {row[0]: {row[2]: 1} for row in qrels.rows() if row[0] in left}, ft.R @ 5)[ft.R @ 5]
+    assert training.figures["R@5"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_windows_are_learned_from_where_they_fit_the_query_best(tmp_path: Path) -> None:
+    inner = start("bert").with_(max_length=12)
+    chunked = ChunkedEncoder(inner, window=8, stride=4)
+    data = examples(24, 4, longest=30)
+    cut = windowed(data, chunked)
+    for one, part in zip(data, cut, strict=True):
+        for whole, window in zip((one.positive, *one.negatives), (part.positive, *part.negatives), strict=True):
+            windows = chunked.windows(whole.text)
+            scores = inner.encode_documents([Doc("", text) for text in windows]) @ inner.encode_queries([one.query])[0]
+            assert window.text in windows
+            assert scores[windows.index(window.text)] == pytest.approx(scores.max(), abs=1e-5)
+    train_bi_encoder(data, tmp_path / "m", chunked, QUICK)
+    assert SentenceEncoder(tmp_path / "m", precision="float32").length == 12
+
+
+def test_labelled_pairs_are_learned(tmp_path: Path) -> None:
+    pairs = LabelledPairs.of(examples(32, 1, longest=6))
+    training = train_bi_encoder(pairs, tmp_path / "m", start("bert"), SETTINGS.with_(loss="cosine", epochs=3))
+    assert np.mean(training.losses[-5:]) < np.mean(training.losses[:5])
+    with pytest.raises(ParameterError, match="labelled pairs have no documents to cut into windows"):
+        train_bi_encoder(pairs, tmp_path / "n", ChunkedEncoder(start("bert")), QUICK.with_(loss="cosine"))
+
+
+def test_a_folder_alone_is_a_start_and_settings_cut_its_texts(tmp_path: Path) -> None:
+    data = examples(16, 1, longest=6)
+    training = train_bi_encoder(data, tmp_path / "m", start("nystromformer").folder, QUICK.with_(max_length=9))
+    assert SentenceEncoder(tmp_path / "m").length == 9
+    assert (tmp_path / "m" / "fontes.json").is_file()
+    again = train_bi_encoder(data, tmp_path / "n", tmp_path / "m", QUICK)
+    assert again.base == str(tmp_path / "m")
+    assert again.base_fingerprint == training.fingerprint
+    assert SentenceEncoder(tmp_path / "n").length == 9
+
+
+# Errors
+
+
+def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    data = examples(12, 1, longest=6)
+    file = tmp_path / "examples.jsonl"
+    data.write(file)
+    one_label = LabelledPairs.of([("brook", "oak", 1), ("beck", "ash", 1)])
+    begin: tuple[tuple[Any, dict[str, Any], type[Exception], str], ...] = (
+        (file, {"loss": "teacher"}, InputError, r"examples\.jsonl, line 1: the document '.*' has no score of a teacher"),
+        (one_label, {"loss": "cosine"}, InputError, "all pairs have the label 1"),
+        (data, {"best": "RR@5", "held_out": 0.0}, ParameterError, r"RR@5 is measured on a search: hold examples out"),
+        (tmp_path / "none.jsonl", {}, InputError, "none.jsonl"),
+    )
+    for given, changes, error, message in begin:
+        with pytest.raises(error, match=message):
+            train_bi_encoder(given, tmp_path / "m", start("bert"), SETTINGS.with_(**changes))
+    with pytest.raises(ParameterError, match="cannot be trained; give sentence_encoder"):
+        train_bi_encoder(data, tmp_path / "m", 7)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="topics to validate with and their qrels belong together"):
+        train_bi_encoder(data, tmp_path / "m", start("bert"), QUICK, SearchValidation(topics=ft.Topics()))
+    assert [path.name for path in tmp_path.iterdir()] == ["examples.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mini_batch": 0}, "mini_batch must be above 0, not 0"),
+        ({"scale": 0.0}, "scale must be above 0, not 0.0"),
+        ({"negatives": -1}, "negatives must be 0 or more, not -1"),
+        ({"loss": "triplet"}, "loss must be 'mnrl', 'teacher' or 'cosine', not 'triplet'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_errors(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        BiEncoderSettings(**changes)
+
+
+def test_the_command_trains_an_encoder(tmp_path: Path, fontes: Any) -> None:
+    examples(24, 1, longest=6).write(tmp_path / "examples.jsonl")
+    expression = f"transformer_encoder('{start('favor+').folder}', attention='favor+', features=16)"
+    command: list[Any] = ["train", "bi-encoder", tmp_path / "examples.jsonl", "-o", tmp_path / "m", "--encoder", expression]
+    command += ["--epochs", 1, "--batch", 8, "--mini-batch", 0, "--lr", 0.01, "--dropout", 0, "--precision", "float32"]
+    code, out, err = fontes(*command)
+    assert (code, "a bi-encoder from" in out, f'use it as sentence_encoder("{tmp_path / "m"}")' in out) == (0, True, True), err
+    assert json.loads((tmp_path / "m" / "fontes.json").read_text()) == {"attention": "favor+", "features": 16}
+    code, out, _ = fontes(*command, "--overwrite", "--json", "--best", "RR@10")
+    assert json.loads(out)["settings"]["mini_batch"] is None
+    code, _, err = fontes(*command)
+    assert (code, "is there already" in err) == (1, True)
