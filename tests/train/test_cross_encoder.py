@@ -158,7 +158,7 @@ def test_the_best_state_is_that_of_the_least_loss_where_no_measure_is_named(base
 
 
 def test_the_same_seed_gives_the_same_model_and_another_gives_another(base: Path, tmp_path: Path) -> None:
-    settings = SETTINGS.with_(dropout=0.1)
+    settings = SETTINGS.with_(dropout=0.1, epochs=1)
     made = [
         train_cross_encoder(DATA, tmp_path / str(n), base, settings.with_(seed=seed)).fingerprint
         for n, seed in enumerate((3, 3, 4))
@@ -183,7 +183,7 @@ def test_a_base_that_classifies_is_refused(tmp_path: Path) -> None:
         train_cross_encoder(DATA, tmp_path / "m", tmp_path / "base", SETTINGS)
 
 
-@pytest.mark.parametrize(("loss", "rows"), [("margin", 16), ("lambda", 16), ("teacher", 16), ("bce", 64)])
+@pytest.mark.parametrize(("loss", "rows"), [("lambda", 16), ("teacher", 16), ("bce", 64)])
 def test_each_loss_trains_a_model(loss: str, rows: int, base: Path, tmp_path: Path) -> None:
     made = train_cross_encoder(examples(scored=True), tmp_path / "m", base, SETTINGS.with_(loss=loss, epochs=1))
     assert (made.rows, made.validated) == (rows, 4 if loss != "bce" else 16)
