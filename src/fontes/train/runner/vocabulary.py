@@ -54,14 +54,14 @@ class Vocabulary:
 
     Args:
         model: A torch module with models of transformers inside.
-        tokens: The ids of all tokens that are learned from.
+        tokens: The ids of all tokens that are learned from; where there are none, all rows are trained.
     """
 
     def __init__(self, model: Any, tokens: Iterable[int]) -> None:
         self._places: list[tuple[Any, str, torch.nn.Embedding, UsedRows]] = []
         used = torch.tensor(sorted(set(tokens)), dtype=torch.int64)
         for whole in _embeddings(model):
-            if len(used) <= WORTH * whole.num_embeddings:
+            if 0 < len(used) <= WORTH * whole.num_embeddings:
                 small = UsedRows(whole, used)
                 for parent in model.modules():
                     for name, child in parent.named_children():
