@@ -4,7 +4,7 @@
     python bench/training_speed.py EXAMPLES [--pairs 480] [--batch 16] [--repeat 3]
 
 EXAMPLES is what `fontes mine` writes. Each system trains one epoch on the same pairs from all-MiniLM-L6-v2, with the same loss,
-batch, optimizer and dropout, in a process of its own, one after the other; the first steps do not count. Prints a Markdown table:
+batch, optimizer and dropout, in a process of its own, one after the other; the first steps do not count. Prints a table:
 seconds a step (the median, the least and the greatest of the repetitions), steps and pairs a second.
 """
 

@@ -64,7 +64,6 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
     """
     start = time.perf_counter()
     where = device()
-    earlier = float(place.facts.get("seconds", 0.0))
     with without_warnings(), quiet():
         vocabulary = Vocabulary(fit.model, fit.tokens or ())
         fit = _with_whole(fit, vocabulary)
@@ -72,10 +71,9 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
         place.note(precision=precision)
         half = precision.startswith("bfloat16")
         trainer = _trainer(fit, settings, place.folder, where, half)
-        watch = _Watch(trainer, fit, settings, place, progress, start - earlier)
+        watch = _Watch(fit, settings, place, progress, start)
         trainer.add_callback(watch)
-        last = place.last()
-        watch.before = last
+        last = watch.before
         transformers.set_seed(settings.seed)
         with watch.stopping():
             trainer.train(resume_from_checkpoint=str(place.checkpoint(last)) if last else None)
@@ -92,7 +90,7 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
         best=best or trainer.state.global_step,
         precision=precision,
         device=where,
-        seconds=time.perf_counter() - start + earlier,
+        seconds=time.perf_counter() - start + watch.earlier,
     )
 
 
@@ -210,11 +208,11 @@ class _Fitting:
 class _Watch(transformers.TrainerCallback):
     """Looks at each step: whether the loss is a number, and when to evaluate, to save and to tell."""
 
-    before = 0
-
-    def __init__(self, trainer: Any, fit: Fit, settings: FitSettings, place: Workplace, progress: Report, start: float) -> None:
-        self._trainer, self._fit, self._settings, self._place, self._progress = trainer, fit, settings, place, progress
+    def __init__(self, fit: Fit, settings: FitSettings, place: Workplace, progress: Report, start: float) -> None:
+        self._settings, self._place, self._progress = settings, place, progress
         self._start, self._saved, self._reported = start, time.perf_counter(), 0.0
+        self.earlier = float(place.facts.get("seconds", 0.0))  # how long it was trained before it was interrupted
+        self.before = place.last()  # the steps of then
         self._steps = _steps(fit, settings)
         parts = settings.epochs * settings.evaluations
         evaluated = len(fit.validation) or fit.measure
@@ -244,7 +242,7 @@ class _Watch(transformers.TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         now = self._saved = time.perf_counter()
-        self._place.note(seconds=now - self._start)
+        self._place.note(seconds=now - self._start + self.earlier)
         self._place.keep((state.global_step, best_step(state.log_history, self._settings)))
 
     def _note(self, state: Any) -> str:
