@@ -97,7 +97,7 @@ class Vocabulary:
 
 def _embeddings(model: Any) -> list[torch.nn.Embedding]:
     """The plain word embeddings of the models inside, whose weights nothing else uses."""
-    wholes: list[torch.nn.Embedding] = []
+    wholes: list[Any] = []
     for part in model.modules():
         if isinstance(part, transformers.PreTrainedModel):
             try:
