@@ -206,7 +206,7 @@ def longformer(bert: Path, folder: Path, window: int = 256) -> None:
 
 
 def show(at: Progress) -> None:
-    print(f"{at.done} of {at.total}, {at.elapsed:.0f} s, {at.note}", file=sys.stderr, flush=True)
+    print(f"{at.done} of {at.total}, {at.seconds:.0f} s, {at.note}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

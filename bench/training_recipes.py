@@ -213,7 +213,7 @@ def row(one: Collection, split: str, name: str, system: str) -> str:
 
 def show(at: Progress) -> None:
     if at.done % 20 == 0:
-        print(f"{at.done} of {at.total}, {at.elapsed:.0f} s, {at.note}", file=sys.stderr, flush=True)
+        print(f"{at.done} of {at.total}, {at.seconds:.0f} s, {at.note}", file=sys.stderr, flush=True)
 
 
 def gain(before: float, alone: float, after: float, top: float) -> dict[str, float]:

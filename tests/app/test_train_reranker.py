@@ -21,6 +21,7 @@ for library in ("sentence_transformers", "accelerate", "datasets"):
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "guides" / "train-reranker.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DATA = examples()
+SOMETIMES = {"among", "hits", "hit", "Judged"}  # said where something is missing
 TINY = ("--epochs", 1, "--batch", 8, "--lr", 0.003, "--precision", "float32")
 
 
@@ -41,10 +42,10 @@ def collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def words(text: str) -> list[str]:
-    """Each line's words, without numbers, marks of significance and what depends on them."""
+def words(text: str) -> set[str]:
+    """The words of an output, without numbers and marks of significance."""
     plain = re.sub(r"[ᵃᵇᶜ]|(?<=\w)(s|es)\b", "", re.sub(r"[-+<]?\d[\d,.]*", "", text))
-    return sorted(set(re.findall(r"[A-Za-z]{4,}", plain)))
+    return set(re.findall(r"[A-Za-z]{4,}", plain))
 
 
 def test_the_commands_of_the_guide_print_what_it_shows(base: Path, collection: Path, fontes: Fontes) -> None:
@@ -63,7 +64,7 @@ def test_the_commands_of_the_guide_print_what_it_shows(base: Path, collection: P
                 ran += 1
         elif mark == "text":
             shown = inside.replace("sentence-transformers/all-MiniLM-L6-v2", str(base))
-            assert {*words(shown)} == {*words(printed)} - {"Judged"} | ({*words(shown)} & {"Judged"})
+            assert words(shown) - SOMETIMES == words(printed) - SOMETIMES
     assert ran == 9
 
 

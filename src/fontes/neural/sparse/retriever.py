@@ -99,20 +99,20 @@ class SpladeRetriever(Lexical, name="splade"):
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
         """For each topic the numbers and weights of its terms; each text is encoded by itself, as batches change weights."""
         searched, start = self.searched, time.perf_counter()
-        bags = []
+        bags: list[dict[int, float]] = []
+        absent: dict[str, Topic] = {}  # tokens that topics bring and no document has
         for number, topic in enumerate(topics, 1):
-            bags.append(bag_of(searched, topic, self._weights(topic)))
+            weights: Mapping[str, float] = topic.weights or {}
+            if topic.text.strip():
+                weights = self._encoder.encode_queries([topic.text])[0]
+            else:
+                absent |= {term: topic for term in weights if searched.term_number(term) < 0}
+            bags.append(bag_of(searched, topic, weights))
             progress(Progress("encoding", number, len(topics), time.perf_counter() - start, "topics"))
-        return bags
-
-    def _weights(self, topic: Topic) -> Mapping[str, float]:
-        if topic.text.strip():
-            weights: Mapping[str, float] = self._encoder.encode_queries([topic.text])[0]
-            return weights
-        strangers = set(topic.weights or ()).difference(self._encoder.vocabulary)
-        if strangers:
+        if absent and (strangers := absent.keys() - set(self._encoder.vocabulary)):
+            term = min(strangers)
             raise InputError(
-                f"topic '{topic.id}', term '{min(strangers)}': {self._encoder!r} has no such token; give the topic a text, "
-                "which is encoded, or weights of the model's tokens"
+                f"topic '{absent[term].id}', term '{term}': {self._encoder!r} has no such token; give the topic a text, which "
+                "is encoded, or weights of the model's tokens"
             )
-        return topic.weights or {}
+        return bags

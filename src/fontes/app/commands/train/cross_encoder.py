@@ -101,7 +101,7 @@ def _candidates(
     if run is None or index is None or topics is None or qrels is None:
         raise typer.BadParameter(RUN_NEEDS)
     candidates = read_run(run, topics_of(topics, split=split)).with_(documents=open_index(index, None)).top(k)
-    return candidates, qrels_of(qrels, split)
+    return candidates, qrels_of(qrels, split=split)
 
 
 def say_training(output: Path, training: Training, use: str) -> None:
