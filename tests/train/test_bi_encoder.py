@@ -350,6 +350,19 @@ def test_a_folder_alone_is_a_start_and_settings_cut_its_texts(tmp_path: Path) ->
     assert SentenceEncoder(tmp_path / "n").length == 9
 
 
+def test_a_model_without_a_transformer_is_trained_without_cached_gradients(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    words = Tokenizer.from_file(str(start("bert").folder / "tokenizer.json"))
+    torch.manual_seed(0)
+    SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=16)], device="cpu").save(str(tmp_path / "static"))
+    training = train_bi_encoder(examples(64, 1, longest=6), tmp_path / "m", tmp_path / "static", SETTINGS.with_(lr=0.1))
+    assert np.mean(training.losses[-5:]) < np.mean(training.losses[:5])
+    assert search(SentenceEncoder(tmp_path / "m"), examples(40, 9, longest=6)) > 0.15
+
+
 # Errors
 
 
