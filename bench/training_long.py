@@ -39,8 +39,7 @@ from training import Results, options
 import fontes as ft
 from fontes.core.progress import Progress
 from fontes.neural.models.hub import quiet
-from fontes.train import Example, Examples, Passage
-from fontes.train.bi_encoder import BiEncoderSettings, train_bi_encoder
+from fontes.train import BiEncoderSettings, Example, Examples, Passage, train_bi_encoder
 
 LEAST = 512  # tokens of an article that is learned from
 SHORT, WINDOW, STRIDE = 256, 150, 150  # tokens, and words of a window
@@ -207,7 +206,7 @@ def longformer(bert: Path, folder: Path, window: int = 256) -> None:
 
 
 def show(at: Progress) -> None:
-    print(f"{at.done} of {at.total}, {at.elapsed:.0f} s, {at.note}", file=sys.stderr, flush=True)
+    print(f"{at.done} of {at.total}, {at.seconds:.0f} s, {at.note}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

@@ -20,8 +20,15 @@ from training import SHARES, Collection, Results, ceiling, collections, mean, mi
 
 import fontes as ft
 from fontes.core.progress import Progress
-from fontes.train import CrossEncoderSettings, Examples, document_examples, mine_negatives, train_cross_encoder
-from fontes.train.bi_encoder import BiEncoderSettings, train_bi_encoder
+from fontes.train import (
+    BiEncoderSettings,
+    CrossEncoderSettings,
+    Examples,
+    document_examples,
+    mine_negatives,
+    train_bi_encoder,
+    train_cross_encoder,
+)
 
 CLAIMS, SCIFACT, CZECH = "checkthat20_task2", "scifact", "ctkfacts_cs"
 DEPTHS = {CLAIMS: 20, SCIFACT: 100, CZECH: 20}  # of the candidates that are reranked
@@ -206,7 +213,7 @@ def row(one: Collection, split: str, name: str, system: str) -> str:
 
 def show(at: Progress) -> None:
     if at.done % 20 == 0:
-        print(f"{at.done} of {at.total}, {at.elapsed:.0f} s, {at.note}", file=sys.stderr, flush=True)
+        print(f"{at.done} of {at.total}, {at.seconds:.0f} s, {at.note}", file=sys.stderr, flush=True)
 
 
 def gain(before: float, alone: float, after: float, top: float) -> dict[str, float]:

@@ -12,6 +12,7 @@ from support.hostile import (
     CONVERSATION,
     DOCUMENT,
     NUMBERS,
+    PAIRED,
     QUESTION,
     TOPIC,
     analyzer_specs,
@@ -28,6 +29,7 @@ from support.hostile import (
     sgml,
     table,
     toml,
+    training_example,
     xml,
 )
 
@@ -39,6 +41,7 @@ from fontes.experiments.settings import read_file
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_qrels, write_run, write_topics
 from fontes.index.build import memory_size
 from fontes.measures import evaluate, parse
+from fontes.train import Examples, LabelledPairs
 
 CORPORA = {
     "jsonl": lines(DOCUMENT),
@@ -138,6 +141,22 @@ def test_the_file_of_an_experiment_and_its_lock(stored, examples):
     locks = json_text(["data", "indexes", "systems", "tests", "topics", "files"])
     keyed = json_text(["x"]).map(lambda value: f'{{"layout": 2, "systems": {value}, "versions": {value}}}')
     fuzz(st.tuples(damaged(toml()), damaged(st.one_of(locks, keyed))), 2 * examples, check)
+
+
+@each_grammar
+@pytest.mark.parametrize("kind", [Examples, LabelledPairs])
+def test_what_models_learn_from(stored, tmp_path, kind, examples):
+    def check(example):
+        content, gz = example
+        path = stored(content, ending=gz)
+        learned = outcome(lambda: kind.read(path), str(path))
+        if learned is not None:
+            learned.write(tmp_path / "written.jsonl")
+            again = kind.read(tmp_path / "written.jsonl")
+            assert (again, again.hash) == (learned, learned.hash)
+
+    rows = training_example() if kind is Examples else st.one_of(PAIRED, training_example())
+    fuzz(packed(damaged(lines(rows))), examples, check)
 
 
 @pytest.fixture(scope="module")

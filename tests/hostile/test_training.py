@@ -30,7 +30,7 @@ for library in ("sentence_transformers", "accelerate", "datasets"):
 
 DATA = examples()
 RESUMED = SETTINGS.with_(dropout=0.1, epochs=3, batch=16, evaluations=2)
-SOME = 5  # operations of a training before which `make test` kills it
+SOME = 3  # operations of a training before which `make test` kills it
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,10 @@ def killed_at(step: int) -> Callable[[Progress], None]:
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     base: Path, whole: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.fitting.EVERY", 0.0)
-    monkeypatch.setattr("fontes.train.fitting.SAVED_EVERY", 0.0)  # so that there are checkpoints between two evaluations
+    monkeypatch.setattr("fontes.train.runner.fitting.EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.SAVED_EVERY", 0.0)  # so that there are checkpoints between two evaluations
     assert whole.steps == 12
-    for step in (1, 4, 6, 11):
+    for step in (1, 5, 11):
         done = in_a_child(lambda at=step: train_cross_encoder(DATA, tmp_path / "m", base, RESUMED, progress=killed_at(at)))
         assert done == -signal.SIGKILL
         assert not (tmp_path / "m").exists()
@@ -93,7 +93,7 @@ def test_an_interrupt_leaves_the_checkpoints_and_the_model_that_was_there(base: 
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fontes.train.fitting.EVERY", 0.0)
+        patch.setattr("fontes.train.runner.fitting.EVERY", 0.0)
         with pytest.raises(KeyboardInterrupt):
             train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS.with_(seed=1), overwrite=True, progress=interrupt)
     assert json.loads((tmp_path / "m" / "training.json").read_text())["fingerprint"] == first.fingerprint
@@ -160,7 +160,7 @@ def test_a_disk_that_is_full_at_the_end_is_one_sentence_and_nothing_is_trained_t
         def full(*_: Any) -> None:
             raise OSError(28, "No space left on device")
 
-        patch.setattr("fontes.train.running.describe", full)
+        patch.setattr("fontes.train.runner.running.describe", full)
         with pytest.raises(InputError, match="m cannot be written: No space left on device"):
             train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS)
     assert [path.name for path in tmp_path.iterdir()] == ["m.training"]
@@ -206,7 +206,7 @@ def test_only_a_trained_model_is_ever_overwritten(base: Path, tmp_path: Path) ->
 
 
 def test_two_trainings_do_not_share_a_working_folder(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fontes.train.fitting.EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.EVERY", 0.0)
     errors: list[str] = []
 
     def second(progress: Progress) -> None:

@@ -210,6 +210,18 @@ CONVERSATION = records({"number": LABEL, "turn": listed(TURN), "description": TE
 CAST_LINE = records({"topic": LABEL, "turn": LABEL, "raw": TEXT, "manual": TEXT, "_id": LABEL, "description": TEXT})
 QUESTION = records({"QuAC_dialog_id": TEXT, "Question_no": NUMBERS, "Question": TEXT, "Rewrite": TEXT, "History": listed(TEXT)})
 
+PASSAGE = records({"id": LABEL, "text": TEXT, "score": NUMBERS, "rank": NUMBERS})
+PAIRED = records({"first": TEXT, "second": TEXT, "label": NUMBERS})
+
+
+def training_example(passages: st.SearchStrategy[str] = PASSAGE) -> st.SearchStrategy[str]:
+    """A line that a reranker learns from, of whose negatives some are sound."""
+    sound = st.integers(0, 40).map(lambda n: json.dumps({"id": f"d{n}", "text": f"text {n}", "score": n / 7, "rank": n + 1}))
+    query = st.one_of(st.just('"a query"'), TEXT)
+    return records(
+        {"topic": LABEL, "query": query, "positive": sound | passages, "negatives": listed(sound) | listed(passages)}
+    )
+
 
 def markup(tags: list[str]) -> st.SearchStrategy[str]:
     """Tags, closed or not, with text, comments, entities and attributes in between."""

@@ -79,7 +79,7 @@ def no_curves() -> Iterator[None]:
         raise MissingExtraError("matplotlib is not used here")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fontes.train.card.learning_curves", missing)
+        patch.setattr("fontes.train.runner.card.learning_curves", missing)
         yield
 
 

@@ -201,7 +201,7 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(towers, "save", recording)
         training = train_bi_encoder(
-            examples(112, 1, longest=14), folder, start(request.param), SETTINGS.with_(epochs=4, mini_batch=None)
+            examples(96, 1, longest=12), folder, start(request.param), SETTINGS.with_(epochs=4, mini_batch=None)
         )
     return request.param, start(request.param), folder, training, vectors[0]
 
@@ -210,7 +210,7 @@ def test_the_loss_falls_and_an_encoder_that_has_learned_finds_more(trained: Any)
     kind, before, folder, training, vectors = trained
     assert np.mean(training.losses[-4:]) < 0.7 * np.mean(training.losses[:2])
     after = SentenceEncoder(folder, precision="float32")
-    unseen = examples(40, 9, longest=14)
+    unseen = examples(40, 9, longest=12)
     assert search(before, unseen) < 0.15
     assert search(after, unseen) > 0.25
     np.testing.assert_allclose(after.encode_queries([one.query for one in examples(5, 2)]), vectors, atol=1e-5)
@@ -222,7 +222,7 @@ def test_the_folder_says_how_it_was_trained(trained: Any) -> None:
     said = json.loads((folder / "training.json").read_text())
     assert said["kind"] == "bi-encoder"
     assert said["settings"]["loss"] == "mnrl"
-    count = len({one.query for one in examples(112, 1, longest=14)})
+    count = len({one.query for one in examples(96, 1, longest=12)})
     assert said["facts"]["queries"] + said["facts"]["queries_validated"] == count
     assert training.figures["loss"] == min(row["loss"] for row in training.evaluations)
     assert (folder / "README.md").is_file()
@@ -230,13 +230,26 @@ def test_the_folder_says_how_it_was_trained(trained: Any) -> None:
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: Path) -> None:
-    data = examples(48, 4, longest=10)
+    data = examples(32, 4, longest=6)
     settings = QUICK.with_(dropout=0.1)
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         train_bi_encoder(data, tmp_path / name, start("bert"), settings.with_(seed=seed))
     first, same, other = (weights(tmp_path / name) for name in "abc")
     assert all(torch.equal(first[name], same[name]) for name in first)
     assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not told:
+        monkeypatch.setattr(towers, "tokens_of", lambda *_: None)
+    few = Examples(one for one in examples(64, 4, longest=6) if ASKED[0] not in one.query.split())
+    train_bi_encoder(few, tmp_path / "m", start("bert"), QUICK)
+    name = next(name for name in weights(tmp_path / "m") if name.endswith("word_embeddings.weight"))
+    moved = (weights(tmp_path / "m")[name] != weights(start("bert").folder)[name]).any(dim=1)
+    ids = trainable(start("bert")).tokenizer.get_vocab()
+    assert not moved[ids[ASKED[0]]]
+    assert all(moved[ids[word]] for word in ASKED[1:])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -246,7 +259,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_weights(
 ) -> None:
     monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
     monkeypatch.setattr(fitting, "EVERY", 0.0)
-    data, settings = examples(48, 4, longest=20), QUICK.with_(dropout=0.1, epochs=2)
+    data, settings = examples(48, 4, longest=20), QUICK.with_(dropout=0.1, epochs=2, batch=12)
 
     def train(name: str, progress: Callable[[Progress], None]) -> Training:
         return train_bi_encoder(data, tmp_path / name, start(kind), settings, progress=progress)
@@ -319,7 +332,7 @@ def test_windows_are_learned_from_where_they_fit_the_query_best(tmp_path: Path) 
 
 
 def test_labelled_pairs_are_learned(tmp_path: Path) -> None:
-    pairs = LabelledPairs.of(examples(64, 1, longest=6))
+    pairs = LabelledPairs.of(examples(32, 1, longest=6))
     training = train_bi_encoder(pairs, tmp_path / "m", start("bert"), SETTINGS.with_(loss="cosine", epochs=3))
     assert np.mean(training.losses[-5:]) < np.mean(training.losses[:5])
     with pytest.raises(ParameterError, match="labelled pairs have no documents to cut into windows"):
@@ -335,6 +348,19 @@ def test_a_folder_alone_is_a_start_and_settings_cut_its_texts(tmp_path: Path) ->
     assert again.base == str(tmp_path / "m")
     assert again.base_fingerprint == training.fingerprint
     assert SentenceEncoder(tmp_path / "n").length == 9
+
+
+def test_a_model_without_a_transformer_is_trained_without_cached_gradients(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    words = Tokenizer.from_file(str(start("bert").folder / "tokenizer.json"))
+    torch.manual_seed(0)
+    SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=16)], device="cpu").save(str(tmp_path / "static"))
+    training = train_bi_encoder(examples(64, 1, longest=6), tmp_path / "m", tmp_path / "static", SETTINGS.with_(lr=0.1))
+    assert np.mean(training.losses[-5:]) < np.mean(training.losses[:5])
+    assert search(SentenceEncoder(tmp_path / "m"), examples(40, 9, longest=6)) > 0.15
 
 
 # Errors

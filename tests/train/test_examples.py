@@ -80,7 +80,7 @@ def test_the_hash_is_that_of_the_written_file_and_changes_with_each_part(tmp_pat
         ({"negatives": [{"id": "d2", "text": "a"}, {"id": "d2", "text": "a"}]}, "'d2' is the positive, or is listed twice"),
         ({"negatives": None}, "no list of objects under 'negatives'"),
         ({"negatives": [{"id": "d2", "text": "a", "score": "3"}]}, "the score of the negative 1 is '3'"),
-        ({"negatives": [{"id": "d2", "text": "a", "score": float("nan")}]}, "the score of the negative 'd2' is nan"),
+        ({"negatives": [{"id": "d2", "text": "a", "score": float("nan")}]}, "the score of the negative 1 is 'nan'"),
         ({"negatives": [{"id": "d2", "text": "a", "rank": 0}]}, "the rank of the negative 1 is 0"),
         ({"query": "\t"}, "the query of topic 'q1' is empty"),
         ({"query": 5}, "the query is a int, where a text belongs"),

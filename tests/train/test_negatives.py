@@ -15,7 +15,8 @@ import fontes as ft
 from fontes.core import Doc, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
 from fontes.core.progress import Progress, Report
 from fontes.core.stage import Cut
-from fontes.train import PRESETS, Examples, Mined, mine_negatives
+from fontes.train import Examples, Mined, mine_negatives
+from fontes.train.mining import PRESETS
 
 
 class Shelf:

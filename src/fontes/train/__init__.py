@@ -2,17 +2,17 @@
 
 from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
-from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
+from .cross_encoder import Validation, train_cross_encoder
 from .duplicates import Duplicate
 from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
-from .mining import PRESETS, Mined, Mining, document_examples, mine_negatives
+from .mining import Mined, Mining, document_examples, mine_negatives
+from .pair_settings import CrossEncoderSettings
 from .runner.running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .terms import TermSettings, TermTraining, train_terms
 
 __all__ = [
-    "PRESETS",
     "BiEncoderSettings",
     "CausalityMeasured",
     "CrossEncoderSettings",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,8 @@ from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
-from .runner.running import Fit, Rows, Training, check_training, run
+from .runner.fit import Fit, Rows
+from .runner.running import Training, check_training, run
 from .runner.settings import LOSS, FitSettings
 from .runner.workplace import check_place
 from .sides import Sides, check_teacher, queries, sides_of
@@ -160,7 +162,7 @@ def _windowed(sides: Sides[Any], encoder: ChunkedEncoder, progress: Report) -> S
 
     learned = windowed(sides.learned, encoder, progress)
     validation = None if sides.validation is None else windowed(sides.validation, encoder, progress)
-    return Sides(learned, validation, {**sides.hashes, "windows": encoder.fingerprint})
+    return Sides(learned, validation, {**sides.hashes, "windows": _hash(encoder.fingerprint)})
 
 
 def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidation, settings: BiEncoderSettings) -> Fit:
@@ -169,6 +171,7 @@ def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidati
     def rows(data: Examples | LabelledPairs | None) -> Rows:
         return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss == "teacher")
 
+    learned = rows(sides.learned)
     data = [one for one in (sides.learned, sides.validation) if one is not None]
     searched = _search(search, sides) if search.index is not None or settings.best != LOSS else None
     return Fit(
@@ -179,18 +182,23 @@ def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidati
         trainer="SentenceTransformerTrainer",
         loss=towers.TowersLoss(model, settings.loss, settings.scale, settings.mini_batch),
         collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(data)),
-        train=rows(sides.learned),
+        train=learned,
+        tokens=towers.tokens_of(model, learned),
         validation=rows(sides.validation),
         measure=searched and towers.search_measure(model, *searched, settings.measure),
         save=partial(towers.save, model),
         restore=partial(towers.restore, model),
-        identity={**sides.hashes, "encoder": start.key()},
+        identity={**sides.hashes, "encoder": _hash(str(start.key()))},
         facts={
             "queries": len(sides.queries),
             "queries_validated": len(queries(sides.validation)) if sides.validation is not None else 0,
             "topics_measured": len(searched[2]) if searched else 0,
         },
     )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_search(search: SearchValidation, sides: Sides[Any], settings: BiEncoderSettings) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import Field
 
 from ..core.errors import ParameterError
 from ..core.progress import Report, silent
@@ -14,53 +11,14 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import located
 from .examples import Examples
-from .runner.running import Fit, Training, check_training, run
-from .runner.settings import LOSS, FitSettings
+from .pair_settings import CrossEncoderSettings
+from .runner.fit import Fit
+from .runner.running import Training, check_training, run
+from .runner.settings import LOSS
 from .runner.workplace import check_place
 from .sides import check_teacher, queries, sides_of, unlearned
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
-
-
-class CrossEncoderSettings(FitSettings):
-    """How a cross-encoder is trained.
-
-    The defaults are those of the preset "air2025" (see `PRESETS`).
-
-    Attributes:
-        loss: "bce": binary cross-entropy of each pair of a query and a document; "margin": a hinge on how far the score of the
-            relevant document lies above that of each other; "lambda": LambdaLoss over each group; "teacher": the squared error
-            of these distances against a teacher's, whose scores the examples carry (MarginMSE).
-        batch: Rows of a step: pairs with "bce", and groups, each of an example with all its documents, with the others.
-        margin: How far above the others the relevant document is to lie, with "margin".
-
-    Raises:
-        ParameterError: A setting makes no sense; each that does not is named.
-    """
-
-    loss: Literal["bce", "margin", "lambda", "teacher"] = "bce"
-    margin: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-
-
-PRESETS = {"air2025": CrossEncoderSettings(loss="bce", batch=16, epochs=2, held_out=0.1, best=LOSS)}
-"""Published trainings. "air2025" is that of the CheckThat! 2025 report: binary cross-entropy, batches of 16, two epochs, the
-checkpoint of least validation loss. The report names no validation set, so a tenth of the training queries is held out, and no
-learning rate, so it is sentence-transformers' customary 2e-5, which rises over the first tenth of the steps."""
-
-
-def settings_of(preset: str | None = None, **changes: Any) -> CrossEncoderSettings:
-    """The settings of a preset, or the defaults, with changes.
-
-    Args:
-        preset: Its name; None: the defaults.
-        **changes: Settings by name.
-
-    Raises:
-        ParameterError: There is no such preset, or a setting makes no sense.
-    """
-    if preset is not None and preset not in PRESETS:
-        raise ParameterError(f"there is no preset '{preset}'; there are {', '.join(PRESETS)}")
-    return (CrossEncoderSettings() if preset is None else PRESETS[preset]).with_(**changes)
 
 
 @dataclass(frozen=True)
@@ -124,6 +82,8 @@ def train_cross_encoder(
 
     folder = located(base, "cross-encoder", "cross-encoder")
     model = PairModel(folder, settings)
+    learned = model.rows(sides.learned)
+    tokens = frozenset(model.tokens)
     fit = Fit(
         kind="cross-encoder",
         base=str(base),
@@ -131,7 +91,8 @@ def train_cross_encoder(
         model=model.network,
         trainer="CrossEncoderTrainer",
         loss=model.loss(),
-        train=model.rows(sides.learned),
+        train=learned,
+        tokens=tokens,
         validation=model.rows(sides.validation or ()),
         measure=candidates and model.measure(*candidates),
         save=model.save,

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -184,8 +185,10 @@ def _passage(row: Mapping[str, Any], name: str, where: str) -> Passage:
     if row.get("id") is None:
         raise InputError(f"{where}: the {name} has no 'id'")
     score, rank = row.get("score"), row.get("rank")
-    if score is not None and (isinstance(score, bool) or not isinstance(score, (int, float))):
-        raise InputError(f"{where}: the score of the {name} is {score!r}, which is no number")
+    if score is not None and (
+        isinstance(score, bool) or not isinstance(score, (int, float)) or not abs(score) <= float_info.max
+    ):
+        raise InputError(f"{where}: the score of the {name} is {str(score)[:80]!r}, which is no number")
     if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
         raise InputError(f"{where}: the rank of the {name} is {rank!r}, not a whole number from 1 up")
     doc_id = string_of(row["id"], f"id of the {name}", where)

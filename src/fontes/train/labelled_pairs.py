@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,5 +127,6 @@ def _pair(item: Any, where: str) -> LabelledPair:
         return item
     match item:
         case (str() as first, str() as second, int() | float() | np.number() as label) if not isinstance(label, bool):
-            return LabelledPair(first, second, float(label), where)
+            with suppress(OverflowError):
+                return LabelledPair(first, second, float(label), where)
     raise InputError(f"{where}: no pair of two texts and a label from 0 to 1: {str(item)[:80]}")

@@ -5,7 +5,8 @@ Imports torch and transformers: import it inside functions only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,11 @@ from ..neural.models.hub import NO_CODE, quiet, readable
 from ..neural.rerank.base import Reranker
 from ..neural.rerank.crossencoder import _logits, is_headless
 from ..rewrite.quretec import without_warnings
-from .cross_encoder import CrossEncoderSettings
 from .examples import Example
-from .runner.running import Rows
+from .pair_settings import CrossEncoderSettings
+from .runner.fit import Rows
+
+ROUNDED = 8  # tokens, to a multiple of which the pairs of a batch are filled up
 
 
 class PairModel:
@@ -58,6 +61,11 @@ class PairModel:
             ).float()
         # What the tokenizer was last called with is saved with it: it is to be what the base has, whatever was called.
         self._cuts = _cuts(self.network.tokenizer)
+        self.tokens = {self.network.tokenizer.pad_token_id or 0}  # of all rows that were made
+        # Lengths are rounded up, so that there are few: the library of matrices keeps what it works out for each.
+        self._processing = self.network[0].processing_kwargs
+        if (self.network.max_seq_length or 0) % ROUNDED == 0:
+            self.network[0].processing_kwargs = {**self._processing, "text": {"pad_to_multiple_of": ROUNDED}}
         if settings.dropout is not None:
             set_dropout(self.network, settings.dropout)
         if self.network.num_labels != 1:
@@ -99,7 +107,7 @@ class PairModel:
     def save(self, folder: Path) -> None:
         """Writes the model to a folder."""
         _set_cuts(self.network.tokenizer, self._cuts)
-        with quiet():
+        with quiet(), self._unpadded():
             self.network.save_pretrained(str(folder), create_model_card=False)
 
     def restore(self, folder: Path) -> None:
@@ -107,6 +115,16 @@ class PairModel:
         with without_warnings():
             other = sentence_transformers.CrossEncoder(str(folder), device="cpu", **NO_CODE)
         self.network.load_state_dict(other.state_dict())
+
+    @contextmanager
+    def _unpadded(self) -> Iterator[None]:
+        """Within the block lengths are not rounded up, which is for the training alone."""
+        first = self.network[0]
+        before, first.processing_kwargs = first.processing_kwargs, self._processing
+        try:
+            yield
+        finally:
+            first.processing_kwargs = before
 
     def _lengths(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """The tokens of each pair."""
@@ -116,6 +134,7 @@ class PairModel:
         encoded = self.network.tokenizer(
             queries, documents, truncation="longest_first", max_length=self.network.max_seq_length, return_token_type_ids=False
         )
+        self.tokens.update(*encoded["input_ids"])
         return [len(ids) for ids in encoded["input_ids"]]
 
 

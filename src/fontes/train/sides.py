@@ -65,7 +65,7 @@ def queries(data: Learned[Any]) -> set[str]:
 
 
 def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, Qrels]:
-    """A validation run and its judgments, without the topics that are learned from.
+    """A validation run and its judgments, without the topics that are learned from, and those that nobody judged.
 
     Raises:
         InputError: None are left.
@@ -75,9 +75,10 @@ def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, 
     without = {topic.id for topic in run.topics.values() if topic.text.strip() in texts}
     without |= {example.topic for example in examples if example.topic not in run.topics}
     rows = [row for row in qrels.rows() if row[0] not in without]
-    left = np.array([topic not in without for topic in run.topics], dtype=bool)
+    left = np.array([topic in qrels and topic not in without for topic in run.topics], dtype=bool)
     if not rows or not left.any():
-        raise InputError("all topics of the run to validate on are learned from: hold queries out, or give a run of others")
+        left_out = "all are learned from; hold some out, or give a run of others"
+        raise InputError(f"no judged topic of the run to validate on is left: {left_out}")
     return run.keep(left[run.topic_numbers]), Qrels(rows)
 
 

@@ -24,13 +24,15 @@ from ..core.run import Run
 from ..core.values import Topics
 from ..measures import Measure
 from ..measures.evaluation import measured
+from ..neural.models.base import token_ids
 from ..neural.models.hub import NO_CODE, quiet
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
-from .runner.running import Rows
+from .runner.fit import Rows
 
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # what a document of a batch is to a query
 DEPTH = 1000  # documents of a query in a run
+CHUNK = 1000  # texts that are made tokens at once
 
 
 def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool = False) -> Rows:
@@ -134,6 +136,20 @@ class TowersLoss(CachedLossMixin, nn.Module):
         distances = scores[positive][:, None] - scores
         right = labels[positive][:, None] - labels
         return nn.functional.mse_loss(distances[others], right[others])
+
+
+def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
+    """The ids of all tokens in rows, those of prompts and padding among them; None where the model has no such tokenizer."""
+    tokenizer = model.tokenizer
+    if not hasattr(tokenizer, "pad_token_id") or has_static_embedding_input(model):
+        return None
+    ids = {tokenizer.pad_token_id or 0}
+    queries, documents = {row["query"] for row in rows.rows}, {text for row in rows.rows for text in row["documents"]}
+    for name, texts in (("query", queries), ("document", documents)):
+        ordered, prompt = sorted(texts), model.prompts.get(name) or ""
+        for at in range(0, len(ordered), CHUNK):
+            ids.update(*token_ids(tokenizer, [prompt + text for text in ordered[at : at + CHUNK]], model.max_seq_length))
+    return frozenset(ids)
 
 
 def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozenset[str]]:

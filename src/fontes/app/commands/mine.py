@@ -38,9 +38,9 @@ def mine(
         float | None, typer.Option(help="How far below the relevant document they score, at least.", show_default="anywhere")
     ] = None,
     sampling: Annotated[str, typer.Option(help="top or random.")] = "top",
-    guard: Annotated[
-        bool, typer.Option("--guard/--no-guard", help="Leave duplicates of relevant documents and of negatives out.")
-    ] = True,
+    no_guard: Annotated[
+        bool, typer.Option("--no-guard", help="Keep duplicates of relevant documents, and texts that a group has already.")
+    ] = False,
     per_document: Annotated[
         int | None, typer.Option(help="--from: the most sentences or sections of a document.", show_default="1")
     ] = None,
@@ -71,7 +71,7 @@ def mine(
     if [topics, qrels, run].count("-") > 1:
         raise typer.BadParameter("only one of topics, qrels and run can be -")
     _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*own])
-    settings = chosen(Mining(per_positive, _ranks(ranks), margin, sampling, guard, seed), preset)
+    settings = chosen(Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed), preset)
     opened = open_index(index, analyzer)
     stage = None if pipeline is None else retriever(opened, pipeline)
     teaching = None if teacher is None else reranker(teacher, opened, "--teacher")
@@ -89,7 +89,7 @@ def mine(
                 _ranks(ranks),
                 margin,
                 sampling,
-                guard,
+                not no_guard,
                 seed=seed,
                 preset=preset,
                 progress=report,

@@ -6,7 +6,8 @@ Imports torch and transformers: import it inside functions only.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,9 +22,10 @@ from ...core.progress import Progress, Report
 from ...neural.models.compute import candidates, quickest
 from ...neural.models.hub import device, quiet, readable
 from ...rewrite.quretec import without_warnings
+from .fit import Fit, Rows
 from .order import LikeLength
-from .running import Fit, Rows
 from .settings import LOSS, FitSettings
+from .vocabulary import Vocabulary
 from .workplace import Workplace
 
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
@@ -62,16 +64,16 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
     """
     start = time.perf_counter()
     where = device()
-    earlier = float(place.facts.get("seconds", 0.0))
     with without_warnings(), quiet():
+        vocabulary = Vocabulary(fit.model, fit.tokens or ())
+        fit = _with_whole(fit, vocabulary)
         precision = place.facts.get("precision") or _precision(fit, settings, place, where)
         place.note(precision=precision)
         half = precision.startswith("bfloat16")
         trainer = _trainer(fit, settings, place.folder, where, half)
-        watch = _Watch(trainer, fit, settings, place, progress, start - earlier)
+        watch = _Watch(fit, settings, place, progress, start)
         trainer.add_callback(watch)
-        last = place.last()
-        watch.before = last
+        last = watch.before
         transformers.set_seed(settings.seed)
         with watch.stopping():
             trainer.train(resume_from_checkpoint=str(place.checkpoint(last)) if last else None)
@@ -79,6 +81,7 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
         if best not in (0, trainer.state.global_step):
             with readable(f"the best checkpoint, {place.checkpoint(best)}, cannot be read"):
                 fit.restore(place.checkpoint(best))
+        vocabulary.put_back()
     fit.model.eval()
     history = trainer.state.log_history
     return Course(
@@ -87,8 +90,21 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
         best=best or trainer.state.global_step,
         precision=precision,
         device=where,
-        seconds=time.perf_counter() - start + earlier,
+        seconds=time.perf_counter() - start + watch.earlier,
     )
+
+
+def _with_whole(fit: Fit, vocabulary: Vocabulary) -> Fit:
+    """The same with whole embeddings in what is written and read."""
+
+    def within(work: Callable[[Path], None]) -> Callable[[Path], None]:
+        def whole(folder: Path) -> None:
+            with vocabulary.whole():
+                work(folder)
+
+        return whole
+
+    return replace(fit, save=within(fit.save), restore=within(fit.restore))
 
 
 def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[dict[str, float]]:
@@ -192,11 +208,11 @@ class _Fitting:
 class _Watch(transformers.TrainerCallback):
     """Looks at each step: whether the loss is a number, and when to evaluate, to save and to tell."""
 
-    before = 0
-
-    def __init__(self, trainer: Any, fit: Fit, settings: FitSettings, place: Workplace, progress: Report, start: float) -> None:
-        self._trainer, self._fit, self._settings, self._place, self._progress = trainer, fit, settings, place, progress
+    def __init__(self, fit: Fit, settings: FitSettings, place: Workplace, progress: Report, start: float) -> None:
+        self._settings, self._place, self._progress = settings, place, progress
         self._start, self._saved, self._reported = start, time.perf_counter(), 0.0
+        self.earlier = float(place.facts.get("seconds", 0.0))  # how long it was trained before it was interrupted
+        self.before = place.last()  # the steps of then
         self._steps = _steps(fit, settings)
         parts = settings.epochs * settings.evaluations
         evaluated = len(fit.validation) or fit.measure
@@ -226,7 +242,7 @@ class _Watch(transformers.TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         now = self._saved = time.perf_counter()
-        self._place.note(seconds=now - self._start)
+        self._place.note(seconds=now - self._start + self.earlier)
         self._place.keep((state.global_step, best_step(state.log_history, self._settings)))
 
     def _note(self, state: Any) -> str:

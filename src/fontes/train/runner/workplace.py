@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +109,13 @@ def workplace(folder: Path) -> Iterator[Workplace]:
         InputError: It cannot be made.
         FontesError: Another process trains there.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = locked(folder, FontesError(f"another process trains in {folder}; wait until it is done"))
-        lock.__enter__()
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror or error}") from None
-    try:
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder, FontesError(f"another process trains in {folder}; wait until it is done")))
+        except OSError as error:
+            raise InputError(f"{folder} cannot be made: {error.strerror or error}") from None
         yield Workplace(folder)
-    finally:
-        lock.__exit__(None, None, None)
 
 
 def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model that was trained here") -> None:

@@ -57,7 +57,8 @@ def cross_encoder(
 ) -> None:
     """Train a cross-encoder that reranks. Interrupted, the same command goes on from its last checkpoint."""
     from ....train import train_cross_encoder
-    from ....train.cross_encoder import Validation, settings_of
+    from ....train.cross_encoder import Validation
+    from ....train.pair_settings import settings_of
     from ...output import print_json
     from ...progress import reporting
 
@@ -100,7 +101,7 @@ def _candidates(
     if run is None or index is None or topics is None or qrels is None:
         raise typer.BadParameter(RUN_NEEDS)
     candidates = read_run(run, topics_of(topics, split=split)).with_(documents=open_index(index, None)).top(k)
-    return candidates, qrels_of(qrels, split)
+    return candidates, qrels_of(qrels, split=split)
 
 
 def say_training(output: Path, training: Training, use: str) -> None:
@@ -108,7 +109,11 @@ def say_training(output: Path, training: Training, use: str) -> None:
     from ...output import counted, say
 
     rows, steps = counted(training.rows, "row"), counted(training.steps, "step")
-    say(f"{output}: a {training.kind} from {rows} in {steps} and {training.seconds / 60:.1f} min, from {training.base}")
+    seconds = training.seconds
+    took = f"{seconds:.2f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+    say(f"{output}: a {training.kind} from {rows} in {steps} and {took}, from {training.base}")
+    if training.facts.get("new_head"):
+        say(f"the start has no layer for scores: a new one was made by the seed {training.settings['seed']}")
     if training.figures:
         figures = ", ".join(f"{name} {value:.4f}" for name, value in training.figures.items())
         say(f"best after step {training.best:,}: validation {figures}")
