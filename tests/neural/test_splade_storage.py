@@ -66,30 +66,35 @@ def test_what_is_stored_are_the_weights_to_four_decimals(tmp_path, plain):
     index.check()
 
 
-def test_an_encoding_killed_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(tmp_path, plain):
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_encoding_killed_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(tmp_path, plain, overwrite):
     whole = copied(plain, tmp_path)
     Index.open(whole).encode(CountingTerms())
     expected = stored(whole)
     number, killed = 1, 0
     while True:
         folder = tmp_path / str(number)
-        path = copied(plain, folder)
+        path = copied(whole if overwrite else plain, folder)
         log = folder / "log"
-        status, _, _ = stopped_before(
-            number, signal.SIGKILL, path, lambda p=path, at=log: Index.open(p).encode(CountingTerms(str(at)))
-        )
+
+        def work(path: Path = path, log: Path = log) -> None:
+            Index.open(path).encode(CountingTerms(str(log)), overwrite=overwrite)
+
+        status, _, _ = stopped_before(number, signal.SIGKILL, path, work)
         assert status in (DONE, -signal.SIGKILL)
         index = Index.open(path)
         assert len(index.bm25().search("fox", 100)) == COUNT - 7  # the index itself is as it was
-        index.encode(CountingTerms(str(log)))
+        if overwrite:
+            assert len(index.splade(CountingTerms()).search("w7")) > 0  # by the old weights or the new
+        index.encode(CountingTerms(str(log)), overwrite=overwrite)
         assert stored(path) == expected
-        assert len(log.read_text().split()) <= COUNT + BLOCK  # one block at most was encoded twice
+        assert overwrite or len(log.read_text().split()) <= COUNT + BLOCK  # one block at most was encoded twice
         Index.open(path).check()
         shutil.rmtree(folder)
         if status == DONE:
             break
         killed += 1
-        number += 3
+        number += 5 if overwrite else 3
     assert killed > 10
 
 
