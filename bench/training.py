@@ -9,7 +9,9 @@ split BM25's run, the dense run, and the hybrid of both, whose weight is chosen 
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +21,7 @@ from typing import Any
 import harness
 
 import fontes as ft
+from fontes.neural.encoders.base import text_of
 
 DEPTH = 1000
 HELD_OUT, TESTED = 0.25, 0.5  # the shares of a split that is divided: to choose with, and to test with
@@ -76,6 +79,21 @@ class Collection:
 
     def judged(self, qrels: ft.Qrels) -> ft.Topics:
         return ft.Topics([topic for topic in ft.read_topics(self.folder / "queries.jsonl").values() if topic.id in qrels])
+
+    @cached_property
+    def twins(self) -> frozenset[str]:
+        """The documents whose words are those of another one: by them nobody can tell which of the two is judged."""
+        words = {doc.id: " ".join(re.findall(r"\w+", text_of(doc).lower())) for doc in self.index.docs(self.index.ids)}
+        counts = Counter(words.values())
+        return frozenset(doc for doc, text in words.items() if counts[text] > 1)
+
+    def plain(self, split: str) -> ft.Qrels:
+        """The judgments of the topics whose relevant documents have no twin."""
+        qrels = self.qrels(split)
+        doubtful = {
+            topic for topic, grades in qrels.items() if any(doc in self.twins for doc, grade in grades.items() if grade > 0)
+        }
+        return ft.Qrels([row for row in qrels.rows() if row[0] not in doubtful])
 
     def topics(self, split: str) -> ft.Topics:
         return self.judged(self.qrels(split))

@@ -7,8 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
-from ...options import Split
-from .cross_encoder import say_training
+from ...options import Json, Split
+from .options import (
+    START,
+    Dropout,
+    Epochs,
+    Evaluations,
+    HeldOut,
+    Output,
+    Overwrite,
+    Precision,
+    Rate,
+    ValidationFile,
+    WarmUp,
+    chosen,
+    report,
+)
 
 
 def bi_encoder(
@@ -16,31 +30,27 @@ def bi_encoder(
         str,
         typer.Argument(help="What `fontes mine` writes, or with cosine labelled pairs: JSON lines, or -.", show_default=False),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the model to make.", show_default=False)],
+    output: Output,
     encoder: Annotated[
         str, typer.Option(help="The start: a folder, a name on the hub, or an encoder as an expression.")
-    ] = "sentence-transformers/all-MiniLM-L6-v2",
+    ] = START,
     loss: Annotated[str | None, typer.Option(help="mnrl, teacher or cosine.", show_default="mnrl")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the examples.", show_default="2")] = None,
+    epochs: Epochs = None,
     batch: Annotated[int | None, typer.Option(help="Examples or pairs of a step.", show_default="64")] = None,
     mini_batch: Annotated[
         int | None, typer.Option(help="Texts that are computed at once; 0: all of a step.", show_default="16")
     ] = None,
     scale: Annotated[float | None, typer.Option(help="By what cosines are multiplied.", show_default="20")] = None,
     negatives: Annotated[int | None, typer.Option(help="Negatives of an example that are used.", show_default="all")] = None,
-    lr: Annotated[float | None, typer.Option(help="The greatest learning rate.", show_default="2e-05")] = None,
-    warm_up: Annotated[
-        float | None, typer.Option(help="The part of the steps in which the rate rises.", show_default="0.1")
-    ] = None,
+    lr: Rate = None,
+    warm_up: WarmUp = None,
     max_length: Annotated[int | None, typer.Option(help="Tokens of a text; more are cut.", show_default="the start's")] = None,
-    dropout: Annotated[float | None, typer.Option(help="While training; 0 is quicker.", show_default="the start's")] = None,
-    precision: Annotated[str | None, typer.Option(help="auto, float32 or bfloat16.", show_default="auto")] = None,
+    dropout: Dropout = None,
+    precision: Precision = None,
     seed: Annotated[int | None, typer.Option(help="Of the order, the part held out and the dropout.", show_default="0")] = None,
-    evaluations: Annotated[int | None, typer.Option(help="How often an epoch is validated.", show_default="2")] = None,
-    validation: Annotated[
-        str | None, typer.Option(help="Examples to validate on.", show_default="queries that are held out")
-    ] = None,
-    held_out: Annotated[float | None, typer.Option(help="The share of queries to validate on.", show_default="0.1")] = None,
+    evaluations: Evaluations = None,
+    validation: ValidationFile = None,
+    held_out: HeldOut = None,
     best: Annotated[
         str | None,
         typer.Option(
@@ -57,13 +67,12 @@ def bi_encoder(
         str | None, typer.Option(help="The judgments then: a file, a BEIR folder, …", show_default="the validated examples'")
     ] = None,
     split: Split = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is there.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    overwrite: Overwrite = False,
+    json: Json = False,
 ) -> None:
     """Train an encoder for dense retrieval. Interrupted, the same command goes on from its last checkpoint."""
     from ....datasets import qrels_of, topics_of
     from ....train import BiEncoderSettings, SearchValidation, train_bi_encoder
-    from ...output import print_json
     from ...pipelines import open_index
     from ...progress import reporting
 
@@ -84,20 +93,16 @@ def bi_encoder(
         "held_out": held_out,
         "best": best,
     }
-    chosen = {name: value for name, value in changes.items() if value is not None}
-    settings = BiEncoderSettings(**chosen | ({"mini_batch": None} if mini_batch == 0 else {}))
+    settings = BiEncoderSettings(**chosen(changes) | ({"mini_batch": None} if mini_batch == 0 else {}))
     search = SearchValidation(
         validation,
         None if index is None else open_index(index),
         None if topics is None else topics_of(topics, split=split),
         None if qrels is None else qrels_of(qrels, split),
     )
-    with reporting(json) as report:
-        training = train_bi_encoder(examples, output, _start(encoder), settings, search, overwrite, report)
-    if json:
-        print_json(training.to_dict())
-    else:
-        say_training(output, training, f'sentence_encoder("{output}")')
+    with reporting(json) as progress:
+        training = train_bi_encoder(examples, output, _start(encoder), settings, search, overwrite, progress)
+    report(output, training, f'sentence_encoder("{output}")', json)
 
 
 def _start(text: str) -> Any:
