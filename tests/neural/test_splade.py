@@ -187,6 +187,10 @@ def test_modules_that_make_no_splade_model_are_refused_with_a_sentence(tmp_path)
         InputError, match="sends queries through Transformer; Fontes runs routers to SparseStaticEmbedding alone"
     ):
         Splade(folder).encode_queries(["a"])
+    for strange in ([{"type": "x.Transformer"}], {"a": 1}, [1], 7):
+        write(folder / "modules.json", strange)
+        with pytest.raises(InputError, match=r"its modules\.json, or a configuration that it names, is not as SparseEncoder"):
+            Splade(folder).encode_queries(["a"])
     with pytest.raises(InputError, match="there is no SPLADE model at"):
         Splade(tmp_path / "nowhere").encode_queries(["a"])
 

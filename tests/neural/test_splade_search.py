@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.counting_encoder import Counting
 from support.counting_terms import CountingTerms
-from support.tiny_models import docs, text
+from support.tiny_models import docs, text, tiny
 from support.tiny_splade import splade
 
 import fontes as ft
@@ -221,3 +221,12 @@ def test_the_commands_encode_search_explain_tell_and_check(fontes, model, tmp_pa
     ):
         status, _, err = fontes("encode", path, model, "--sparse", *options)
         assert (status, message in err) == (1, True)
+
+
+def test_a_model_that_is_no_splade_model_leaves_the_index_as_it_was(fontes, tmp_path):
+    path = tmp_path / "x.index"
+    Index.build(docs(3), path)
+    before = sorted(path.rglob("*"))
+    status, _, err = fontes("encode", path, tiny("bert"), "--sparse")
+    assert (status, "is no masked language model, whose head SPLADE needs" in err) == (1, True)
+    assert sorted(path.rglob("*")) == before

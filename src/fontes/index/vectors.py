@@ -139,7 +139,7 @@ class VectorStore:
             ordinals = range(first, last)
             return encoder.encode_documents(self._segment.store.read([ids[i] for i in ordinals], ordinals), report)
 
-        job = WeightEncoding(encoder.fingerprint, repr(encoder), settings, ids, lambda: encoder.vocabulary, vectors)
+        job = WeightEncoding(encoder.fingerprint, repr(encoder), settings, ids, encoder.vocabulary, vectors)
         self._weights[encoder.fingerprint] = encode(self._folder, job, overwrite, progress)
 
     def _fitting(self, encoder: Encoder, dtype: str | None) -> list[Embeddings]:

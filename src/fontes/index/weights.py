@@ -151,7 +151,7 @@ class WeightEncoding(Encoding[WeightLists]):
         encoder: What the encoder calls itself.
         settings: The text that makes the encoder again, or None.
         ids: The ids of the documents.
-        vocabulary: Gives the terms by number.
+        vocabulary: The terms by number.
         vectors: Gives the weights of the documents from one ordinal up to another. It may report how many are done.
     """
 
@@ -163,7 +163,7 @@ class WeightEncoding(Encoding[WeightLists]):
         encoder: str,
         settings: str | None,
         ids: Strings,
-        vocabulary: Callable[[], Sequence[str]],
+        vocabulary: Sequence[str],
         vectors: Callable[[int, int, Report], TermVectors],
     ) -> None:
         self.ids: Strings = ids
@@ -190,7 +190,7 @@ class WeightEncoding(Encoding[WeightLists]):
         whole = draft / "whole"
         shutil.rmtree(whole, ignore_errors=True)  # of a process that was killed
         whole.mkdir()
-        postings = PostingsWriter(whole, _Table(list(self._vocabulary())), MEMORY)
+        postings = PostingsWriter(whole, _Table(list(self._vocabulary)), MEMORY)
         bounds = np.concatenate([[0], np.cumsum(np.fromfile(draft / "counts", "<u4"), dtype=np.int64)])
         columns = [np.memmap(draft / name, "<i4", "r", shape=rows) if rows else np.zeros(0) for name in ("numbers", "weights")]
         first = 0

@@ -50,6 +50,15 @@ class Checkpoint:
         Raises:
             InputError: For files that cannot be read, and for modules that make no SPLADE model.
         """
+        try:
+            return cls._of(folder)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{folder}: its modules.json, or a configuration that it names, is not as SparseEncoder writes it"
+            ) from error
+
+    @classmethod
+    def _of(cls, folder: Path) -> Checkpoint:
         if not (folder / "modules.json").is_file():
             return cls(folder, max_length=_max_length(folder))
         listed = read_json(folder / "modules.json")
