@@ -42,6 +42,7 @@ WRITTEN_WITH = (3, 11)  # which was this one
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
 VARYING = (
+    (re.compile(r"^[a-z ]+: [\d,]+ of [\d,]+ .* left\n", re.MULTILINE), ""),  # progress, where a machine takes ten seconds
     (re.compile(r"\d+\.\d+ s\b"), "# s"),
     (re.compile(r"\b[0-9a-f]{16,}\b"), "#"),
     (re.compile(r"\b\d+\.\d+\.\d+\b"), "#"),
