@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.threads import one_thread as one_thread
 from support.tiny_models import CONFIGURATIONS, FOLDER, MARKS, save_tokenizer
 
 from fontes import TransformerEncoder
@@ -53,11 +54,3 @@ def examples(count: int, seed: int = 0, longest: int = 30, negatives: int = 3) -
         query = " ".join(ASKED[word] for word in words[:2])
         made.append(Example(f"t{number}", query, Passage(f"p{seed}-{number}", document(words[:2])), tuple(wrong)))
     return Examples(made)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.threads import one_thread as one_thread
 
 from fontes.core import Topic, Topics, Turn
 from fontes.rewrite import QuReTeC
@@ -65,16 +65,6 @@ def tiny_bert(folder: Path) -> Path:
     transformers.set_seed(0)
     transformers.BertModel(config).save_pretrained(folder)
     return folder
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from support.threads import one_thread as one_thread
 from support.tiny_cross_encoder import save_cross_encoder
 from support.tiny_t5 import TEXT
 
@@ -59,16 +60,6 @@ def candidates(those: Examples) -> tuple[Run, Qrels]:
     topics = Topics(Topic(one.topic, one.query) for one in those)
     run = Run.of(rows, topics).with_(documents=Documents(those))
     return run, Qrels.of([(one.topic, one.positive.id, 1) for one in those])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", autouse=True)

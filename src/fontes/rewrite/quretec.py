@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from ..core.stage import Stage
 from ..core.values import Topics
 from ..neural.models.base import Pretrained
 from ..neural.models.compute import Prepared, padded, prepared
-from ..neural.models.hub import NO_CODE, library, quiet, readable
+from ..neural.models.hub import NO_CODE, library, readable, without_warnings
 from .terms import history_of, words_of
 from .turns import joined, rewritten, utterance
 
@@ -225,25 +223,6 @@ def classifier(folder: Path) -> tuple[Any, Any]:
         advice = "train_terms makes one (fontes train terms)"
         raise InputError(f"the model at {folder} is no {KIND}: it has no weights for {missing[0]}; {advice}")
     return network, tokenizer
-
-
-@contextmanager
-def without_warnings() -> Iterator[None]:
-    """Keeps transformers from reporting weights that a model lacks: those of a new head, or those that our error names.
-
-    sentence-transformers, which tells the same in its own log, is kept from it too.
-    """
-    transformers = library("transformers", "reading a model").utils.logging
-    sentences = logging.getLogger("sentence_transformers")
-    levels = transformers.get_verbosity(), sentences.level
-    transformers.set_verbosity_error()
-    sentences.setLevel(logging.ERROR)
-    try:
-        with quiet():
-            yield
-    finally:
-        transformers.set_verbosity(levels[0])
-        sentences.setLevel(levels[1])
 
 
 def relevant_label(config: Any, folder: Path) -> int:

@@ -112,9 +112,9 @@ class Learned(Sequence[T], Generic[T]):
         sides = [[item for item in self if (self._query(item) in out) == inside] for inside in (False, True)]
         return type(self)(sides[0]), type(self)(sides[1])
 
+    @abstractmethod
     def check_labels(self) -> None:
         """Raises InputError where all have one label, from which nothing can be told apart."""
-        raise NotImplementedError
 
     def _lines(self) -> Iterator[bytes]:
         return (json_line(self._row(item)) for item in self._items)

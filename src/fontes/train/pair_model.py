@@ -24,10 +24,9 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..measures import evaluate
 from ..neural.models.compute import batch_tokens, in_batches, set_dropout
-from ..neural.models.hub import NO_CODE, quiet, readable
+from ..neural.models.hub import NO_CODE, quiet, readable, without_warnings
 from ..neural.rerank.base import Reranker
-from ..neural.rerank.crossencoder import _logits, is_headless
-from ..rewrite.quretec import without_warnings
+from ..neural.rerank.crossencoder import is_headless, logits_of
 from .examples import Example
 from .pair_settings import CrossEncoderSettings
 from .runner.fit import Rows
@@ -198,7 +197,7 @@ class _InTraining(Reranker):
         lengths = [len(ids) for ids in tokenizer(queries, documents, truncation="longest_first")["input_ids"]]
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            logits: NDArray[np.float32] = _logits(self.network, [pairs[n] for n in batch.tolist()]).cpu().numpy()
+            logits: NDArray[np.float32] = logits_of(self.network, [pairs[n] for n in batch.tolist()]).cpu().numpy()
             return logits
 
         return np.asarray(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import queue
 import threading
@@ -140,15 +141,34 @@ def loaded(key: Hashable, load: Callable[[], T]) -> T:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keeps transformers from drawing progress bars while a model is read."""
-    logging = library("transformers", "reading a model").utils.logging
-    if not logging.is_progress_bar_enabled():
+    transformers = library("transformers", "reading a model").utils.logging
+    if not transformers.is_progress_bar_enabled():
         yield
         return
-    logging.disable_progress_bar()
+    transformers.disable_progress_bar()
     try:
         yield
     finally:
-        logging.enable_progress_bar()
+        transformers.enable_progress_bar()
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Keeps transformers from reporting weights that a model lacks: those of a new head, or those that our error names.
+
+    sentence-transformers, which tells the same in its own log, is kept from it too.
+    """
+    transformers = library("transformers", "reading a model").utils.logging
+    sentences = logging.getLogger("sentence_transformers")
+    levels = transformers.get_verbosity(), sentences.level
+    transformers.set_verbosity_error()
+    sentences.setLevel(logging.ERROR)
+    try:
+        with quiet():
+            yield
+    finally:
+        transformers.set_verbosity(levels[0])
+        sentences.setLevel(levels[1])
 
 
 @contextmanager

@@ -61,7 +61,7 @@ class CrossEncoder(PretrainedReranker["CrossEncoderModel"], name="cross_encoder"
         model = self._model
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            logits: NDArray[np.float32] = _logits(model.prepared.module, [pairs[i] for i in batch.tolist()]).cpu().numpy()
+            logits: NDArray[np.float32] = logits_of(model.prepared.module, [pairs[i] for i in batch.tolist()]).cpu().numpy()
             return logits
 
         logits = self._in_batches(model.lengths(pairs), work, progress)
@@ -81,7 +81,7 @@ class CrossEncoderModel:
         model = _read(folder, max_length)
         self.tokenizer = model.tokenizer
         sample = [(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS]
-        self.prepared: Prepared = prepared(model, lambda module: _logits(module, sample), precision=precision, device=where)
+        self.prepared: Prepared = prepared(model, lambda module: logits_of(module, sample), precision=precision, device=where)
 
     def lengths(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """The tokens of each pair."""
@@ -90,7 +90,7 @@ class CrossEncoderModel:
         return [len(ids) for ids in encoded["input_ids"]]
 
 
-def _logits(model: Any, pairs: list[tuple[str, str]]) -> Any:
+def logits_of(model: Any, pairs: list[tuple[str, str]]) -> Any:
     """A float32 tensor of one score a pair, computed in one batch."""
     torch = library("torch", "a cross-encoder")
     identity = torch.nn.Identity()

@@ -20,8 +20,7 @@ import transformers
 from ...core.errors import ParameterError
 from ...core.progress import Progress, Report
 from ...neural.models.compute import candidates, quickest
-from ...neural.models.hub import device, quiet, readable
-from ...rewrite.quretec import without_warnings
+from ...neural.models.hub import device, quiet, readable, without_warnings
 from .fit import Fit, Rows
 from .order import LikeLength
 from .settings import LOSS, FitSettings
