@@ -42,6 +42,7 @@ def learning_curves(losses: Sequence[float], evaluations: Sequence[Mapping[str, 
                 axes.plot([row["step"] for row in rows], values, marker="o", markersize=3, label="validation", **look(number))
                 axes.axvline(best, color="#7F7F7F", linewidth=0.8)
             axes.set(xlabel="step", ylabel=name)
+            axes.xaxis.get_major_locator().set_params(integer=True)  # there is no half step
             axes.legend(frameon=False)
         measured = " and ".join([LOSS, *names])
         return f"the {measured} while training; the line marks step {best:,}, which was chosen"
