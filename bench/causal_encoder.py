@@ -1,12 +1,12 @@
 """Labelled pairs of causes and effects, to train an encoder for causal retrieval on.
 
     FONTES_DATA=DIR python bench/causal_encoder.py pairs.jsonl
-    fontes train bi-encoder pairs.jsonl -o cause-effect --loss cosine --epochs 3 --mini-batch 0 --precision float32
+    fontes train bi-encoder pairs.jsonl -o cause-effect --loss cosine --epochs 2 --mini-batch 0 --dropout 0 --precision float32
 
 An effect and its cause have the label 1. They are the two marked nouns of SemEval 2010 task 8's training sentences with
-Cause-Effect, and the clauses that `causal_pairs` finds in these, in the training part of the Causal News Corpus (version 2) and in
-Causal-TimeBank, in sentences that are labelled as causal there. The label 0 have an effect with a cause of another sentence of the
-same source, once for each pair, and the marked nouns of as many SemEval sentences with another relation.
+Cause-Effect, and the clauses that `causal_pairs` finds in these, in the training part of the Causal News Corpus (version 2)
+and in Causal-TimeBank, in sentences that are labelled as causal there. The label 0 have an effect with a cause of another
+sentence of the same source, one for each pair, and the marked nouns of as many SemEval sentences with another relation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLAUSES = {
     "Causal News Corpus": "cnc_v2_train.jsonl",
     "Causal-TimeBank": "causal_timebank_sentences.jsonl",
 }
-WORDS = (2, 40)  # of a clause that says something and is one
+WORDS = (2, 25)  # of a clause that says something and is one
 SEED = 0
 
 
