@@ -48,7 +48,8 @@ def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool
         rows: list[dict[str, Any]] = [
             {"query": pair.first, "documents": [pair.second], "labels": [float(pair.label)]} for pair in data
         ]
-        return Rows(rows, [1] * len(rows))
+        # No pair of a batch is a negative of another, so those of like length may go together, by their characters.
+        return Rows(rows, [max(len(pair.first), len(pair.second)) for pair in data])
     rows = []
     for example in data:
         passages = (example.positive, *example.negatives[:negatives])
