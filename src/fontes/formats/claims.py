@@ -180,18 +180,18 @@ def _add_rationales(claim: Claim, evidence: Mapping[str, Any], where: str) -> No
 
 def _pieces(pieces: Any, where: str, quotes: dict[str, str]) -> list[tuple[str, int | None]]:
     """A set of evidence of FEVER, [_, _, page, sentence], or CTKFacts, paragraphs; empty where FEVER's pages are null."""
-    found: list[tuple[str, int | None]] = []
+    documents: list[tuple[str, int | None]] = []
     for piece in _listed(pieces, "a set of the evidence", where):
         if isinstance(piece, str) and piece.strip():
             quoted = len(piece.split()) > 1
-            found.append((quotes.setdefault(piece, f"e{len(quotes)}") if quoted else piece.strip(), None))
+            documents.append((quotes.setdefault(piece, f"e{len(quotes)}") if quoted else piece.strip(), None))
         elif isinstance(piece, list) and len(piece) == 4 and (piece[2] is None or isinstance(piece[2], str)):
             if piece[2] is not None:
-                found += [(piece[2], n) for n in _sentences([piece[3]], where)]
+                documents += [(piece[2], n) for n in _sentences([piece[3]], where)]
         else:
             problem = f"{str(piece)[:40]!r} is no piece of evidence"
             raise InputError(f"{where}: {problem}; that is [_, _, page, sentence] as in FEVER, or a paragraph or its id")
-    return found
+    return documents
 
 
 def _listed(value: Any, what: str, where: str) -> list[Any]:
