@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...core.errors import FontesError, ParameterError
-from ..options import Json, Split
+from ..options import Json
 
 if TYPE_CHECKING:
     from ...recipes import Recipe
@@ -83,10 +83,23 @@ def run(
         str | None, typer.Option(help="Documents: a file, a folder, an index, irds:NAME, sample:NAME.", show_default=False)
     ] = None,
     topics: Annotated[
-        str | None, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
+        list[str] | None,
+        typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, -; several are merged.", show_default=False),
     ] = None,
-    qrels: Annotated[str | None, typer.Option(help="Judgments, to measure and compare.", show_default=False)] = None,
-    split: Split = None,
+    qrels: Annotated[
+        list[str] | None, typer.Option(help="Judgments, to measure and compare; several are merged.", show_default=False)
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a BEIR folder, irds:NAME or sample:NAME; several are merged.", show_default="the only one"),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(help="Judgments to learn from: a file, or a split.", show_default="a part of those to measure with"),
+    ] = None,
+    dev: Annotated[
+        str | None, typer.Option(help="Judgments to choose with, likewise.", show_default="a part of those to learn from")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
@@ -104,18 +117,21 @@ def run(
 
     chosen = recipe(name).set(settings or [])
     if sample:
-        collection = topics = qrels = _sample(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
-    if collection is None or topics is None:
+        collection = _sample(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
+        topics = qrels = [collection]
+    if collection is None or not topics:
         missing = "--collection" if collection is None else "--topics"
         instead = ", or --sample to try it on what comes along" if chosen.sample else ""
         raise ParameterError(f"recipe {name} needs {missing}; give --collection and --topics{instead}")
     with _commands_that_do_without(context), reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
             collection,
-            topics,
-            qrels,
+            tuple(topics),
+            tuple(qrels) if qrels else None,
             output,
-            split=split,
+            split=split or None,
+            train=train,
+            dev=dev,
             measures=measures or None,
             progress=report,
         )
@@ -126,11 +142,11 @@ def run(
         sys.stdout.write(f"{result}\n")
 
 
-def _sample(recipe: type[Recipe], others: dict[str, str | None]) -> str:
+def _sample(recipe: type[Recipe], others: dict[str, str | list[str] | None]) -> str:
     """The name of a recipe's sample, which stands for its documents, topics and judgments."""
     if not recipe.sample:
         raise ParameterError(f"recipe {recipe.name} has no sample; give --collection and --topics")
-    if more := [f"--{option}" for option, value in others.items() if value is not None]:
+    if more := [f"--{option}" for option, value in others.items() if value]:
         raise ParameterError(f"--sample stands for documents, topics and judgments; leave out {' and '.join(more)}")
     return f"sample:{recipe.sample}"
 
