@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import Json, Split
+from ..options import Json
 
 if TYPE_CHECKING:
     from ...recipes import Recipe
@@ -67,11 +67,24 @@ def run(
         str, typer.Option(help="Documents: a file, a folder, an index, irds:NAME, sample:NAME.", show_default=False)
     ],
     topics: Annotated[
-        str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
+        list[str],
+        typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, -; several are merged.", show_default=False),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.", show_default=False)],
-    qrels: Annotated[str | None, typer.Option(help="Judgments, to measure and compare.", show_default=False)] = None,
-    split: Split = None,
+    qrels: Annotated[
+        list[str] | None, typer.Option(help="Judgments, to measure and compare; several are merged.", show_default=False)
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a BEIR folder, irds:NAME or sample:NAME; several are merged.", show_default="the only one"),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(help="Judgments to learn from: a file, or a split.", show_default="a part of those to measure with"),
+    ] = None,
+    dev: Annotated[
+        str | None, typer.Option(help="Judgments to choose with, likewise.", show_default="a part of those to learn from")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
@@ -91,10 +104,12 @@ def run(
     with reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
             collection,
-            topics,
-            qrels,
+            tuple(topics),
+            tuple(qrels) if qrels else None,
             output,
-            split=split,
+            split=split or None,
+            train=train,
+            dev=dev,
             measures=measures or None,
             progress=report,
         )
