@@ -39,7 +39,7 @@ def plot(
     sublinear_tf: Annotated[bool, typer.Option("--sublinear-tf", help="tfidf: 1 + ln tf for tf.")] = False,
     smooth_idf: Annotated[bool, typer.Option("--smooth-idf", help="tfidf: the smoothed idf.")] = False,
     variant: Annotated[
-        str | None, typer.Option(help="bm25: lucene, robertson, okapi, atire, plus or l.", show_default="lucene")
+        str | None, typer.Option(help="bm25: lucene, robertson, okapi, atire, plus or l.", show_default="atire")
     ] = None,
     k1: Annotated[float | None, typer.Option(help="bm25: saturation of tf.", show_default="1.2")] = None,
     b: Annotated[float | None, typer.Option(help="bm25: influence of length, 0 to 1.", show_default="0.75")] = None,
