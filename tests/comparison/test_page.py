@@ -162,13 +162,14 @@ def test_the_values_by_topic_are_those_of_the_report() -> None:
             assert data["values"][i][s] == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_curves_are_interpolated_precision_and_recall() -> None:
+def test_the_curves_are_interpolated_precision_and_measures_against_k() -> None:
     report = report_of()
     curves = data_of(report.to_html())["curves"]
     assert curves["ks"] == [1, 2, 3]
     for s, system in enumerate(report.systems.values()):
-        recall = ft.evaluate(system.run, QRELS, [ft.R @ k for k in curves["ks"]])
-        assert curves["recall"][s] == pytest.approx(list(recall.values()), abs=1e-6)
+        for (name, by_system), measure in zip(curves["at"], ["R", "P", "SetF", "RR", "nDCG", "Success"], strict=True):
+            at_k = ft.evaluate(system.run, QRELS, [f"{measure}@{k}" for k in curves["ks"]])
+            assert by_system[s] == pytest.approx(list(at_k.values()), abs=1e-6), name
         precision = ft.evaluate(system.run, QRELS, [ft.measures.IPrec @ x for x in curves["recalls"]])
         assert curves["precision"][s] == pytest.approx(list(precision.values()), abs=1e-6)
 

@@ -146,15 +146,15 @@ def test_curves_show_the_values_under_the_pointer_and_the_arrow_keys(
     opened: Callable[..., Any], report: ft.comparison.Report
 ) -> None:
     page = opened()
-    assert page.locator("#recall path.line").count() == 3
-    dashes = page.locator("#recall path.line").evaluate_all("lines => lines.map(l => l.getAttribute('stroke-dasharray'))")
+    assert page.locator("#by-k path.line").count() == 3
+    dashes = page.locator("#by-k path.line").evaluate_all("lines => lines.map(l => l.getAttribute('stroke-dasharray'))")
     assert len(set(dashes)) == 3
-    page.locator("#recall svg").focus()
+    page.locator("#by-k svg").focus()
     page.keyboard.press("Home")
     recall = ft.evaluate(report.systems["a"].run, report.qrels, [ft.R @ 1])[ft.R @ 1]
-    assert f"a{recall:.4f}" in page.locator("#recall .tip p").all_text_contents()
+    assert f"a{recall:.4f}" in page.locator("#by-k .tip p").all_text_contents()
     page.keyboard.press("Escape")
-    assert not page.locator("#recall .tip").is_visible()
+    assert not page.locator("#by-k .tip").is_visible()
     page.locator("#precision svg").hover()
     assert page.locator("#precision .tip b").text_content() == "recall 0.45"
     precision = ft.evaluate(report.systems["b"].run, report.qrels, [ft.measures.IPrec @ 0.45])[ft.measures.IPrec @ 0.45]

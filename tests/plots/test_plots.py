@@ -45,12 +45,33 @@ def test_the_curves_of_bm25_are_weights_of_the_index_over_their_idf(variant, ind
     again = ft.plots.bm25(index, variant=variant, k1=1.2, b=0.75, lengths=statistics.lengths[docs] / avgdl, tf=5)
     drawn = [points[t - 1, 1] for points, t in zip(lines_of(again), tf, strict=True)]
     np.testing.assert_allclose(drawn, weight / idf, rtol=1e-12)
-    assert texts_of(plot) == ["dl = avgdl", "dl = 2 avgdl"]
+    assert texts_of(plot) == ["dl = avgdl", "dl = 2 avgdl", "tf = 1", "tf = 2", "tf = 5"]
 
 
-def test_bm25_with_k1_2_and_b_1_at_the_mean_length_is_tf_over_tf_plus_2():
-    plot = ft.plots.bm25(k1=2, b=1, lengths=[1], tf=4)
+def test_lucenes_bm25_with_k1_2_and_b_1_at_the_mean_length_is_tf_over_tf_plus_2():
+    plot = ft.plots.bm25(variant="lucene", k1=2, b=1, lengths=[1], tf=4)
     np.testing.assert_allclose(lines_of(plot)[0], [[1, 1 / 3], [2, 2 / 4], [3, 3 / 5], [4, 4 / 6]])
+
+
+def test_bm25_is_drawn_over_tf_and_over_length_with_the_term_of_textbooks():
+    plot = ft.plots.bm25(lengths=[0.5, 3], tf=10)
+    tf = np.arange(1, 11)
+    for line, length in zip(lines_of(plot, 0), [0.5, 3], strict=True):
+        np.testing.assert_allclose(line, np.column_stack([tf, 2.2 * tf / (tf + 1.2 * (0.25 + 0.75 * length))]))
+    assert [line[-1, 0] for line in lines_of(plot, 1)] == [3, 3, 3, 3]
+    for line, count in zip(lines_of(plot, 1), [1, 2, 5, 10], strict=True):
+        length = line[:, 0]
+        np.testing.assert_allclose(line[:, 1], 2.2 * count / (count + 1.2 * (0.25 + 0.75 * length)))
+    assert texts_of(plot)[2:] == ["tf = 1", "tf = 2", "tf = 5", "tf = 10"]
+    assert plot.caption.startswith("the tf part of BM25 atire, k1 = 1.2, b = 0.75, over tf from 1 to 10")
+
+
+def test_lengths_of_an_index_are_shown_in_terms_and_multiples_in_mean_lengths(index):
+    in_terms, in_means = ft.plots.bm25(index), ft.plots.bm25(index, lengths=[1, 4])
+    longest = np.percentile(index.lengths, 95, method="nearest")
+    assert [plot.figure.axes[1].get_xlim()[1] for plot in (in_terms, in_means)] == pytest.approx([longest, 4])
+    avgdl, length = index.tokens / len(index), lines_of(in_terms, 1)[0][:, 0]
+    np.testing.assert_allclose(lines_of(in_terms, 1)[0][:, 1], 2.2 / (1 + 1.2 * (0.25 + 0.75 * length / avgdl)))
 
 
 def test_a_parameter_of_bm25_that_is_none_is_the_variants_own():
@@ -62,7 +83,7 @@ def test_the_lines_of_an_index_are_for_its_percentiles_of_length(index):
     lengths = np.sort(index.lengths)
     shown = [text.split()[2] for text in texts_of(ft.plots.bm25(index))]
     assert shown[0] == str(lengths[2])
-    assert shown[-1] == str(lengths[37])
+    assert shown[4] == str(lengths[37])
 
 
 def test_variants_of_idf_that_are_the_same_share_a_line():
@@ -83,6 +104,15 @@ def test_the_map_of_tfidf_names_its_formula_and_size(index):
     caption = ft.plots.tfidf(index, sublinear_tf=True, smooth_idf=True, tf=8).caption
     assert caption.startswith("TF-IDF, (1 + ln tf) · (ln((1 + N) / (1 + df)) + 1), over tf from 1 to 8 and df from 1 to N = 40")
     assert "tf · ln(N / df)" in ft.plots.tfidf(documents=7).caption
+
+
+def test_beside_the_map_is_the_weight_over_tf_at_several_df():
+    plot = ft.plots.tfidf(documents=1000, tf=4)
+    assert [axes.get_title() for axes in plot.figure.axes] == ["over tf and df", "over tf, at several df"]
+    tf, dfs = np.arange(1, 5), [1, 4, 16, 63, 251]  # 1000 to the power of 0, 1/5, …
+    for line, df in zip(lines_of(plot, 1), dfs, strict=True):
+        np.testing.assert_allclose(line, np.column_stack([tf, tf * np.log(1000 / df)]))
+    assert texts_of(plot)[-5:] == [f"df = {df}" for df in dfs]
 
 
 def test_weights_of_the_map_are_tf_times_ln_n_over_df():

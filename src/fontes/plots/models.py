@@ -1,4 +1,4 @@
-"""Plots of the weightings: TF-IDF as a map, the term part of BM25, the variants of idf.
+"""Plots of the weightings: TF-IDF as a map and as lines, the tf part of BM25 over tf and length, the variants of idf.
 
 All values come from the weightings that search uses, through `Weighting.postings`; no formula is written here again. With an
 index the statistics are its own; without one they are those of an imagined collection.
@@ -16,15 +16,18 @@ from ..core.errors import ParameterError
 from .plot import Plot, drawn, label_ends, look, plain_ticks, require_terms
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ..index import Index
-    from ..lexical import Statistics, Weighting
+    from ..lexical import BM25Weighting, Statistics, Weighting
 
 Floats = NDArray[np.float64]
 DOCUMENTS = 100_000
 LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 AVGDL = 100.0  # of an imagined collection; the tf part depends on dl / avgdl alone
+OCCURRENCES = (1, 2, 5, 10, 20, 50, 100)  # that lines over the length are drawn for, as far as the greatest tf
+POINTS = 120  # of a curve over the length
 
 
 def tfidf(
@@ -35,7 +38,7 @@ def tfidf(
     smooth_idf: bool = False,
     tf: int = 20,
 ) -> Plot:
-    """TF-IDF as a map: the weight of a term in a document over tf and df, tf · ln(N / df).
+    """TF-IDF: the weight of a term in a document, tf · ln(N / df), as a map over tf and df, and over tf at several df.
 
     The weights are those before a document's row is scaled to unit length, which depends on all terms of the document.
 
@@ -58,42 +61,52 @@ def tfidf(
     tfs, dfs = np.linspace(1, tf, 60), np.geomspace(1, n, 80)
     weighting = TFIDFWeighting(sublinear_tf=sublinear_tf, smooth_idf=smooth_idf, norm=None)
     weights = _weights(weighting, _imagined(n, df=dfs), tfs)
+    some = np.unique(np.rint(np.geomspace(1, n, 6)[:-1]))  # in N documents a term has no weight
+    whole = np.arange(1, tf + 1, dtype=np.float64)
+    curves = _weights(weighting, _imagined(n, df=some), whole)
     name = f"{'(1 + ln tf)' if sublinear_tf else 'tf'} · {'(ln((1 + N) / (1 + df)) + 1)' if smooth_idf else 'ln(N / df)'}"
 
     def draw(figure: Figure) -> str:
-        axes = figure.subplots()
+        left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
         levels = _levels(float(weights.max()))
-        filled = axes.contourf(tfs, dfs, weights, levels=levels, cmap="cividis")
+        filled = left.contourf(tfs, dfs, weights, levels=levels, cmap="cividis")
         # Without this, viewers of SVG show the page between two neighbouring areas.
         filled.set_edgecolor("face")
         shades = ["white" if level < 0.55 * levels[-1] else "black" for level in levels[1:]]
-        lines = axes.contour(tfs, dfs, weights, levels=levels[1:], colors=shades, linewidths=0.6)
-        axes.set_yscale("log")
-        axes.clabel(lines, fontsize=8, fmt="%g", manual=_along_the_diagonal(tfs, dfs, weights, levels))
-        axes.set(xlabel="term frequency tf (occurrences in the document)", ylabel="document frequency df (documents)")
-        axes.set_xticks(_whole_ticks(1, tf))
-        plain_ticks(axes.yaxis)
-        figure.colorbar(filled, label=f"weight {name}", ticks=levels, pad=0.02)
-        return f"TF-IDF, {name}, over tf from 1 to {tf} and df from 1 to N = {n:,}, rows not scaled to unit length"
+        lines = left.contour(tfs, dfs, weights, levels=levels[1:], colors=shades, linewidths=0.6)
+        left.set_yscale("log")
+        left.clabel(lines, fontsize=7, fmt="%g", manual=_along_the_diagonal(tfs, dfs, weights, levels))
+        left.set(xlabel="term frequency tf", ylabel="document frequency df (documents)", title="over tf and df")
+        plain_ticks(left.yaxis)
+        _draw_lines(right, whole, curves, [f"df = {df:,.0f}" for df in some], float(curves.max()))
+        right.set(xlabel="term frequency tf", ylabel=f"weight {name}", title="over tf, at several df")
+        left.set_xticks(_whole_ticks(1, tf))
+        return (
+            f"TF-IDF, {name}, over tf from 1 to {tf} and df from 1 to N = {n:,}, and over tf for terms of different df, "
+            "rows not scaled to unit length"
+        )
 
-    return drawn(draw, height=3.9)
+    return drawn(draw)
 
 
 def bm25(
     index: Index | None = None,
     *,
-    variant: str = "lucene",
+    variant: str = "atire",
     k1: float | None = 1.2,
     b: float | None = 0.75,
     delta: float | None = None,
     lengths: Sequence[float] | None = None,
     tf: int = 20,
 ) -> Plot:
-    """The tf part of BM25 over tf, one line for each document length: saturation by `k1`, influence of length by `b`.
+    """The tf part of BM25 over tf for several document lengths, and over the length for several tf.
+
+    It shows saturation, by `k1`, and the influence of length, by `b`.
 
     Args:
         index: An index of texts; without one the statistics are those of an imagined collection.
-        variant: As for `fontes.lexical.BM25`.
+        variant: As for `fontes.lexical.BM25`. The tf part of "atire", which "robertson" and "okapi" share, is the one of
+            textbooks: (k1 + 1) tf / (tf + k1 · (1 - b + b · dl / avgdl)).
         k1: As for `fontes.lexical.BM25`; None takes the variant's own.
         b: As for `fontes.lexical.BM25`; None takes the variant's own.
         delta: As for `fontes.lexical.BM25`; None takes the variant's own.
@@ -109,27 +122,27 @@ def bm25(
 
     if tf < 2:
         raise ParameterError(f"the curves need tf from 1 to 2 or more, not {tf}")
-    names, statistics = _of_lengths(index, lengths)
+    dl, names, avgdl, unit = _lengths(index, lengths)
     weighting = BM25Weighting.of(variant, k1, b, delta=delta)
     tfs = np.arange(1, tf + 1, dtype=np.float64)
-    of_term = weighting.idf(statistics, statistics.df)
-    parts = [_weights(weighting, statistics, tfs, doc)[0] / of_term for doc in range(len(names))]
+    some = np.array([n for n in OCCURRENCES if n <= tf], dtype=np.float64)
+    across = np.linspace(0, max(float(dl.max()), 2 * avgdl * (unit == AVGDL)), POINTS)[1:]
+    over_tf = _tf_part(weighting, avgdl, tfs, dl)
+    over_length = _tf_part(weighting, avgdl, some, across).T
     numbers = [f"k1 = {weighting.k1:g}", f"b = {weighting.b:g}", *([f"delta = {weighting.delta:g}"] if weighting.delta else [])]
     setting = f"BM25 {weighting.variant}, {', '.join(numbers)}"
 
     def draw(figure: Figure) -> str:
-        axes = figure.subplots()
-        lines = []
-        for number, (part, name) in enumerate(zip(parts, names, strict=True)):
-            (line,) = axes.plot(tfs, part, marker="o", markersize=2.4, **look(number))
-            lines.append((line, name))
-        axes.set_xlim(0, tf)
-        axes.set_ylim(0, 1.06 * max(float(part.max()) for part in parts))
-        axes.set_xticks(_whole_ticks(0, tf))
-        axes.set(xlabel="term frequency tf (occurrences in the document)", ylabel="tf part (weight = idf · tf part)")
-        axes.set_title(setting, loc="left")
-        label_ends(axes, lines)
-        return f"the tf part of {setting}, over tf from 1 to {tf} for documents of different lengths dl"
+        left, right = figure.subplots(1, 2, sharey=True)
+        highest = max(float(over_tf.max()), float(over_length.max()))
+        _draw_lines(left, tfs, over_tf, names, highest)
+        left.set(xlabel="term frequency tf", ylabel="tf part (weight = idf · tf part)", title="over tf")
+        _draw_lines(right, across / unit, over_length, [f"tf = {n:g}" for n in some], highest)
+        right.set(xlabel="document length " + ("dl (terms)" if unit == 1 else "dl / avgdl"), title="over length")
+        left.set_xticks(_whole_ticks(0, tf))
+        figure.suptitle(setting, x=0.01, ha="left", fontsize=9)
+        which = "of different lengths dl" if unit != 1 else "of different lengths dl (5th to 95th percentile)"
+        return f"the tf part of {setting}, over tf from 1 to {tf} for documents {which}, and over dl for several tf"
 
     return drawn(draw)
 
@@ -197,23 +210,21 @@ def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsil
     return curves
 
 
-def _of_lengths(index: Index | None, lengths: Sequence[float] | None) -> tuple[list[str], Statistics]:
-    """The names of the document lengths, and statistics of a collection that has them as its first documents."""
-    one = np.ones(1)
+def _lengths(index: Index | None, lengths: Sequence[float] | None) -> tuple[Floats, list[str], float, float]:
+    """Document lengths in terms, their names, the mean length, and what lengths are shown in: 1 for terms, or the mean."""
     if index is not None:
         _documents(index, 0)
-        avgdl = index.tokens / len(index)
         if lengths is None:
             shares = (5, 25, 50, 75, 95)
-            percentiles = np.percentile(index.lengths, shares, method="nearest").astype(np.float64)
-            names = [f"dl = {dl:.0f} ({share}th percentile)" for dl, share in zip(percentiles, shares, strict=True)]
-            return names, _imagined(DOCUMENTS, df=one, lengths=percentiles, avgdl=avgdl)
-    multiples = tuple(LENGTHS if lengths is None else lengths)
-    if not multiples or not min(multiples) > 0:
-        raise ParameterError(f"document lengths are multiples of the mean length, above 0, not {list(multiples)}")
-    avgdl = AVGDL if index is None else avgdl
+            dl = np.percentile(index.lengths, shares, method="nearest").astype(np.float64)
+            names = [f"dl = {length:.0f} ({share}th)" for length, share in zip(dl, shares, strict=True)]
+            return dl, names, index.tokens / len(index), 1.0
+    multiples = np.asarray(LENGTHS if lengths is None else lengths, dtype=np.float64)
+    if not len(multiples) or not multiples.min() > 0:
+        raise ParameterError(f"document lengths are multiples of the mean length, above 0, not {multiples.tolist()}")
+    avgdl = AVGDL if index is None else index.tokens / len(index)
     names = [f"dl = {length:g} avgdl" if length != 1 else "dl = avgdl" for length in multiples]
-    return names, _imagined(DOCUMENTS, df=one, lengths=avgdl * np.array(multiples), avgdl=avgdl)
+    return avgdl * multiples, names, avgdl, avgdl
 
 
 def _documents(index: Index | None, documents: int) -> int:
@@ -246,7 +257,7 @@ def _imagined(documents: int, df: Floats, lengths: Floats | None = None, avgdl: 
     return Statistics(_Imagined(documents, df, np.full(1, avgdl) if lengths is None else lengths, avgdl))  # type: ignore[arg-type]
 
 
-def _weights(weighting: Weighting, statistics: Statistics, tf: Floats, doc: int = 0) -> Floats:
+def _weights(weighting: Weighting, statistics: Statistics, tf: Floats) -> Floats:
     """The weights of all terms, a row for each, at each tf in one document."""
     from ..lexical import Postings
 
@@ -254,8 +265,30 @@ def _weights(weighting: Weighting, statistics: Statistics, tf: Floats, doc: int 
     df = np.full(len(terms), len(tf))
     # The weightings take any number for tf; postings of an index have whole ones.
     tfs: Any = np.tile(tf, len(terms))
-    docs = np.full(len(tfs), doc, dtype=np.int32)
+    docs = np.zeros(len(tfs), dtype=np.int32)
     return weighting.postings(statistics, Postings(terms, df, docs, tfs)).reshape(len(terms), len(tf))
+
+
+def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Floats, dl: Floats) -> Floats:
+    """The weights of a term over its idf, a row for each document length, at each tf."""
+    from ..lexical import Postings
+
+    statistics = _imagined(DOCUMENTS, df=np.ones(1), lengths=dl, avgdl=avgdl)
+    tfs: Any = np.tile(tf, len(dl))
+    docs = np.repeat(np.arange(len(dl), dtype=np.int32), len(tf))
+    weights = weighting.postings(statistics, Postings(np.zeros(1, dtype=np.int64), np.array([len(tfs)]), docs, tfs))
+    part: Floats = weights.reshape(len(dl), len(tf)) / weighting.idf(statistics, statistics.df)
+    return part
+
+
+def _draw_lines(axes: Axes, x: Floats, curves: Floats, names: Sequence[str], highest: float) -> None:
+    """Curves from 0 on with their names at their ends; `highest` is what the axis is to hold."""
+    lines = [
+        (axes.plot(x, curve, **look(number))[0], name) for number, (curve, name) in enumerate(zip(curves, names, strict=True))
+    ]
+    axes.set_xlim(0, float(x[-1]))
+    axes.set_ylim(0, 1.06 * highest)
+    label_ends(axes, lines)
 
 
 def _levels(highest: float) -> Floats:

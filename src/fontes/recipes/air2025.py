@@ -52,6 +52,10 @@ class Air2025(LearningRecipe, name="air2025"):
         "D. Krasniqi, F. Berisha, R. Kastrati, A. Ahmeti and R. Selimi, AIR, a report on CheckThat! 2025, task 4b, 2025; "
         "https://github.com/donkrasniqi/AIR"
     )
+    cite = "Krasniqi et al., CheckThat! 2025"
+    task = "a claim or post"
+    needs = ("fontes[train,nltk]", "cross-encoder/ms-marco-MiniLM-L-6-v2", "NLTK's punkt_tab")
+    sample = "harbour/posts"
     measures = ("RR@5", "R@5", "R@20", "nDCG@10")
     baseline = "bm25"
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {"bm25": {"RR@5": 0.5460}, "reranked": {"RR@5": 0.6499}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from ..core.registry import Registry, nearest
 from ..datasets import named, splits_of
 from ..experiments import Collection
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
-from ..experiments.problems import NOTHING, Problems
+from ..experiments.problems import NOTHING, Problems, as_options
 from ..experiments.runner import Plan, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
@@ -40,6 +39,14 @@ class Recipe(Part, ABC):
 
     source: ClassVar[str]
     """Where it was published."""
+    cite: ClassVar[str] = ""
+    """The same in a few words, such as "Dalal et al., FIRE 2021"."""
+    task: ClassVar[str] = ""
+    """What one has who runs it: "an event", "a claim or post", "a conversation"."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What it needs, as published, that `pip install fontes` does not bring: extras and models."""
+    sample: ClassVar[str] = ""
+    """The sample that it can be tried on, such as "harbour/causal"."""
     measures: ClassVar[tuple[str, ...]]
     """What it is measured by."""
     baseline: ClassVar[str | None] = None
@@ -140,7 +147,7 @@ class Recipe(Part, ABC):
         """The systems over a collection, ready to search, or for `compare`.
 
         Args:
-            collection: The path of a corpus, an `Index`, a `Dataset`, or any documents.
+            collection: The path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
             folder: Where indexes and models are made, or found again.
             progress: Is called with how far a long step is.
             learning: What a recipe that learns learns from; others need none.
@@ -150,7 +157,7 @@ class Recipe(Part, ABC):
         self._look(problems, None)
         self._say_all(problems, None)
         make = self.systems_with(learning and learning.at(Path(folder), progress))
-        systems: Any = reproducible(make(Collection(collection, folder, progress)))
+        systems: Any = reproducible(make(Collection(_source(collection), folder, progress)))
         for stage in systems.values():
             stage.prepare(progress)
         return systems  # type: ignore[no-any-return]
@@ -174,7 +181,7 @@ class Recipe(Part, ABC):
         ones; the lock is the last of them: a folder that has it is complete.
 
         Args:
-            collection: The path of a corpus, an `Index`, a `Dataset`, or any documents.
+            collection: The path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
             topics: All that `Topics.of` accepts, or the path of a file; a tuple of paths is merged.
             qrels: All that `Qrels.of` accepts, or the path of a file, or of several; None: nothing is measured.
             output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, the parameters and what was
@@ -197,7 +204,7 @@ class Recipe(Part, ABC):
         documents, division = None, None
         chosen: tuple[Measure, ...] = ()
         with problems.collected():
-            documents = Collection(named(collection) or collection if isinstance(collection, str) else collection, output)
+            documents = Collection(_source(collection), output)
         with problems.collected():
             division = self._division(problems, topics, qrels, split, train, dev)
         with problems.collected():
@@ -277,10 +284,15 @@ class Recipe(Part, ABC):
             if left <= own:
                 for text in own - left:
                     ways.setdefault(text, []).append(settings)
-        said = {text: " or ".join(f"{_written(way)} {self.without[way]}" for way in those) for text, those in ways.items()}
-        all_of_them = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
-        together = len(problems.errors) > 1 and all_of_them and not self._left(all_of_them, topics, problems)
-        problems.raise_all(self._title, said, _written(all_of_them) if together else "")
+        said = {text: " or ".join(f"{as_options(way)} {self.without[way]}" for way in those) for text, those in ways.items()}
+        together = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
+        if together and self._left(together, topics, problems):
+            together = ()
+        for setting in together:  # what another does without as well
+            fewer = tuple(other for other in together if other != setting)
+            if fewer and not self._left(fewer, topics, problems):
+                together = fewer
+        problems.raise_all(self._title, said, together)
 
     def _left(self, settings: tuple[str, ...], topics: Topics | None, problems: Problems) -> frozenset[str]:
         """What would be in the way with these settings."""
@@ -318,6 +330,11 @@ def recipe(name: str, **parameters: Any) -> Recipe:
     return registry[name]().with_(**parameters)
 
 
+def _source(collection: object) -> object:
+    """A collection that is named by a prefix; anything else as it is."""
+    return (named(collection) or collection) if isinstance(collection, str) else collection
+
+
 def _parsed(parameter: Parameter, text: str) -> Any:
     """The value of a parameter from its text."""
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
@@ -332,8 +349,3 @@ def _parsed(parameter: Parameter, text: str) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and "float" in kinds and "int" not in kinds:
         value = float(value)
     return parameter.checked(value)
-
-
-def _written(settings: tuple[str, ...]) -> str:
-    """Settings as on the command line."""
-    return " ".join(f"-s {shlex.quote(setting)}" for setting in settings)
