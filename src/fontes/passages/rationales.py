@@ -109,7 +109,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         if reranker is None:
             if not isinstance(run.documents, Index):
                 raise ParameterError(
-                    "rationales without a reranker needs a run over an index; name one: rationales(cross_encoder(…))"
+                    "rationales without a reranker needs a run over an index; or name one: rationales(cross_encoder(…))"
                 )
             reranker = TextScorer(run.documents.bm25())
         scored: Run = (self._splitter >> reranker)(run, progress=progress)
