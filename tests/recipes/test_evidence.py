@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from itertools import product
@@ -83,7 +84,7 @@ def assert_same(run: ft.Run, expected: ft.Run) -> None:
 
 
 def test_without_models_the_rows_of_words_run_and_each_other_row_says_what_to_give() -> None:
-    result = Evidence().run("sample:harbour/claims", "sample:harbour/claims", "sample:harbour/claims", "out", measures=["R@10"])
+    result = Evidence().run("sample:harbour/claims", "sample:harbour/claims", "sample:harbour/claims", "out")
     assert [name for name in result.runs if name != "bm25-simplemma"] == LEXICAL
     assert result.learning is not None
     without = {note["role"]: note["without"] for note in result.learning.notes if "without" in note}
@@ -95,6 +96,10 @@ def test_without_models_the_rows_of_words_run_and_each_other_row_says_what_to_gi
     for said in without.values():
         assert said in page
         assert said in str(result)
+    columns = re.split(r" {2,}", str(result).split("\n")[0].strip())
+    assert columns == ["system", "R@10", "Judged@10", "RR@10", "SetP@5", "Judged@5", "SetF@5", "Complete@10", "a topic"]
+    assert result.report is not None
+    assert tuple(map(str, result.report.measures)) == Evidence.measures
 
 
 def test_a_model_that_was_chosen_and_is_not_there_is_an_error() -> None:

@@ -66,6 +66,7 @@ class Evidence(Recipe, name="evidence"):
     needs = ("fontes[neural,simplemma,spacy]", "models of your choice; without any, the rows of words run")
     sample = "harbour/claims"
     measures = tuple(f"{name}@{k}" for name in ("R", "RR", "SetP", "SetF", "Complete") for k in DEPTHS)
+    printed = ("R@10", "RR@10", "SetP@5", "SetF@5", "Complete@10")
     baseline = "bm25-pyserini"
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,7 @@ class RecipeResult:
     def __str__(self) -> str:
         if self.report is None:
             return f"{len(self.runs)} runs in {self.folder / 'runs'}"
-        parts = [str(self.report)]
+        parts = [str(self._printed(self.report))]
         if any(row["here"] is not None for row in self.published()):
             names, rows = self._beside()
             widths = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
@@ -129,6 +129,13 @@ class RecipeResult:
         if without := without_lines(self.learning):
             parts.append("\n".join(["Left out:", "", *without]))
         return "\n\n".join(parts)
+
+    def _printed(self, report: Report) -> Report:
+        """The report with the measures that are printed alone, where the recipe was measured by its own."""
+        printed = tuple(measure for measure in report.measures if str(measure) in self.recipe.printed)
+        if tuple(map(str, report.measures)) != self.recipe.measures or not printed:
+            return report
+        return replace(report, measures=printed, comparisons=tuple(c for c in report.comparisons if c.measure in printed))
 
     def _beside(self) -> tuple[list[str], list[list[str]]]:
         """The header and the rows of a table of systems with each published measure, here and published."""
