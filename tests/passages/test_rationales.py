@@ -163,9 +163,11 @@ def test_rationales_come_in_the_order_of_the_text_and_only_above_the_threshold(r
 
 
 def test_rationales_without_a_reranker_are_those_of_bm25(run: ft.Run, index: ft.Index) -> None:
-    lexical, named = ft.Rationales(n=2)(run), ft.Rationales(TextScorer(index.bm25()), n=2)(run)
+    lexical, named = ft.Rationales(n=2)(run), ft.Rationales(TextScorer(index.bm25()), n=2, threshold=1e-9)(run)
     for doc in ("spring", "fair"):
         assert rationales_of(lexical, "q1", doc) == rationales_of(named, "q1", doc)
+    (only,) = rationales_of(lexical, "q2", "spring")  # the two other sentences have no word of the topic
+    assert only.text == "Rain put it out."
     with pytest.raises(ParameterError, match="needs a run over an index; or name one"):
         ft.Rationales()(run.with_(documents=RationaleDocuments(index, run)))
 
