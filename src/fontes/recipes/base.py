@@ -50,6 +50,8 @@ class Recipe(Part, ABC):
     """The sample that it can be tried on, such as "harbour/causal"."""
     measures: ClassVar[tuple[str, ...]]
     """What it is measured by."""
+    printed: ClassVar[tuple[str, ...]] = ()
+    """Those of the measures that are printed, where they are many; the reports have all."""
     baseline: ClassVar[str | None] = None
     """The system that the others are tested against; None: all pairs are tested."""
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
