@@ -21,7 +21,7 @@ from fontes.app.cli import app
 from fontes.core.errors import InputError, ParameterError, PipelineError
 from fontes.core.progress import Report, silent
 from fontes.neural import Reranker
-from fontes.passages import RationaleDocuments, TextScorer, rationales_of, with_rationales
+from fontes.passages import RationaleDocuments, TextScorer, rationales_of, sentence_qrels, with_rationales
 
 DOCS = [
     ft.Doc("spring", "A spark set the barn on fire. Rain put it out. The spark came from a wheel.", "Barn"),
@@ -163,9 +163,11 @@ def test_rationales_come_in_the_order_of_the_text_and_only_above_the_threshold(r
 
 
 def test_rationales_without_a_reranker_are_those_of_bm25(run: ft.Run, index: ft.Index) -> None:
-    lexical, named = ft.Rationales(n=2)(run), ft.Rationales(TextScorer(index.bm25()), n=2)(run)
+    lexical, named = ft.Rationales(n=2)(run), ft.Rationales(TextScorer(index.bm25()), n=2, threshold=1e-9)(run)
     for doc in ("spring", "fair"):
         assert rationales_of(lexical, "q1", doc) == rationales_of(named, "q1", doc)
+    (only,) = rationales_of(lexical, "q2", "spring")  # the two other sentences have no word of the topic
+    assert only.text == "Rain put it out."
     with pytest.raises(ParameterError, match="needs a run over an index; or name one"):
         ft.Rationales()(run.with_(documents=RationaleDocuments(index, run)))
 
@@ -258,3 +260,63 @@ def test_search_shows_the_sentences_of_each_hit(index: ft.Index) -> None:
     assert [one["text"] for hit in hits if hit["id"] == "fair" for one in hit["rationales"]] == ["A spark lit the lamps!"]
     plain = json.loads(CliRunner().invoke(app, [*asked[:3], "--json"]).output)["hits"]
     assert all("rationales" not in hit for hit in plain)
+
+
+CLAIMS = [
+    {
+        "id": 7,
+        "claim": "A spark lit the lamps.",
+        "evidence": {"fair": [{"sentences": [1], "label": "SUPPORT"}], "spring": [{"sentences": [0, 2], "label": "SUPPORT"}]},
+        "cited_doc_ids": ["fair"],
+    },
+    {"id": 8, "claim": "Nothing is known.", "evidence": {}, "cited_doc_ids": ["spring"]},
+]
+
+
+@pytest.fixture
+def claims(tmp_path: Path) -> Path:
+    path = tmp_path / "claims.jsonl"
+    path.write_text("".join(json.dumps(claim) + "\n" for claim in CLAIMS), encoding="utf-8")
+    return path
+
+
+def test_sentences_of_claims_are_judgments_with_a_group_for_each_evidence_set(claims: Path) -> None:
+    qrels = sentence_qrels(claims)
+    assert qrels.to_dict() == {"7": {"fair#1": 1, "spring#0": 1, "spring#2": 1}}
+    assert sorted(map(sorted, qrels.groups("7"))) == [["fair#1"], ["spring#0", "spring#2"]]
+    with pytest.raises(InputError, match="none of the topics names sentences"):
+        sentence_qrels(TOPICS)
+
+
+def test_precision_recall_and_f1_of_sentences_are_counted_from_files(index: ft.Index, claims: Path, tmp_path: Path) -> None:
+    qrels, output = str(tmp_path / "sentences.qrels"), str(tmp_path / "sentences.run")
+    runner = CliRunner()
+    assert runner.invoke(app, ["convert", "qrels", str(claims), qrels, "--sentences"]).exit_code == 0
+    pipeline = "bm25() >> sentences() >> text_scorer(bm25()) >> best_passages(1, threshold=0.0001)"
+    searched = ["search", str(index.path), "--topics", str(claims), "--pipeline", pipeline, "-o", output]
+    assert runner.invoke(app, searched).exit_code == 0
+    # One sentence of each document: fair#1, which is evidence, and spring#0 or spring#2, which both are; two of three found.
+    values = json.loads(runner.invoke(app, ["eval", qrels, output, "SetP", "SetR", "SetF", "--json"]).output)["measures"]
+    assert values == pytest.approx({"SetP": 1.0, "SetR": 2 / 3, "SetF": 0.8})
+    refused = runner.invoke(app, ["convert", "topics", str(claims), qrels, "--sentences"])
+    assert "--sentences is of qrels, not of a topics" in refused.output
+
+
+def test_rules_find_the_sentences_that_scifact_numbers() -> None:
+    folder = Path(__file__).parents[2].parent / "shared" / "data" / "scifact"
+    if not folder.is_dir():
+        pytest.skip("SciFact is not here")
+    docs = {doc.id: doc for doc in ft.read_corpus(folder / "corpus.jsonl")}
+    judged: dict[str, set[int]] = {}
+    for split in ("train", "validation"):
+        for grades in sentence_qrels(folder / f"claims_{split}.csv").values():
+            for sentence in grades:
+                doc_id, _, number = sentence.partition("#")
+                judged.setdefault(doc_id, set()).add(int(number))
+    counts = {doc_id: len(ft.Sentences().of(docs[doc_id])) for doc_id in judged}
+    beyond = [doc_id for doc_id, numbers in judged.items() if max(numbers) >= counts[doc_id]]
+    assert len(judged) > 400
+    assert len(beyond) / len(judged) < 0.015  # of the others each number that is judged exists
+    # How many sentences SciFact's own lists have, of some abstracts.
+    lists = {"13231899": 8, "1156322": 14, "4414547": 9, "13734012": 9, "33409100": 14, "42441846": 11, "86602746": 18}
+    assert {doc_id: len(ft.Sentences().of(docs[doc_id])) for doc_id in lists} == lists
