@@ -5,7 +5,9 @@
 All start from the first --layers layers of all-MiniLM-L6-v2, whose table of positions is repeated for 2,048 tokens, and learn
 from the same examples with the same settings: articles of more than 512 tokens are looked for by their title, and by a sentence
 of a passage that is taken out of them (--examples in all). They are measured on --articles other articles, with the queries of
-bench/long_documents.py. Results are kept in the work folder, and a training that was interrupted goes on.
+bench/long_documents.py. --late adds late interaction over paragraphs of 230 tokens, by the token vectors of the short encoder
+that was trained and by those of all-MiniLM-L6-v2 as it comes; a document counts by its best paragraph. Results are kept in the
+work folder, and a training that was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from fontes.train import BiEncoderSettings, Example, Examples, Passage, train_bi
 
 LEAST = 512  # tokens of an article that is learned from
 SHORT, WINDOW, STRIDE = 256, 150, 150  # tokens, and words of a window
+PARAGRAPH = 230  # tokens
 SETTINGS: dict[str, Any] = {"batch": 16, "mini_batch": 4, "lr": 1e-4, "epochs": 1, "dropout": 0.0, "evaluations": 1}
 MEASURES = ["nDCG@10", "RR@10", "R@10"]
 
@@ -124,10 +127,13 @@ class Bench:
             assert short.exists() or long.exists()
         return str(folder)
 
+    def folder(self, name: str) -> Path:
+        """Where the encoder of a system is kept."""
+        return self.work / "models" / f"{name.replace(', ', '-').replace(' ', '-')}-{self.layers}-{self.examples}"
+
     def trained(self, name: str, results: Results) -> Any:
         """The encoder, trained where it is not there."""
-        system = SYSTEMS[name]
-        folder = self.work / "models" / f"{name.replace(', ', '-').replace(' ', '-')}-{self.layers}-{self.examples}"
+        system, folder = SYSTEMS[name], self.folder(name)
 
         def train() -> dict[str, Any]:
             settings = BiEncoderSettings(**SETTINGS, precision=system.precision)
@@ -152,6 +158,26 @@ class Bench:
             figures[kind] = {str(name): round(float(value), 4) for name, value in values.items()}
         ranks = {t: next((hit.rank for hit in run[t] if hit.id == t.partition(" ")[0]), 0) for t in topics}
         return {"documents": len(docs), "figures": figures, "ranks": ranks}
+
+
+def paragraphs(docs: list[ft.Doc]) -> list[ft.Doc]:
+    """Each document in paragraphs of PARAGRAPH tokens."""
+    tokens, parts = ft.SentenceEncoder(package()), []
+    for doc in docs:
+        spans = tokens.spans(doc.text)
+        for number, start in enumerate(range(0, len(spans), PARAGRAPH)):
+            last = min(start + PARAGRAPH, len(spans)) - 1
+            parts.append(ft.Doc(f"{doc.id}#{number}", doc.text[spans[start][0] : spans[last][1]]))
+    return parts
+
+
+def late(folder: str, docs: list[ft.Doc], path: Path) -> Any:
+    """Documents by their best paragraph, which is compared with a query token by token."""
+    parts = paragraphs(docs)
+    index = ft.Index.build(parts, path, overwrite=True, drop_vectors=True)
+    colbert = ft.ColBERT(folder, query_length=64, document_length=SHORT, expand=False, precision="bfloat16")
+    ft.neural.encode_late(index, colbert)
+    return index.late(colbert, k=len(parts)) >> ft.to_documents("max", separator="#")
 
 
 def judged(topics: ft.Topics, kind: str) -> dict[str, dict[str, int]]:
@@ -214,6 +240,7 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=480, help="that are learned from (default: %(default)s)")
     parser.add_argument("--articles", type=int, default=200, help="that are measured with (default: %(default)s)")
     parser.add_argument("--layers", type=int, default=2, help="of MiniLM's six (default: %(default)s)")
+    parser.add_argument("--late", action="store_true", help="measure late interaction over paragraphs as well")
     parser.add_argument("--system", action="append", default=[], help="what to train and measure")
     chosen = parser.parse_args()
     bench = Bench(chosen.data, chosen.work, chosen.examples, chosen.articles, chosen.layers)
@@ -231,6 +258,13 @@ def main() -> None:
             return bench.figures(index.dense(encoder))
 
         results.once(f"{name}, {bench.layers} layers, {bench.examples} examples", dense)
+    if chosen.late:
+        path = chosen.work / "paragraphs.index"
+        results.once("tokens of MiniLM, paragraphs", lambda: bench.figures(late(package(), docs, path)))
+        bench.trained("first 256 tokens", results)
+        short = str(bench.folder("first 256 tokens"))
+        which = f"tokens of first 256 tokens, paragraphs, {bench.layers} layers, {bench.examples} examples"
+        results.once(which, lambda: bench.figures(late(short, docs, path)))
 
 
 if __name__ == "__main__":

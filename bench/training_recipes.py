@@ -45,10 +45,15 @@ class Recipe:
 
     examples: Callable[[Collection], Examples] | None
     settings: Settings | None
-    of: str = CLAIMS
+    of: str | tuple[str, ...] = CLAIMS
     on: str = CLAIMS  # where it is measured
     start: str = ""
     systems: tuple[str, ...] = ("bm25", "hybrid")  # the candidates: runs, or recipes, mixed with their first candidates
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """Those that it learns from; the first names the start."""
+        return (self.of,) if isinstance(self.of, str) else self.of
 
     def scorer(self, folder: Path, scores: Path) -> Any:
         """What reranks with the trained model in a folder."""
@@ -105,6 +110,7 @@ RECIPES = {
         SCIFACT,
         systems=("hybrid",),
     ),
+    "both, listwise": Recipe(HARD, pairs(loss="lambda", batch=4, epochs=1, max_length=256), (CLAIMS, SCIFACT)),
     "scifact tokens": Recipe(None, None, SCIFACT, SCIFACT, systems=("scifact bi-encoder",)),
     "scifact bi-encoder, tokens": Recipe(None, None, SCIFACT, SCIFACT, "scifact bi-encoder", ("scifact bi-encoder",)),
     "czech bi-encoder": Recipe(
@@ -135,7 +141,7 @@ class Bench:
         """The folder of a recipe's model, which is trained where it is not there."""
         recipe, folder = RECIPES[name], self.work / "models" / name.replace(", ", "-").replace(" ", "-")
         folder.parent.mkdir(exist_ok=True)
-        start = self.trained(recipe.start) if recipe.start else Path(self.group[recipe.of].start)
+        start = self.trained(recipe.start) if recipe.start else Path(self.group[recipe.collections[0]].start)
         if recipe.examples is None:
             return start
         if not folder.exists():
@@ -144,7 +150,7 @@ class Bench:
 
     def _train(self, recipe: Recipe, start: Path, folder: Path) -> dict[str, Any]:
         assert recipe.examples is not None
-        examples = recipe.examples(self.group[recipe.of])
+        examples = Examples([one for name in recipe.collections for one in recipe.examples(self.group[name])])
         train: Any = train_bi_encoder if isinstance(recipe.settings, BiEncoderSettings) else train_cross_encoder
         training = train(examples, folder, start, recipe.settings, progress=show)
         facts = {"examples": len(examples), "rows": training.rows, "steps": training.steps, "best": training.best}

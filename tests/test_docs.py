@@ -158,6 +158,40 @@ def test_the_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monk
             assert comparable(output, page) == shown, f"{page.name}, line {block.line}"
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "index.md"], ids=lambda page: page.stem)
+def test_the_front_pages_lead_from_what_one_has_to_commands_that_run(
+    page: Path, fontes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert re.search(r"```sh\n(.*)\n(.*)\n```", page.read_text(encoding="utf-8"))[0].split("\n")[1:3] == [  # type: ignore[index]
+        "make demo   # install, index real text, ask it questions, measure two models",
+        "make test   # lint, types and tests",
+    ]
+    lines = led_to(page)
+    assert lines == led_to(DOCS / "index.md")
+    assert len(lines) == 8
+    for command in lines:
+        words = [name for word in shlex.split(command) for name in (map(str, Path().glob(word)) if "*" in word else [word])]
+        code, _, errors = fontes(*words[1:])
+        assert code == 0, f"{command}: {errors}"
+
+
+def led_to(page: Path) -> list[str]:
+    """The commands below "What do you have?": the one to begin with, and one for each thing that one may have."""
+    section = page.read_text(encoding="utf-8").partition("## What do you have?\n")[2].partition("\n## ")[0]
+    return [
+        first or second for first, second in re.findall(r"^(fontes [^#\n]+)|^\* \*\*.*?`(fontes [^`]+)`", section, re.MULTILINE)
+    ]
+
+
+def test_guides_are_in_groups_of_at_most_seven() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    guides = navigation.partition("  - Guides:\n")[2].partition("\n  - ")[0]
+    groups = re.split(r"^      - .*:\n", f"{guides}\n", flags=re.MULTILINE)
+    assert groups[0] == ""
+    assert max(group.count(".md\n") for group in groups) <= 7
+
+
 def commands() -> dict[str, Any]:
     """By name; those of a group, such as `fontes recipe`, by both names."""
     group: Any = typer.main.get_command(cli.app)

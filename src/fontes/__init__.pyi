@@ -52,12 +52,20 @@ from .neural import (
     ChunkedEncoder as ChunkedEncoder,
     ColBERT as ColBERT,
     CrossEncoder as CrossEncoder,
+    EncoderReranker as EncoderReranker,
     MonoT5 as MonoT5,
     SentenceEncoder as SentenceEncoder,
     Splade as Splade,
     TransformerEncoder as TransformerEncoder,
 )
-from .passages import Deduplicate as Deduplicate, Passages as Passages, to_documents as to_documents
+from .passages import (
+    BestPassages as BestPassages,
+    Deduplicate as Deduplicate,
+    Passages as Passages,
+    Rationales as Rationales,
+    Sentences as Sentences,
+    to_documents as to_documents,
+)
 from .recipes import recipe as recipe
 from .rewrite import HQE as HQE, CanardT5 as CanardT5, Conversation as Conversation, QuReTeC as QuReTeC
 from .text import Analyzer as Analyzer

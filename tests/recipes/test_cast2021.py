@@ -308,7 +308,7 @@ def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Pa
         ({"k1": -1.0}, "k1 must be 0 or more"),
         (
             {"passages": "cast_passages(sentences='sentences')"},
-            "no way to find sentences is called 'sentences'; there are nupunkt and spacy:MODEL",
+            "no way to find sentences is called 'sentences'; there are rules, nupunkt and spacy:MODEL",
         ),
     ],
 )

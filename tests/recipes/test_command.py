@@ -34,7 +34,11 @@ def fontes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 def test_the_recipes_are_listed_and_shown(fontes: Any) -> None:
-    assert fontes("list") == ("tiny  BM25 twice, and their sum.\n", "")
+    out, err = fontes("list")
+    names, *rows = (line.split() for line in out.splitlines())
+    assert names == ["recipe", "from", "source", "needs", "published"]
+    assert rows == [["tiny", "a", "small", "thing", "Nobody", "1999", "paper", "RR", "0.5000"], ["a", "pencil"]]
+    assert "--sample" in err
     out, err = fontes("show", "tiny")
     assert err == ""
     for part in (
@@ -47,6 +51,7 @@ def test_the_recipes_are_listed_and_shown(fontes: Any) -> None:
         assert part in out
     shown = json.loads(fontes("show", "tiny", "--json")[0])
     assert shown["parameters"]["analyzer"] == "english"
+    assert (shown["task"], shown["needs"], shown["sample"]) == ("a small thing", ["paper", "a pencil"], "")
     assert json.loads(fontes("list", "--json")[0]) == [{k: v for k, v in shown.items() if k != "parameters"}]
     with pytest.raises(ft.core.ParameterError, match="there is no recipe 'none'; there are tiny"):
         fontes("show", "none")
@@ -79,6 +84,22 @@ def test_topics_come_from_standard_input(fontes: Any) -> None:
     arguments = [*RUN[:4], "--topics", "-", "-o", "out"]
     assert fontes(*arguments, stdin=Path("topics.tsv").read_text())[0] == f"3 runs in {Path('out/runs')}\n"
     assert set(ft.read_run("out/runs/first.run")) == set(TOPICS)
+
+
+def test_a_recipe_runs_on_its_sample(fontes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ft.core.ParameterError, match=r"recipe tiny has no sample; give --collection and --topics$"):
+        fontes("run", "tiny", "--sample", "-o", "out")
+    with pytest.raises(ft.core.ParameterError, match=r"recipe tiny needs --topics; give --collection and --topics$"):
+        fontes("run", "tiny", "--collection", "corpus.jsonl", "-o", "out")
+    monkeypatch.setattr(Tiny, "sample", "harbour/posts")
+    with pytest.raises(ft.core.ParameterError, match=r"leave out --collection and --topics$"):
+        fontes(*RUN, "--sample")
+    with pytest.raises(ft.core.ParameterError, match=r"needs --collection; .*, or --sample to try it"):
+        fontes("run", "tiny", "-o", "out")
+    out, _ = fontes("run", "tiny", "--sample", "-o", "out", "--json")
+    posts = ft.dataset("harbour/posts")
+    expected = ft.evaluate(ft.Index.build(posts.corpus, "posts.index").bm25(k=10)(posts.topics()), posts.qrels(), ["RR"])
+    assert json.loads(out)["systems"]["first"]["measures"]["RR"] == expected["RR"]
 
 
 @pytest.mark.parametrize(

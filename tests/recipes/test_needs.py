@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def test_all_that_cast2021_lacks_is_one_error_with_settings_that_do_without(monk
     }
     for reason, way in expected.items():
         assert [way in line for line in numbered if reason in line] == [True], reason
-    settings = [part.strip("'") for part in last.removeprefix("Without all of that: -s ").split(" -s ")]
+    settings = [word for word in shlex.split(last.removeprefix("Without all of that: ")) if word != "-s"]
     assert set(settings) == {
         "automatic=raw()",
         "manual=raw()",
@@ -104,7 +105,8 @@ def test_annoy_is_missed_before_anything_is_encoded(monkeypatch: pytest.MonkeyPa
         recipe.run(DOCS, STORIES, None, "out")
     assert str(error.value) == (
         "the algorithm 'annoy:TREES' needs annoy, which is not installed: pip install 'fontes[annoy]'; "
-        "-s trees=None searches all vectors, which needs no Annoy"
+        "-s trees=None searches all vectors, which needs no Annoy or "
+        "-s encoder=None leaves Q1 out, and with it the vectors, -s encoder=FOLDER reads another model"
     )
     assert encoded == []
     assert not Path("out").exists()
@@ -154,6 +156,42 @@ def test_the_command_says_it_and_ends_with_1(fontes: Any) -> None:
     )
     assert (code, out) == (1, "")
     assert "recipe cast2021 cannot be run, for " in err
-    assert "\nWithout all of that: -s 'automatic=raw()' -s 'manual=raw()' " in err
+    typed = "fontes recipe run cast2021 -o out --collection corpus.jsonl --topics topics.jsonl"
+    assert f"\nWithout all of that: {typed} -s 'automatic=raw()' -s 'manual=raw()' " in err
     assert "Traceback" not in err
     assert not Path("out").exists()
+
+
+def test_the_command_that_a_recipe_without_its_models_names_runs(fontes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("annoy", "torch", "transformers", "sentence_transformers"):
+        monkeypatch.setitem(sys.modules, library, None)
+    for name, changes in {"cair2021": "-s encoder=None", "cast2021": "-s reranker=None"}.items():
+        code, _, err = fontes("recipe", "run", name, "--sample", "-o", name, "-m", "P@5")
+        command = err.splitlines()[-1].partition(": ")[2]
+        assert code == 1
+        assert command.startswith(f"fontes recipe run {name} -o {name} --sample -m P@5 -s ")
+        assert changes in command
+        code, out, err = fontes(*shlex.split(command)[1:])
+        assert code == 0, err
+        assert "P@5" in out
+
+
+def test_each_recipe_says_what_it_is_for_what_it_needs_and_what_it_can_be_tried_on() -> None:
+    for name, recipe in ft.recipes.registry.items():
+        assert recipe.task, name
+        assert recipe.cite, name
+        assert recipe.sample in ft.datasets.samples.SAMPLES, name
+        assert set(recipe.published.get(recipe.baseline or "", {})) <= set(recipe.measures), name
+
+
+def test_cair2021_without_vectors_is_what_was_searched_with_words() -> None:
+    recipe = ft.recipe("cair2021", encoder=None, topicrank=ft.causal.TopicRank("stopwords"), analyzer="english")
+    systems = recipe.build("sample:harbour/causal", "indexes")
+    assert set(systems) == {"pipeline", "narrative-bm25", "title-bm25", "keywords-bm25"}
+    events = ft.dataset("harbour/causal").topics()
+    for topic in ("1", "12"):
+        (merged, title, keywords) = (systems[name](events)[topic] for name in ("pipeline", "title-bm25", "keywords-bm25"))
+        scores = {hit.id: hit.score for hit in title}
+        for hit in keywords:
+            scores[hit.id] = scores.get(hit.id, 0.0) + hit.score
+        assert {hit.id: hit.score for hit in merged} == pytest.approx(scores, rel=1e-6)

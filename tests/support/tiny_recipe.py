@@ -43,6 +43,9 @@ class Tiny(ft.recipes.Recipe):
     """
 
     source = "Nobody, On Small Things, 1999"
+    cite = "Nobody 1999"
+    task = "a small thing"
+    needs = ("paper", "a pencil")
     measures = ("RR", "P@1")
     baseline = "first"
     published: ClassVar[dict[str, dict[str, float]]] = {"first": {"RR": 0.5}, "another team": {"RR": 0.25, "AP": 0.125}}

@@ -182,6 +182,26 @@ def test_cached_gradients_are_those_of_the_whole_batch(kind: str, dropout: float
             np.testing.assert_allclose(found[name], parameter.grad, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_of_a_batch_give_its_loss_and_gradients_with_less_padding(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = trainable(start(kind), dropout=0.0).train()
+    rows = Examples([*examples(6, 3), Example("long", "brook", Passage("long", "oak ash the of " * 7))])
+    columns, labels = batch_of(model, rows)
+    widths, found = [], []
+    model.register_forward_pre_hook(lambda _, inputs: widths.append(inputs[0]["input_ids"].shape[1]))
+    for part in (1000, 2):
+        monkeypatch.setattr(towers, "PART", part)
+        model.zero_grad()
+        loss = towers.TowersLoss(model, "mnrl", 20.0, None)(columns, labels)
+        loss.backward()
+        found.append((value(loss), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}))
+    assert len(set(widths[2:])) > 2
+    assert max(widths[2:-1]) < max(widths)
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    for name, gradient in found[0][1].items():
+        np.testing.assert_allclose(found[1][1][name], gradient, atol=1e-5, err_msg=name)
+
+
 def test_only_as_many_negatives_as_the_settings_say_are_used() -> None:
     documents = [[len(row["documents"]) for row in towers.rows_of(FEW, n).rows] for n in (None, 1, 0)]
     assert documents == [[3, 2, 1, 2], [2, 2, 1, 2], [1, 1, 1, 1]]

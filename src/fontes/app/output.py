@@ -17,6 +17,7 @@ from ..text import Snippet, snippet
 if TYPE_CHECKING:
     from ..index import Index
     from ..measures import Evaluation
+    from ..passages import Rationale
 
 
 class _Console(Console):
@@ -54,19 +55,25 @@ def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
     if text:
         for hit, doc in zip(hits, ranking.docs(), strict=True):
             hit.update(title=doc.title, text=doc.text)
+    for hit in hits if _has_rationales(ranking) else ():
+        hit["rationales"] = [rationale._asdict() for rationale in _rationales(ranking, hit["id"])]
     return {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": hits}
 
 
 def print_hits(ranking: Ranking, index: Index) -> None:
-    """Prints each document with its title and the best piece of its text, the words of the query marked."""
+    """Prints each document with its title and the best piece of its text, or the sentences picked of it, words marked."""
     if not len(ranking):
         say("No document holds any of these words.")
     terms = set(index.analyzer(ranking.topic.text))
     for hit, doc in zip(ranking, ranking.docs(), strict=True):
         console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))
-        for text in (doc.title, doc.text):
+        picked = _rationales(ranking, hit.id)
+        for text in (doc.title, "" if picked else doc.text):
             if text:
                 console.print(Text("     ") + _styled(snippet(index.analyzer, text, terms)))
+        for number, score, text in picked:
+            place = Text.assemble(f"     {score:8.4f}  ", (f"{number}: ", "dim"))
+            console.print(place + _styled(snippet(index.analyzer, text, terms, len(text))))
 
 
 def print_evaluation(result: Evaluation, per_topic: bool) -> None:
@@ -98,6 +105,17 @@ def print_info(facts: dict[str, Any]) -> None:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _short(value)
         table.add_row(name.replace("_", " "), Text(shown))
     console.print(table)
+
+
+def _has_rationales(ranking: Ranking) -> bool:
+    """Whether sentences were picked of the documents."""
+    return callable(getattr(ranking.documents, "rationales", None))
+
+
+def _rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
+    """The sentences that were picked of a document, in the order of its text."""
+    documents: Any = ranking.documents
+    return documents.rationales(ranking.topic.id, doc_id) if _has_rationales(ranking) else []
 
 
 def _styled(piece: Snippet) -> Text:

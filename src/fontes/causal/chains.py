@@ -16,9 +16,9 @@ from ..core.progress import Report, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
+from ..text.sentences import sentence_spans
 from .cues import CUES
 from .pairs import CausalPair, causal_pairs
-from .sentences import sentence_spans
 from .tree import Cause, Chain, Source
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from ..core.values import Doc, Explanation, Topic
 from ..neural.encoders.base import Encoder, encoder_in, unit
 from ..neural.rerank.base import Reranker
 from ..text.external import version_of
+from ..text.sentences import check_way, sentences
 from .cues import CUES
 from .evidence_sentences import Sentences, evidence_of
 from .head import CausalHead, shipped_head
-from .sentences import check_library, check_way
 
 POOLS = ("max", "top3", "noisy-or")
 TOGETHER = 256  # documents whose sentences are encoded together
@@ -87,7 +87,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         check_way(self.sentences)
 
     def check_needs(self) -> None:
-        check_library(self.sentences)
+        sentences(self.sentences)
         super().check_needs()
 
     def document_text(self, doc: Doc) -> str:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..text.sentences import sentence_spans
 from .head import CausalHead, cue_features, cue_strength, sentence_vectors
 from .pairs import CausalPair, causal_pairs
-from .sentences import sentence_spans
 
 if TYPE_CHECKING:
     from ..neural import Encoder

@@ -18,8 +18,8 @@ from ..core.values import Doc, Topics
 from ..rewrite.turns import original
 from ..text import Analyzer
 from ..text.external import version_of
+from ..text.sentences import check_way, sentences
 from .pairs import causal_pairs
-from .sentences import check_library, check_way
 from .strategies import CausalKeywords
 from .topicrank import TopicRank
 
@@ -94,7 +94,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         Analyzer.of(self.analyzer)
 
     def check_needs(self) -> None:
-        check_library(self.sentences)
+        sentences(self.sentences)
         Analyzer.of(self.analyzer)("a")  # raises where its library or model is not there
         super().check_needs()
 

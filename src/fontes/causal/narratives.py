@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .sentences import ABBREVIATION, GAP, sentence_spans
+from ..text.sentences import ABBREVIATION, GAP, sentence_spans
 
 
 class Irrelevance(NamedTuple):

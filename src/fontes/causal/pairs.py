@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from ..text.sentences import Span, sentence_spans
 from .cues import CUES, Cue
-from .sentences import Span, sentence_spans
 
 Side = list[Span]  # a cause or an effect, in one piece or two
 Maybe = list[Span | None]

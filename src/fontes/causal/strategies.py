@@ -11,8 +11,8 @@ from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..rewrite.turns import rewritten
 from ..text.external import version_of
+from ..text.sentences import check_way, sentences
 from .narratives import relevant_part
-from .sentences import check_library, check_way
 from .topicrank import Phrases, TopicRank
 
 # Words of narratives that speak of documents and not of what is in them.
@@ -59,7 +59,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
             check_whole("n", self.n)
 
     def check_needs(self) -> None:
-        check_library(self.sentences)
+        sentences(self.sentences)
         super().check_needs()
 
     def key(self) -> str | None:

@@ -10,8 +10,11 @@ import numpy as np
 
 from ..core import Doc, Documents, InputError
 from ..core.checks import check_whole
-from ..measures.formulas import IPrec, R
+from ..measures.formulas import RR, IPrec, P, R, Success, nDCG
+from ..measures.measure import Measure
 from ..measures.ranks import FAR, Ranks
+from ..measures.sets import Complete, SetF
+from .curves import DEPTHS, against_k
 from .report_text import means_table
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ TEXT = 3_000_000  # characters of documents' texts in a page
 RELEVANT = 20  # relevant documents of a topic that are listed with their ranks
 TOPIC = 2_000  # characters of a topic, and as many as TEXT in all
 RECALLS = [i / 20 for i in range(21)]
-DEPTHS = [k * power for power in 10 ** np.arange(6) for k in (1, 2, 3, 4, 5, 6, 7, 8, 9)] + [15, 150, 1500]
+AT_K: dict[str, Measure] = {"Recall": R, "Precision": P, "F1": SetF, "RR": RR, "nDCG": nDCG, "Success": Success}
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,13 @@ class PageData:
             pair       the two systems that are shown first
             topics     [id, text] of each
             values     by measure, system and topic, to 6 decimals
-            curves     recalls, precision by system; ks, recall by system
+            curves     recalls, precision by system; ks, at ([name of a measure, values by system] for each)
             depth      how many documents of a ranking are here
             docs       ids of documents; others refer to them by their place
             texts      [title, text] of each document, or 0; empty where nobody knows the documents
             rankings   of each topic: lists (documents by system), grades ([document, grade] of those in the lists), relevant
-                       ([document, grade, rank by system, 0 where not retrieved]) and count (how many relevant there are)
+                       ([document, grade, rank by system, 0 where not retrieved]) and count (how many relevant there are);
+                       where sentences were picked of documents, picked (by system, by document, [number, text] of each)
 
         left_out: Sentences that say what is not in the page.
     """
@@ -60,6 +64,8 @@ class PageData:
         shown = min(len(report.topics), ROWS // (depth * len(names)))
         docs: dict[str, int] = {}
         rankings = _rankings(report, ranks, depth, shown, docs)
+        pickers = [getattr(system.run.documents, "rationales", None) for system in report.systems.values()]
+        picked = _add_picked(rankings, list(report.topics), list(docs), pickers)
         length = min(snippet, TEXT // max(len(docs), 1))
         texts = _texts(report, list(docs), length)
         topic_length = min(TOPIC, TEXT // len(report.topics))
@@ -72,6 +78,8 @@ class PageData:
             )
         if texts and length < snippet:
             left_out.append(f"Documents' texts are cut after {length} characters, to keep the page small.")
+        if picked < shown:
+            left_out.append(f"Only the first {picked:,} topics have the sentences that were picked of their documents.")
         if any(len(topic.text) > topic_length for topic in report.topics.values()):
             left_out.append(f"Topics' texts are cut after {topic_length:,} characters.")
         values = {
@@ -100,15 +108,24 @@ def _pair(report: Report, names: list[str]) -> list[int]:
 
 
 def _curves(report: Report, ranks: dict[str, Ranks]) -> dict[str, Any]:
-    """Precision over recall, and recall over the number of documents, of each system."""
+    """Precision over recall, and measures over the number of documents, of each system."""
     deepest = max(int(np.diff(system.run.bounds).max(initial=1)) for system in report.systems.values())
-    ks = sorted({k for k in map(int, DEPTHS) if k < deepest} | {deepest})
+    ks = [*(k for k in DEPTHS if k < deepest), deepest]
     return {
         "recalls": RECALLS,
         "precision": [_numbers(np.array([(IPrec @ x).values(r).mean() for x in RECALLS])) for r in ranks.values()],
         "ks": ks,
-        "recall": [_numbers(np.array([(R @ k).values(r).mean() for k in ks])) for r in ranks.values()],
+        "at": [
+            [name, [_numbers(against_k(r, measure, ks).mean(axis=0)) for r in ranks.values()]]
+            for name, measure in _at_k(report).items()
+        ],
     }
+
+
+def _at_k(report: Report) -> dict[str, Measure]:
+    """The measures that are shown against k; whether evidence is complete only where there are sets of several documents."""
+    sets = any(len(members) > 1 for topic_id in report.qrels for members in report.qrels.groups(topic_id))
+    return {**AT_K, "Complete": Complete} if sets else AT_K
 
 
 def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, shown: int, docs: dict[str, int]) -> list[dict[str, Any]]:
@@ -136,6 +153,23 @@ def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, shown: int, d
             }
         )
     return rankings
+
+
+def _add_picked(rankings: list[dict[str, Any]], topics: list[str], docs: list[str], pickers: list[Any]) -> int:
+    """Adds to the rankings the sentences that were picked of their documents; returns of how many topics there was room."""
+    if not any(pickers):
+        return len(rankings)
+    characters = 0
+    for number, ranking in enumerate(rankings):
+        of_systems = []
+        for picker, listed in zip(pickers, ranking["lists"], strict=True):
+            of_documents = {doc: picker(topics[number], docs[doc]) for doc in listed} if picker else {}
+            of_systems.append({doc: [[one.number, one.text] for one in some] for doc, some in of_documents.items() if some})
+        characters += sum(len(text) for of_documents in of_systems for some in of_documents.values() for _, text in some)
+        if characters > TEXT:
+            return number
+        ranking["picked"] = of_systems
+    return len(rankings)
 
 
 def _tops(report: Report, name: str, depth: int) -> dict[str, list[str]]:

@@ -28,6 +28,9 @@ class FontesError(Exception):
         message: The sentence.
     """
 
+    settings: tuple[str, ...] = ()
+    """Those of a recipe, "NAME=VALUE", that do without what is at fault."""
+
     def __init__(self, message: str = "") -> None:
         line = BREAKS.sub(" ", str(message))
         if len(line) > LONGEST:
@@ -38,7 +41,7 @@ class FontesError(Exception):
     def of_lines(cls, lines: Iterable[str]) -> Self:
         """The error that says several things, a line for each, which is kept as a message of its own would be."""
         error = cls()
-        error.args = ("\n".join(str(FontesError(line)) for line in lines),)
+        super(FontesError, error).__init__("\n".join(str(FontesError(line)) for line in lines))
         return error
 
 

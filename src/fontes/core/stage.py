@@ -32,6 +32,8 @@ class Stage(Part, ABC, Generic[A, B]):
 
     depth_field: ClassVar[str] = ""
     """The field that `% k` lowers, of a stage that can give the best k documents by itself; empty for others."""
+    keeps_rankings: ClassVar[bool] = False
+    """Whether a stage from run to run leaves all rankings as they are, so that `% k` after it may be done before it."""
     _types: ClassVar[tuple[Any, Any]] = (Any, Any)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -106,6 +108,10 @@ class Stage(Part, ABC, Generic[A, B]):
             PipelineError: The stage cannot tell.
         """
         raise PipelineError(f"{self._label} cannot explain its scores")
+
+    def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
+        """How the score of a document comes about, for a stage that is given the run; by default `explain` of its topic."""
+        return self.explain(run.topics[topic_id], doc_id)
 
     def cut(self, k: int) -> Stage[A, B] | None:
         """This stage, giving `k` documents a topic by itself, or None if it cannot; `stage % k` asks for it."""
@@ -219,8 +225,11 @@ class Pipeline(Stage[Any, Any]):
         return value
 
     def cut(self, k: int) -> Stage[Any, Any] | None:
-        last = self.stages[-1].cut(k)
-        return None if last is None else Pipeline((*self.stages[:-1], *steps(last)))
+        *before, last = self.stages
+        if last.keeps_rankings:
+            return Pipeline((*steps(Pipeline(tuple(before)) % k if before[1:] else before[0] % k), last))
+        cut = last.cut(k)
+        return None if cut is None else Pipeline((*before, *steps(cut)))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """How the last stage scores the document, for the topic that the stages before it make of the query."""
@@ -229,7 +238,9 @@ class Pipeline(Stage[Any, Any]):
         *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if before:
             output = Pipeline(tuple(before))(topic)
-            topic = (output if isinstance(output, Topics) else output.topics)[topic.id]
+            if isinstance(output, Run):
+                return last.explain_in(output, topic.id, doc_id)
+            topic = output[topic.id]
         return last.explain(topic, doc_id)
 
     def written(self, names: Names, *, strict: bool) -> str:

@@ -88,6 +88,7 @@ class Topic:
         turns: The conversation so far, oldest first, ending with this topic's own turn.
         weights: Index terms (as the analyzer writes them) with their weights, in place of the analysis of `text`.
         origin: The topic that this one was rewritten from.
+        metadata: Any JSON values by name, such as the label of a claim.
     """
 
     id: str
@@ -97,6 +98,7 @@ class Topic:
     turns: tuple[Turn, ...] = ()
     weights: Mapping[str, float] | None = None
     origin: Topic | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 class Topics(Mapping[str, Topic]):

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from ..core import Doc, InputError, Qrels, Topic
 from ..formats import read_corpus, read_qrels, read_topics
-from ..formats.records import json_rows
-from ..storage.files import reading
 from .base import Dataset
 
 HARBOUR = Path(__file__).parent / "harbour"
@@ -64,8 +62,7 @@ class Harbour(Dataset):
     @property
     def claim_labels(self) -> Mapping[str, str]:
         """Claim id to "SUPPORT" or "CONTRADICT": what its evidence does to the claim."""
-        with reading(HARBOUR / "claims" / TASKS["claims"]) as source:
-            return {row["_id"]: row["metadata"]["label"] for _, row in json_rows(source)}
+        return {topic.id: topic.metadata["label"] for topic in self._all_topics("claims")}
 
     def _all_topics(self, split: str) -> Iterable[Topic]:
         return read_topics(HARBOUR / split / TASKS[split]).values()

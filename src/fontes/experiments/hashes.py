@@ -53,7 +53,7 @@ def hash_of_topics(topics: Topics) -> str:
 
 def hash_of_qrels(qrels: Qrels) -> str:
     """The SHA-256 of what judgments hold, in their order."""
-    return hash_json([[topic, dict(grades)] for topic, grades in qrels.items()])
+    return hash_json(list(qrels.rows()))
 
 
 def topic_facts(topic: Topic) -> dict[str, Any]:
@@ -66,4 +66,5 @@ def topic_facts(topic: Topic) -> dict[str, Any]:
         "turns": [[t.text, t.manual, t.automatic, t.answer, t.answer_id] for t in topic.turns],
         "weights": None if topic.weights is None else {term: float(weight) for term, weight in topic.weights.items()},
         "origin": None if topic.origin is None else topic_facts(topic.origin),
+        "metadata": dict(topic.metadata),
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
 System = Stage[Topics, Run] | Run | Path
 NOTHING = SimpleNamespace(scale=1.0, path="")  # stands for the index, of vectors or not, where expressions are only looked at
+WITHOUT_ALL = "Without all of that: "
 PLAIN = "standard"  # an analyzer that needs nothing
+
+
+def as_options(settings: Iterable[str]) -> str:
+    """Settings of a recipe as on the command line."""
+    return " ".join(f"-s {shlex.quote(setting)}" for setting in settings)
 
 
 class Problems:
@@ -77,13 +84,13 @@ class Problems:
                         system.require(Topics, Run, f"system '{name}' of {title}")
                         self.look_at(system)
 
-    def raise_all(self, title: str, ways: Mapping[str, str] | None = None, together: str = "") -> None:
+    def raise_all(self, title: str, ways: Mapping[str, str] | None = None, settings: tuple[str, ...] = ()) -> None:
         """Raises an error that says all of it, a sentence for each problem; nothing where there is none.
 
         Args:
             title: What cannot be run.
             ways: By what an error says, what would do without.
-            together: What would do without all of them.
+            settings: Those that would do without all of it, which the error carries.
         """
         ways = ways or {}
         said = [text + (f"; {ways[text]}" if text in ways else "") for text in self.errors]
@@ -91,13 +98,16 @@ class Problems:
         if not errors:
             return
         if len(errors) == 1:
-            raise errors[0] if said[0] in self.errors else type(errors[0])(said[0])
-        kinds = {type(error) for error in errors}
-        prefix = f"{title}: "
-        numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(said, 1))
-        last = [f"Without all of that: {together}"] if together else []
-        lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered, *last]
-        raise (kinds.pop() if len(kinds) == 1 else InputError).of_lines(lines)
+            error = errors[0] if said[0] in self.errors else type(errors[0])(said[0])
+        else:
+            kinds = {type(error) for error in errors}
+            prefix = f"{title}: "
+            numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(said, 1))
+            last = [f"{WITHOUT_ALL}{as_options(settings)}"] if settings else []
+            lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered, *last]
+            error = (kinds.pop() if len(kinds) == 1 else InputError).of_lines(lines)
+        error.settings = settings
+        raise error
 
     def _look_for_needs(self, part: Part) -> None:
         name = f"{type(part).__module__}.{part!r}"

@@ -104,6 +104,17 @@ class Tsv(Csv, name="tsv"):
         return _ms_marco(file.name, first, lines)
 
 
+def table_rows(file: File) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line where it begins, cells by the names of their columns) of the rows of a table with commas under a header.
+
+    Raises:
+        InputError: With file and line, for a row that is broken or has another number of cells.
+    """
+    header, rows = _below(file.name, _rows_of(file.name, _lines_of(file), ","))
+    for number, cells in rows:
+        yield number, dict(zip(header, cells, strict=True))
+
+
 def _documents(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
     header, rows = _below(name, _rows_of(name, lines, first.delimiter))
     for column in (one for part in sorted(fields.chosen) for one in getattr(fields, part)):

@@ -14,7 +14,7 @@ class Jsonl(Format, name="jsonl"):
     """Documents or topics as JSON objects, one a line.
 
     Documents are those of BEIR (`_id`, `title`, `text`) or Pyserini (`id`, `contents`); other keys are metadata. Topics have
-    `_id` and `text`, and where they are there `description`, `narrative`, `turns` and `weights`.
+    `_id` and `text`, and where they are there `description`, `narrative`, `turns`, `weights` and `metadata`, an object.
     """
 
     endings = (".jsonl", ".ndjson", ".json")
@@ -64,4 +64,6 @@ def _topic_row(topic: Topic) -> dict[str, Any]:
         row["turns"] = [{name: text for name in Turn.__slots__ if (text := getattr(turn, name))} for turn in topic.turns]
     if topic.weights is not None:
         row["weights"] = dict(topic.weights)
+    if topic.metadata:
+        row["metadata"] = dict(topic.metadata)
     return row

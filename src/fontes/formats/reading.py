@@ -143,7 +143,7 @@ def write_run(run: object, path: str | Path, tag: str = "fontes", format: str = 
         run: What `Run.of` accepts.
         path: The file, packed where its name ends in .gz; "-" is standard output.
         tag: One word, the last column of TREC's form.
-        format: "trec" (six columns), "msmarco" (three), or another format's name.
+        format: "trec" (six columns), "msmarco" (three), "checkthat" (a list a topic), or another format's name.
 
     Raises:
         InputError: For an id with white space, which such a file cannot hold, and where writing fails.

@@ -149,7 +149,8 @@ def topic_from(row: Mapping[str, Any], where: str) -> Topic:
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{where}: 'turns' or 'weights' cannot be read ({error})") from None
     description, narrative = (row[name] if isinstance(row.get(name), str) else "" for name in ("description", "narrative"))
-    return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights)
+    metadata = row["metadata"] if isinstance(row.get("metadata"), dict) else {}
+    return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights, metadata=metadata)
 
 
 def json_value(source: Source) -> Any:

@@ -7,6 +7,7 @@ document in terms, avgdl the mean of all dl. A score is the sum over the topic's
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,13 @@ class Statistics:
     def of(cls, index: Searchable) -> Statistics:
         """The statistics of an index, which keeps them."""
         return _STATISTICS.of(index)
+
+    def over(self, lengths: Floats) -> Statistics:
+        """The statistics of the same collection, for other texts of these lengths in place of its documents."""
+        self.documents_with_terms  # noqa: B018  # is counted from the lengths, once
+        others = copy(self)
+        others.lengths, others._norms = lengths, Cached(NORMS)
+        return others
 
     @cached_property
     def cf(self) -> Floats:

@@ -3,7 +3,7 @@
 from .dense import Dense
 from .encoders import ChunkedEncoder, Encoder, PartsEncoder, SentenceEncoder, TransformerEncoder
 from .late import ColBERT, Late, encode_late
-from .rerank import CrossEncoder, LateReranker, MonoT5, Reranker
+from .rerank import CrossEncoder, EncoderReranker, LateReranker, MonoT5, Reranker
 from .sparse import SparseEncoder, Splade, SpladeRetriever
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "CrossEncoder",
     "Dense",
     "Encoder",
+    "EncoderReranker",
     "Late",
     "LateReranker",
     "MonoT5",

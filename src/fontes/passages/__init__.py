@@ -1,8 +1,26 @@
-"""Documents into passages and back, and duplicates."""
+"""Documents into passages and back, the sentences that bear on a topic, and duplicates."""
 
 from .aggregate import to_documents
+from .best import BestPassages
 from .documents import PassageDocuments
 from .duplicates import Deduplicate, Duplicates, read_duplicates
-from .split import Passages
+from .rationales import Rationale, RationaleDocuments, Rationales, rationales_of, with_rationales
+from .split import Passages, Sentences
+from .text_scorer import TextScorer
 
-__all__ = ["Deduplicate", "Duplicates", "PassageDocuments", "Passages", "read_duplicates", "to_documents"]
+__all__ = [
+    "BestPassages",
+    "Deduplicate",
+    "Duplicates",
+    "PassageDocuments",
+    "Passages",
+    "Rationale",
+    "RationaleDocuments",
+    "Rationales",
+    "Sentences",
+    "TextScorer",
+    "rationales_of",
+    "read_duplicates",
+    "to_documents",
+    "with_rationales",
+]

@@ -11,9 +11,10 @@ from ..core.values import Documents
 from ..text.sentences import Spans
 
 if TYPE_CHECKING:
-    from .split import Passages
+    from .split import Splitter
 
-SEPARATOR = "%p"
+SEPARATOR = "%p"  # between a document's id and a passage's number
+SENTENCE = "#"  # between a document's id and a sentence's number
 REMEMBERED = 200_000  # documents whose passages' places are kept
 
 
@@ -27,7 +28,7 @@ class PassageDocuments:
         passages: How the documents are split.
     """
 
-    def __init__(self, documents: Documents, passages: Passages) -> None:
+    def __init__(self, documents: Documents, passages: Splitter) -> None:
         self.documents = documents
         self.passages = passages
         self._spans: dict[str, Spans] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from ..core.progress import Report
 from ..core.values import Documents
 from ..formats import read_corpus
 from ..text.external import version_of
-from ..text.sentences import Spans, sentences
-from .documents import SEPARATOR, PassageDocuments, check_separator
+from ..text.sentences import Spans, check_way, sentences
+from .documents import SENTENCE, SEPARATOR, PassageDocuments, check_separator
 
 WORDS = 150
 MAX_WORDS = 250
@@ -30,8 +31,96 @@ IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\
 WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
 
 
+class Splitter(Stage[Run, Run]):
+    """What splits each document of a run into passages, which inherit the document's score.
+
+    The run's `documents` gives the passages' text, split when it is asked for. A passage always keeps the document's metadata.
+
+    Attributes:
+        title: Whether a passage keeps the document's title.
+        separator: What stands between the document's id and the passage's number, which counts from 0: "D7%p0", "D7%p1", …
+    """
+
+    title: bool
+    separator: str
+
+    @abstractmethod
+    def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
+        """A function from texts to their passages as (first character, end).
+
+        Raises:
+            ParameterError: For parameters that make no sense.
+            MissingExtraError: Where the library that finds sentences is missing.
+        """
+
+    @property
+    @abstractmethod
+    def sentence_finder(self) -> str | None:
+        """How sentences are found, where they are."""
+
+    def check_needs(self) -> None:
+        if self.sentence_finder is not None:
+            sentences(self.sentence_finder)
+        super().check_needs()
+
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        passages = self.over(run.documents_for(type(self).__name__))
+        used = np.unique(run.codes)
+        counts = np.zeros(len(run.ids), dtype=np.int64)
+        ids: list[str] = []
+        names = run.ids.take(used)
+        for at in range(0, len(used), BATCH):
+            batch = names[at : at + BATCH]
+            numbers = passages.counts(batch)
+            counts[used[at : at + BATCH]] = numbers
+            ids += [f"{name}{self.separator}{i}" for name, count in zip(batch, numbers, strict=True) for i in range(count)]
+        first = np.cumsum(counts) - counts
+        copies = counts[run.codes]
+        within = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
+        return Run.from_columns(
+            run.topics,
+            Strings.of(ids),
+            np.repeat(run.topic_numbers, copies),
+            (np.repeat(first[run.codes], copies) + within).astype(np.int32),
+            np.repeat(run.scores, copies),
+            documents=passages,
+            provenance=run.provenance,
+        )
+
+    def key(self) -> str | None:
+        """The class, its parameters and the version of the sentences' model: see `Stage.key`."""
+        key = super().key()
+        return None if key is None else f"{key} {version_of(self.sentence_finder)}"
+
+    def of(self, doc: Doc) -> list[Doc]:
+        """The passages of one document."""
+        return list(self.docs([doc]))
+
+    def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
+        """The passages of all documents of a corpus, to be indexed: `Index.build(passages.docs(corpus), path)`.
+
+        Args:
+            corpus: What `read_corpus` accepts.
+        """
+        documents = iter(read_corpus(corpus))
+        split = self.splitter()
+        while batch := list(islice(documents, BATCH)):
+            for doc, spans in zip(batch, split([doc.text for doc in batch]), strict=True):
+                yield from (self.passage(doc, number, spans) for number in range(len(spans)))
+
+    def over(self, documents: Documents) -> PassageDocuments:
+        """The passages' text by their ids, from `documents`: for a run of passages that was read from a file."""
+        self.splitter()
+        return PassageDocuments(documents, self)
+
+    def passage(self, doc: Doc, number: int, spans: Spans) -> Doc:
+        """The passage of this number, of a document whose passages take these characters."""
+        start, end = spans[number]
+        return Doc(f"{doc.id}{self.separator}{number}", doc.text[start:end], doc.title if self.title else "", doc.metadata)
+
+
 @dataclass(frozen=True)
-class Passages(Stage[Run, Run], name="passages"):
+class Passages(Splitter, name="passages"):
     """Splits each document of a run into passages, which inherit the document's score.
 
     Words are what stands between white space; each Han, Hiragana and Katakana character is one. A passage is the text from
@@ -41,7 +130,7 @@ class Passages(Stage[Run, Run], name="passages"):
     Args:
         words: How many words a passage has at most; by default 150.
         stride: How many words after the start of a passage the next one starts; by default half of `words`.
-        sentences: Split between sentences in place of after a number of words: "nupunkt" or "spacy:MODEL".
+        sentences: Split between sentences in place of after a number of words: "rules", "nupunkt" or "spacy:MODEL".
         max_words: With `sentences`, a passage takes whole sentences as long as it has at most this many words; by default 250.
             A longer sentence is cut by words.
         title: Whether a passage keeps the document's title.
@@ -74,73 +163,7 @@ class Passages(Stage[Run, Run], name="passages"):
         elif self.words is not None or self.stride is not None:
             raise ParameterError("passages: words and stride do not go with sentences; the length then is max_words")
 
-    def check_needs(self) -> None:
-        if self.sentences is not None:
-            sentences(self.sentences)
-        super().check_needs()
-
-    def apply(self, run: Run, progress: Report, /) -> Run:
-        passages = self.over(run.documents_for(type(self).__name__))
-        used = np.unique(run.codes)
-        counts = np.zeros(len(run.ids), dtype=np.int64)
-        ids: list[str] = []
-        names = run.ids.take(used)
-        for at in range(0, len(used), BATCH):
-            batch = names[at : at + BATCH]
-            numbers = passages.counts(batch)
-            counts[used[at : at + BATCH]] = numbers
-            ids += [f"{name}{self.separator}{i}" for name, count in zip(batch, numbers, strict=True) for i in range(count)]
-        first = np.cumsum(counts) - counts
-        copies = counts[run.codes]
-        within = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
-        return Run.from_columns(
-            run.topics,
-            Strings.of(ids),
-            np.repeat(run.topic_numbers, copies),
-            (np.repeat(first[run.codes], copies) + within).astype(np.int32),
-            np.repeat(run.scores, copies),
-            documents=passages,
-            provenance=run.provenance,
-        )
-
-    def key(self) -> str | None:
-        """The class, its parameters and the version of the sentences' model: see `Stage.key`."""
-        key = super().key()
-        return None if key is None else f"{key} {version_of(self.sentences)}"
-
-    def of(self, doc: Doc) -> list[Doc]:
-        """The passages of one document."""
-        return list(self.docs([doc]))
-
-    def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
-        """The passages of all documents of a corpus, to be indexed: `Index.build(passages.docs(corpus), path)`.
-
-        Args:
-            corpus: What `read_corpus` accepts.
-        """
-        documents = iter(read_corpus(corpus))
-        split = self.splitter()
-        while batch := list(islice(documents, BATCH)):
-            for doc, spans in zip(batch, split([doc.text for doc in batch]), strict=True):
-                yield from (self.passage(doc, number, spans) for number in range(len(spans)))
-
-    def over(self, documents: Documents) -> PassageDocuments:
-        """The passages' text by their ids, from `documents`: for a run of passages that was read from a file."""
-        self.splitter()
-        return PassageDocuments(documents, self)
-
-    def passage(self, doc: Doc, number: int, spans: Spans) -> Doc:
-        """The passage of this number, of a document whose passages take these characters."""
-        start, end = spans[number]
-        return Doc(f"{doc.id}{self.separator}{number}", doc.text[start:end], doc.title if self.title else "", doc.metadata)
-
     def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
-        """A function from texts to their passages as (first character, end).
-
-        Raises:
-            ParameterError: For parameters that make no sense.
-            MissingExtraError: Where the library that finds sentences is missing.
-        """
         self.check()
         if self.sentences is None:
             words, stride = self._window
@@ -150,10 +173,48 @@ class Passages(Stage[Run, Run], name="passages"):
         return lambda texts: [_packed(text, spans, most) for text, spans in zip(texts, find(texts), strict=True)]
 
     @property
+    def sentence_finder(self) -> str | None:
+        return self.sentences
+
+    @property
     def _window(self) -> tuple[int, int]:
         """Words of a passage, and words from the start of one to that of the next."""
         words = self.words or WORDS
         return words, self.stride or -(-words // 2)
+
+
+@dataclass(frozen=True)
+class Sentences(Splitter, name="sentences"):
+    """Splits each document of a run into its sentences, which inherit the document's score: `bm25 % 10 >> Sentences() >> …`.
+
+    A title is no sentence. A document without text has none.
+
+    Args:
+        how: How they are found: "rules" (a full stop, and a capital or a digit after it), "nupunkt" or "spacy:MODEL".
+        title: Whether a sentence keeps the document's title, which rerankers then read before it.
+        separator: What stands between the document's id and the sentence's number, which counts from 0: "D7#0", "D7#1", …
+
+    Raises:
+        InputError: When it is called, where the run does not know its documents.
+        ParameterError: When it is called, for parameters that make no sense.
+    """
+
+    how: str = "rules"
+    title: bool = False
+    separator: str = SENTENCE
+
+    def check(self) -> None:
+        check_separator(self.separator)
+        check_way(self.how)
+
+    def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
+        self.check()
+        find = sentences(self.how)
+        return lambda texts: [_trimmed(text, spans) for text, spans in zip(texts, find(texts), strict=True)]
+
+    @property
+    def sentence_finder(self) -> str | None:
+        return self.how
 
 
 def _windows(text: str, words: int, stride: int) -> Spans:
@@ -182,3 +243,10 @@ def _span(places: Spans, start: int, end: int) -> tuple[int, int]:
     """From the first to the last of these words, in characters."""
     inside = places[start:end]
     return (inside[0][0], inside[-1][1]) if inside else (0, 0)
+
+
+def _trimmed(text: str, spans: Spans) -> Spans:
+    """The same places without the white space around them, and without those that hold nothing else."""
+    starts = (end - len(text[start:end].lstrip()) for start, end in spans)
+    ends = (start + len(text[start:end].rstrip()) for start, end in spans)
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if end > start]

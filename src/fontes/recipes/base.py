@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,14 +14,19 @@ from ..core.parameters import Parameter, parameters
 from ..core.part import Part
 from ..core.progress import Report, silent
 from ..core.registry import Registry, nearest
-from ..datasets import named, qrels_of, splits_of, topics_of
+from ..datasets import named, splits_of
 from ..experiments import Collection
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
-from ..experiments.problems import NOTHING, Problems
+from ..experiments.problems import NOTHING, Problems, as_options
 from ..experiments.runner import Plan, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
+from .learning import Learning
 from .result import RecipeResult, shown
+from .sources import Splits, qrels_from, side_from, topics_from, with_topics_of
+
+Division = tuple[Topics, Qrels | None, Learning | None]
+"""What is searched, what is measured, and what is learned from."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,6 +39,14 @@ class Recipe(Part, ABC):
 
     source: ClassVar[str]
     """Where it was published."""
+    cite: ClassVar[str] = ""
+    """The same in a few words, such as "Dalal et al., FIRE 2021"."""
+    task: ClassVar[str] = ""
+    """What one has who runs it: "an event", "a claim or post", "a conversation"."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What it needs, as published, that `pip install fontes` does not bring: extras and models."""
+    sample: ClassVar[str] = ""
+    """The sample that it can be tried on, such as "harbour/causal"."""
     measures: ClassVar[tuple[str, ...]]
     """What it is measured by."""
     baseline: ClassVar[str | None] = None
@@ -59,6 +71,26 @@ class Recipe(Part, ABC):
 
         It is called first with a collection without documents: what cannot be is found before anything is built.
         """
+
+    def systems_with(self, learning: Learning | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
+        """What gives the systems of a recipe that learns, with what it learns from; None where it is only looked at."""
+        return self.systems
+
+    def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+        """The topics that are searched, their judgments, and what is learned from.
+
+        Args:
+            topics: All topics.
+            qrels: The judgments to measure with, or, where there is no `train`, to learn from as well; None: there are none.
+            train: Those to learn from; None: none were given.
+            dev: Those to choose with.
+
+        Raises:
+            ParameterError: The recipe learns nothing, and there is something to learn from.
+        """
+        if train is not None or dev is not None:
+            raise ParameterError(f"recipe {self.name} learns nothing: leave train and dev out")
+        return topics, qrels, None
 
     def problems_of(self, topics: Topics) -> Iterable[InputError]:
         """An error for each thing that topics lack and the recipe needs."""
@@ -109,19 +141,23 @@ class Recipe(Part, ABC):
         except FontesError as error:
             raise type(error)(f"recipe {self.name}: {parameter}: {error}") from None
 
-    def build(self, collection: object, folder: str | Path, progress: Report = silent) -> dict[str, Stage[Topics, Run]]:
+    def build(
+        self, collection: object, folder: str | Path, progress: Report = silent, learning: Learning | None = None
+    ) -> dict[str, Stage[Topics, Run]]:
         """The systems over a collection, ready to search, or for `compare`.
 
         Args:
-            collection: The path of a corpus, an `Index`, a `Dataset`, or any documents.
-            folder: Where indexes are built, or found again.
+            collection: The path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
+            folder: Where indexes and models are made, or found again.
             progress: Is called with how far a long step is.
+            learning: What a recipe that learns learns from; others need none.
         """
         self.check()
         problems = Problems()
         self._look(problems, None)
         self._say_all(problems, None)
-        systems: Any = reproducible(self.systems(Collection(collection, folder, progress)))
+        make = self.systems_with(learning and learning.at(Path(folder), progress))
+        systems: Any = reproducible(make(Collection(_source(collection), folder, progress)))
         for stage in systems.values():
             stage.prepare(progress)
         return systems  # type: ignore[no-any-return]
@@ -133,7 +169,9 @@ class Recipe(Part, ABC):
         qrels: object = None,
         output: str | Path = "results",
         *,
-        split: str | None = None,
+        split: Splits = None,
+        train: object = None,
+        dev: object = None,
         measures: Iterable[str | Measure] | None = None,
         progress: Report = silent,
     ) -> RecipeResult:
@@ -143,13 +181,17 @@ class Recipe(Part, ABC):
         ones; the lock is the last of them: a folder that has it is complete.
 
         Args:
-            collection: The path of a corpus, an `Index`, a `Dataset`, or any documents.
-            topics: All that `Topics.of` accepts, or the path of a file.
-            qrels: All that `Qrels.of` accepts, or the path of a file; None: nothing is measured.
+            collection: The path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
+            topics: All that `Topics.of` accepts, or the path of a file; a tuple of paths is merged.
+            qrels: All that `Qrels.of` accepts, or the path of a file, or of several; None: nothing is measured.
             output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, the parameters and what was
                 published beside what was found; experiment.lock, the same with versions, hashes and all numbers; and, to be
-                used again by the next run into it, indexes/ and cache/.
-            split: That of the folder or collection that `topics` and `qrels` name.
+                used again by the next run into it, indexes/, models/ and cache/.
+            split: That of the folder or collection that `topics` and `qrels` name, or several, which are merged.
+            train: Judgments to learn from: what `Qrels.of` accepts, the path of a file, or the name of a split of what `topics`
+                or `qrels` name; their topics are looked up in `topics`, or in that split. None: a recipe that learns divides
+                what is judged itself, as its paper says, and measures the test side alone; others learn nothing.
+            dev: Judgments to choose with, likewise; None: part of those to learn from.
             measures: In place of those of the recipe.
             progress: Is called with how far each step is.
 
@@ -159,27 +201,50 @@ class Recipe(Part, ABC):
         """
         self.check()
         problems = Problems()
-        documents, parsed, judged = None, None, None
+        documents, division = None, None
         chosen: tuple[Measure, ...] = ()
         with problems.collected():
-            documents = Collection(named(collection) or collection if isinstance(collection, str) else collection, output)
-        of_topics, of_qrels = splits_of((topics, qrels), split)
+            documents = Collection(_source(collection), output)
         with problems.collected():
-            parsed = topics_of(topics, split=of_topics) if isinstance(topics, str) else Topics.read(topics)
-        with problems.collected():
-            judged = qrels_of(qrels, split=of_qrels) if isinstance(qrels, str) else None if qrels is None else Qrels.of(qrels)
+            division = self._division(problems, topics, qrels, split, train, dev)
         with problems.collected():
             chosen = tuple(parse_all(measures or self.measures))
-        self._look(problems, parsed, judged)
-        self._say_all(problems, parsed)
+        self._look(problems, division and division[0], division and division[1])
+        self._say_all(problems, division and division[0])
         assert documents is not None
-        assert parsed is not None
-        return RecipeResult(self, run(self._plan(documents, parsed, judged, chosen), Path(output), progress))
+        assert division is not None
+        learning = division[2] and division[2].at(Path(output), progress)
+        plan = self._plan(documents, (division[0], division[1], learning), chosen)
+        return RecipeResult(self, run(plan, Path(output), progress), learning)
 
-    def _plan(self, documents: Collection, topics: Topics, qrels: Qrels | None, measures: tuple[Measure, ...]) -> Plan:
-        data = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(topics)}}
+    def _division(
+        self, problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object
+    ) -> Division | None:
+        """What is searched, measured and learned from; None where some of it cannot be read, which is collected."""
+        if not any(isinstance(one, (str, tuple)) for one in (topics, qrels)):
+            splits_of((), None if split is None else str(split))
+        parsed: Topics | None = None
+        judged: list[Qrels | None] = []
+        with problems.collected():
+            parsed = topics_from(topics, qrels, split)
+        with problems.collected():
+            judged.append(qrels_from(qrels, topics, split))
+        sides: list[Qrels | None] = []
+        for name, source in (("train", train), ("dev", dev)):
+            with problems.collected():
+                sides.append(side_from(source, name, topics, qrels))
+        if parsed is None or not judged or len(sides) < 2:
+            return None
+        if any(sides):
+            parsed = with_topics_of(parsed, sides, topics)
+        return self.divided(parsed, judged[0], *sides)
+
+    def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...]) -> Plan:
+        topics, qrels, learning = division
+        data: dict[str, Any] = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(topics)}}
+        data |= {} if learning is None else learning.hashes
         return Plan(
-            systems=self.systems,
+            systems=self.systems_with(learning),
             documents=documents,
             topics=topics,
             qrels=qrels,
@@ -189,7 +254,7 @@ class Recipe(Part, ABC):
             baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
             data=data if qrels is None else {**data, "qrels": {"sha256": hash_of_qrels(qrels)}},
-            pages=lambda results: {"recipe.md": RecipeResult(self, results).to_markdown()},
+            pages=lambda results: {"recipe.md": RecipeResult(self, results, learning).to_markdown()},
         )
 
     @property
@@ -208,20 +273,26 @@ class Recipe(Part, ABC):
                 with problems.collected():
                     if (stage := self.stage(name)) is not None:
                         problems.look_at(stage)
-        problems.look_at_systems(self._title, self.systems)
+        problems.look_at_systems(self._title, self.systems_with(None))
 
     def _say_all(self, problems: Problems, topics: Topics | None) -> None:
         """Raises what was collected, with the settings of `without` of which it is true that they do without it."""
         ways: dict[str, list[tuple[str, ...]]] = {}
-        for settings in self.without if problems.errors else ():
+        own = self._left((), topics, problems) if problems.errors and self.without else frozenset()
+        for settings in self.without if own else ():
             left = self._left(settings, topics, problems)
-            if left <= set(problems.errors):
-                for text in set(problems.errors) - left:
+            if left <= own:
+                for text in own - left:
                     ways.setdefault(text, []).append(settings)
-        said = {text: " or ".join(f"{_written(way)} {self.without[way]}" for way in those) for text, those in ways.items()}
-        all_of_them = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
-        together = len(problems.errors) > 1 and all_of_them and not self._left(all_of_them, topics, problems)
-        problems.raise_all(self._title, said, _written(all_of_them) if together else "")
+        said = {text: " or ".join(f"{as_options(way)} {self.without[way]}" for way in those) for text, those in ways.items()}
+        together = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
+        if together and self._left(together, topics, problems):
+            together = ()
+        for setting in together:  # what another does without as well
+            fewer = tuple(other for other in together if other != setting)
+            if fewer and not self._left(fewer, topics, problems):
+                together = fewer
+        problems.raise_all(self._title, said, together)
 
     def _left(self, settings: tuple[str, ...], topics: Topics | None, problems: Problems) -> frozenset[str]:
         """What would be in the way with these settings."""
@@ -259,6 +330,11 @@ def recipe(name: str, **parameters: Any) -> Recipe:
     return registry[name]().with_(**parameters)
 
 
+def _source(collection: object) -> object:
+    """A collection that is named by a prefix; anything else as it is."""
+    return (named(collection) or collection) if isinstance(collection, str) else collection
+
+
 def _parsed(parameter: Parameter, text: str) -> Any:
     """The value of a parameter from its text."""
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
@@ -273,8 +349,3 @@ def _parsed(parameter: Parameter, text: str) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and "float" in kinds and "int" not in kinds:
         value = float(value)
     return parameter.checked(value)
-
-
-def _written(settings: tuple[str, ...]) -> str:
-    """Settings as on the command line."""
-    return " ".join(f"-s {shlex.quote(setting)}" for setting in settings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, ClassVar
 
 from ..causal import CausalFilter, CausalKeywords, Narrative, TitleAndNarrative, TopicRank
@@ -34,7 +36,8 @@ class Cair2021(Recipe, name="cair2021"):
     there as well, and with a filter or a stage after it what was merged.
 
     Args:
-        encoder: A sentence encoder: a name on the hub or a folder, or an encoder that makes vectors of length 1.
+        encoder: A sentence encoder: a name on the hub or a folder, or an encoder that makes vectors of length 1; None: what is
+            searched in vectors is left out.
         trees: Annoy's; None: exact search.
         spacy: The spaCy model that finds lemmas, and the words that keyphrases are made of.
         analyzer: Another one for the lexical index; None: lower case, everything but letters and digits replaced by spaces, and
@@ -54,6 +57,10 @@ class Cair2021(Recipe, name="cair2021"):
         "D. Dalal, S. Dev Gupta and B. Binaei, A Semantic Search Pipeline for Causality-driven Adhoc Information Retrieval, "
         "Working Notes of FIRE 2021, CEUR-WS 3159; https://arxiv.org/abs/2503.01003"
     )
+    cite = "Dalal et al., FIRE 2021"
+    task = "an event"
+    needs = ("fontes[neural,spacy,annoy]", "sentence-transformers/msmarco-distilbert-base-v4", "en_core_web_sm")
+    sample = "harbour/causal"
     measures = ("AP", "P@5", "nDCG@10", "R@100")
     baseline = "pipeline"
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {
@@ -68,10 +75,11 @@ class Cair2021(Recipe, name="cair2021"):
 
     without: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("trees=None",): "searches all vectors, which needs no Annoy",
+        ("encoder=None",): "leaves Q1 out, and with it the vectors, -s encoder=FOLDER reads another model",
         ('topicrank=topicrank("stopwords")', "analyzer=english"): "finds keyphrases and terms without spaCy",
     }
 
-    encoder: str | Encoder = "sentence-transformers/msmarco-distilbert-base-v4"
+    encoder: str | Encoder | None = "sentence-transformers/msmarco-distilbert-base-v4"
     trees: int | None = 1000
     spacy: str = "en_core_web_sm"
     analyzer: str | Analyzer | None = None
@@ -89,11 +97,16 @@ class Cair2021(Recipe, name="cair2021"):
         index = collection.index(self.analyzer or f"spacy-plain:{self.spacy}")
         after = self.stage("after", index)
 
-        search = "flat" if self.trees is None else f"annoy:{self.trees}"
-        semantic = index.dense(self._encoder, algorithm=search, k=self.depth)
         lexical = index.bm25(variant=self.variant, k1=self.k1, b=self.b, k=self.depth)
+        queries = [lexical, keywords >> lexical]
+        in_vectors = {}
+        if (encoder := self._encoder) is not None:
+            search = "flat" if self.trees is None else f"annoy:{self.trees}"
+            semantic = index.dense(encoder, algorithm=search, k=self.depth)
+            queries.insert(0, semantic)
+            in_vectors = {"title-narrative-semantic": TitleAndNarrative() >> semantic, "title-semantic": semantic}
 
-        merged = self._merged(semantic, lexical, keywords >> lexical) % self.depth
+        merged = self._merged(queries) % self.depth
         pipeline = merged
         if self.filter is not None:
             pipeline = pipeline >> CausalFilter(roles=self.filter, topicrank=self._topicrank)
@@ -104,8 +117,7 @@ class Cair2021(Recipe, name="cair2021"):
             **({} if pipeline is merged else {"merged": merged}),
             "narrative-bm25": Narrative() >> lexical,
             "title-bm25": lexical,
-            "title-narrative-semantic": TitleAndNarrative() >> semantic,
-            "title-semantic": semantic,
+            **in_vectors,
             "keywords-bm25": keywords >> lexical,
         }
 
@@ -125,7 +137,7 @@ class Cair2021(Recipe, name="cair2021"):
             yield InputError(f"recipe cair2021 needs topics with narratives; topic '{lacking[0]}'{more} none")
 
     @property
-    def _encoder(self) -> Encoder:
+    def _encoder(self) -> Encoder | None:
         from ..neural import SentenceEncoder
 
         return SentenceEncoder(self.encoder) if isinstance(self.encoder, str) else self.encoder
@@ -134,9 +146,9 @@ class Cair2021(Recipe, name="cair2021"):
     def _topicrank(self) -> TopicRank:
         return self.topicrank or TopicRank(tagger=self.spacy)
 
-    def _merged(self, q1: Stage[Topics, Run], q2: Stage[Topics, Run], q3: Stage[Topics, Run]) -> Stage[Topics, Run]:
+    def _merged(self, queries: list[Stage[Topics, Run]]) -> Stage[Topics, Run]:
         if self.aggregate == "sum":
-            return q1 + q2 + q3
+            return reduce(add, queries)
         if self.aggregate == "min-max":
-            return fuse(q1, q2, q3, method="combsum", normalize="min-max")
-        return fuse(q1, q2, q3, method="rrf")
+            return fuse(*queries, method="combsum", normalize="min-max")
+        return fuse(*queries, method="rrf")

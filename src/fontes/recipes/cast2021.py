@@ -50,6 +50,10 @@ class Cast2021(Recipe, name="cast2021"):
         "Baseline run description of TREC CAsT 2021, https://github.com/daltonj/treccastweb/tree/master/2021/baselines; "
         "J. Dalton, C. Xiong and J. Callan, TREC CAsT 2021: The Conversational Assistance Track Overview"
     )
+    cite = "Dalton et al., TREC 2021"
+    task = "a conversation"
+    needs = ("fontes[neural,spacy]", "castorini/monot5-base-msmarco", "en_core_web_sm")
+    sample = "harbour/conversations"
     measures = ("nDCG@3", "nDCG@500", "AP(rel=2)@500", "R(rel=2)@500", "RR(rel=2)@500")
     baseline = "document_runs/org_automatic_results_1000.v1.0"
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {
@@ -71,7 +75,7 @@ class Cast2021(Recipe, name="cast2021"):
         ("duplicates=None",): "leaves duplicates in",
         ('passages=cast_passages(sentences="nupunkt")',): "finds sentences by another library",
         ('passages=passages(words=150, separator="-")',): "makes windows of words",
-        ("reranker=None",): "keeps the order of BM25",
+        ("reranker=None",): "keeps the order of BM25, -s 'reranker=mono_t5(\"FOLDER\")' reads another model",
     }
 
     automatic: str | Stage[Topics, Topics] | None = "automatic()"

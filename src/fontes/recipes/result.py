@@ -11,6 +11,7 @@ from ..comparison import Report
 from ..core import Run
 from ..core.parameters import summary
 from ..experiments.runner import Results
+from .learning import Learning
 
 if TYPE_CHECKING:
     from .base import Recipe
@@ -23,10 +24,12 @@ class RecipeResult:
     Args:
         recipe: The recipe.
         results: What the runner made of it.
+        learning: What it learned from, and what came of that; None: it learns nothing.
     """
 
     recipe: Recipe
     results: Results
+    learning: Learning | None = None
 
     @property
     def runs(self) -> Mapping[str, Run]:
@@ -81,6 +84,7 @@ class RecipeResult:
             "source": self.recipe.source,
             "published": self.published(),
             "published_on": self.recipe.published_on,
+            "learned": [] if self.learning is None else self.learning.notes,
             **self.lock,
             "systems": systems,
         }
@@ -101,6 +105,7 @@ class RecipeResult:
             "Seconds are of all steps of a system, those that it shares with others included, and not of indexing and encoding."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
             _table(["system", "run", "documents", "seconds"], self._systems()),
+            *learned_parts(self.learning),
             "## Parameters",
             _table(["parameter", "here", "published"], self._parameters()),
         ]
@@ -151,6 +156,36 @@ class RecipeResult:
         if self.report is None or name not in self.report.systems:
             return {}
         return {str(measure): self.report.mean(name, measure) for measure in self.report.measures}
+
+
+def learned_parts(learning: Learning | None) -> list[str]:
+    """What was learned, as parts of a page; none of a recipe that learns nothing."""
+    if learning is None:
+        return []
+    train, dev = len(learning.train.topics), len(learning.dev.topics)
+    parts = ["## Learned", f"{train:,} topics to learn from, {dev:,} to choose with and to validate on."]
+    models = [note for note in learning.notes if "model" in note]
+    if models:
+        header = ["model", "folder or name", "start", "learned from", "steps, the best", "minutes"]
+        parts.append(_table(header, [_model(note) for note in models]))
+    for note in learning.notes:
+        if "weights" in note:
+            weights, without = ", ".join(f"{weight:g}" for weight in note["weights"]), note["left_out"]
+            left = f"; {without} whose relevant document has a twin were left out" if without else ""
+            parts.append(
+                f"{note['role']}: weights {weights}, with which {note['measure']} was best, {note['value']:.4f}, on "
+                f"{note['topics']} topics{left}."
+            )
+    return parts
+
+
+def _model(note: Mapping[str, Any]) -> list[str]:
+    """A row about a model: what it learned from is empty where no training.json says it."""
+    if "rows" not in note:
+        return [note["role"], note["model"], "", "", "", ""]
+    learned = f"{note['rows']:,} rows of {note['queries']:,} queries" if note["queries"] else f"{note['rows']:,} rows"
+    minutes = f"{note['seconds'] / 60:.1f} ({note['device']}, {note['precision'].partition(' ')[0]})"
+    return [note["role"], note["model"], note["base"], learned, f"{note['steps']:,}, {note['best']:,}", minutes]
 
 
 def shown(value: Any) -> Any:

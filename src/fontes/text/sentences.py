@@ -1,4 +1,4 @@
-"""Where sentences begin and end: spaCy's trained pipelines and nupunkt, loaded where they are used."""
+"""Where sentences begin and end: by rules, or by nupunkt and spaCy's trained pipelines, loaded where they are used."""
 
 from __future__ import annotations
 
@@ -12,29 +12,56 @@ from ..core.errors import MissingExtraError, ParameterError
 from ..core.strings import encodable
 from .external import spacy_pipeline
 
-Spans = list[tuple[int, int]]
+Span = tuple[int, int]
+Spans = list[Span]
 
 LONGEST = 100_000  # characters that spaCy analyses at once; longer texts are cut at white space, or at twice as many
-GAP = re.compile(r"\s")
+SPACE = re.compile(r"\s")
+CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # of Latin, Greek and Cyrillic letters
+GAP = re.compile(rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[„]*[{CAPITALS}0-9])|\n\s*\n")
+ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx))\.$")
 
 
 @cache
-def sentences(name: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
+def sentences(name: str = "rules") -> Callable[[Sequence[str]], Iterator[Spans]]:
     """A function from texts to the sentences of each, as (first character, end), in order and without overlap.
 
     Args:
-        name: "nupunkt", or "spacy:MODEL", of which only the SentenceRecognizer is run, or the parser where the model has none.
+        name: "rules" (a full stop, and a capital or a digit after it); "nupunkt"; or "spacy:MODEL", of which only the
+            SentenceRecognizer is run, or the parser where the model has none.
 
     Raises:
         ParameterError: For an unknown name, and for a model that is not there or finds no sentences.
         MissingExtraError: Where the library is missing.
     """
-    if name == "nupunkt":
-        return _nupunkt()
-    library, _, model = name.partition(":")
-    if library != "spacy" or not model:
-        raise ParameterError(f"no way to find sentences is called '{name}'; there are nupunkt and spacy:MODEL")
-    return _spacy(model)
+    check_way(name)
+    if name == "rules":
+        return lambda texts: (list(_by_rules(text)) for text in texts)
+    return _nupunkt() if name == "nupunkt" else _spacy(name.removeprefix("spacy:"))
+
+
+def sentence_spans(text: str, how: str = "rules") -> Spans:
+    """Where the sentences of one text are; otherwise as `sentences`."""
+    [spans] = sentences(how)([text])
+    return spans
+
+
+def check_way(how: str) -> None:
+    """Raises ParameterError for an unknown way to find sentences."""
+    if how not in ("rules", "nupunkt") and not (how.startswith("spacy:") and how != "spacy:"):
+        raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
+
+
+def _by_rules(text: str) -> Iterator[Span]:
+    start = 0
+    for gap in GAP.finditer(text):
+        if "\n" not in gap[0].strip(" ") and ABBREVIATION.search(text, max(start, gap.start() - 12), gap.start()):
+            continue
+        if gap.start() > start:
+            yield start, gap.start()
+        start = gap.end()
+    if text[start:].strip():
+        yield start, len(text)
 
 
 def _nupunkt() -> Callable[[Sequence[str]], Iterator[Spans]]:
@@ -76,6 +103,6 @@ def _edges(text: str) -> list[int]:
     """Where the pieces of a text that spaCy analyses one by one begin, and where the last one ends."""
     edges = [0]
     while len(text) - edges[-1] > LONGEST:
-        gap = GAP.search(text, edges[-1] + LONGEST, edges[-1] + 2 * LONGEST)
+        gap = SPACE.search(text, edges[-1] + LONGEST, edges[-1] + 2 * LONGEST)
         edges.append(gap.end() if gap else min(edges[-1] + 2 * LONGEST, len(text)))
     return [*edges, len(text)]

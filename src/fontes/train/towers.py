@@ -33,6 +33,7 @@ from .runner.fit import Rows
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # what a document of a batch is to a query
 DEPTH = 1000  # documents of a query in a run
 CHUNK = 1000  # texts that are made tokens at once
+PART = 16  # texts of a batch that are padded to the longest of them
 
 
 def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool = False) -> Rows:
@@ -90,6 +91,17 @@ class Collator(SentenceTransformerDataCollator):
         return batch
 
 
+def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
+    """The texts of a batch in parts of PART, each without the padding that all of its texts have at their ends."""
+    mask, parts = features["attention_mask"], []
+    for first in range(0, len(mask), PART):
+        rows = slice(first, first + PART)
+        width = int(mask[rows].any(dim=0).nonzero().max()) + 1
+        inside = {name: value[rows, :width] for name, value in features.items() if getattr(value, "shape", None) == mask.shape}
+        parts.append({**features, **inside})
+    return parts
+
+
 class TowersLoss(CachedLossMixin, nn.Module):
     """A loss of the cosines of a batch's queries and documents, with cached gradients where there are mini-batches.
 
@@ -107,14 +119,15 @@ class TowersLoss(CachedLossMixin, nn.Module):
     def __init__(self, model: Any, kind: str, scale: float, mini_batch: int | None) -> None:
         super().__init__()
         self.model, self.kind, self.scale = model, kind, scale
-        self.cached = mini_batch is not None and not has_static_embedding_input(model)
+        self.whole = has_static_embedding_input(model)
+        self.cached = mini_batch is not None and not self.whole
         self.mini_batch_size = mini_batch or 0
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
         if self.cached:
             return self.forward_cached(sentence_features, labels)
-        vectors = [[self.model(features)["sentence_embedding"]] for features in sentence_features]
-        return self.calculate_loss(vectors, labels)
+        parts = ([features] if self.whole else parts_of(features) for features in sentence_features)
+        return self.calculate_loss([[self.model(part)["sentence_embedding"] for part in those] for those in parts], labels)
 
     def calculate_loss(self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False) -> Tensor:
         queries, documents = (torch.cat(parts).float() for parts in reps)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ...core.errors import ParameterError
-
-if TYPE_CHECKING:
-    from ...index import Index
+from ..options import Split
 
 commands = typer.Typer()
 
@@ -21,14 +19,18 @@ OPTIONS = {  # of each kind of plot, and which of them need an index
     "lengths": (),
     "zipf": ("first", "last"),
     "heaps": ("first",),
+    "measures": ("measures", "k", "bands", "seed", "split"),
 }
 OF_AN_INDEX = ("lengths", "zipf", "heaps")
 
 
 @commands.command(rich_help_panel="Measure")
 def plot(
-    kind: Annotated[str, typer.Argument(help="tfidf, bm25, idf, lengths, zipf or heaps.", show_default=False)],
-    index: Annotated[Path | None, typer.Argument(help="An index directory.", show_default=False)] = None,
+    kind: Annotated[str, typer.Argument(help="tfidf, bm25, idf, lengths, zipf, heaps or measures.", show_default=False)],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="An index directory; for measures judgments and then runs.", show_default=False),
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write: .svg, .png or .pdf.")] = Path("plot.svg"),
     docs: Annotated[
         int | None, typer.Option(help="tfidf, idf: N, without an index.", show_default="100,000; idf 1,000")
@@ -51,9 +53,16 @@ def plot(
         int | None, typer.Option(help="zipf, heaps: where the fit starts.", show_default="rank 1; a hundredth of the tokens")
     ] = None,
     last: Annotated[int | None, typer.Option(help="zipf: the last rank of the fit.", show_default="cf = 10")] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--measures", help="measures: names without cutoff, with commas.", show_default="P,R,SetF,RR"),
+    ] = None,
+    k: Annotated[int | None, typer.Option("-k", help="measures: the greatest k.", show_default="20")] = None,
+    no_bands: Annotated[bool, typer.Option("--no-bands", help="measures: no intervals around the lines.")] = False,
+    seed: Annotated[int | None, typer.Option(help="measures: of the bootstrap.", show_default="0")] = None,
+    split: Split = None,
 ) -> None:
-    """Draw TF-IDF, BM25 or idf as curves, or the lengths, Zipf's or Heaps' law of an index."""
-    from ...index import Index
+    """Draw TF-IDF, BM25 or idf as curves, the lengths, Zipf's or Heaps' law of an index, or measures of runs against k."""
     from ...plots.plot import format_of
     from ..output import say
 
@@ -70,16 +79,21 @@ def plot(
         "epsilon": epsilon,
         "first": first,
         "last": last,
+        "measures": measures,
+        "k": k,
+        "bands": False if no_bands else None,
+        "seed": seed,
+        "split": split,
     }
     parameters = {name: value for name, value in values.items() if value is not None}
-    _check(kind, index, list(parameters))
+    _check(kind, files or [], list(parameters))
     format_of(output)
-    figure = _drawn(kind, None if index is None else Index.open(index), parameters)
+    figure = _drawn(kind, files or [], parameters)
     figure.save(output)
     say(f"{output}: {figure.caption}")
 
 
-def _check(kind: str, index: Path | None, parameters: list[str]) -> None:
+def _check(kind: str, files: list[str], parameters: list[str]) -> None:
     """Raises ParameterError for a kind that there is not, and for options that do not belong to it."""
     if kind not in OPTIONS:
         raise ParameterError(f"there is no plot '{kind}'; there are {', '.join(OPTIONS)}")
@@ -87,18 +101,37 @@ def _check(kind: str, index: Path | None, parameters: list[str]) -> None:
         if name not in OPTIONS[kind]:
             known = ", ".join(_option(n) for n in OPTIONS[kind]) or "none"
             raise ParameterError(f"fontes plot {kind} has no option {_option(name)}; its options are {known}")
-    if kind in OF_AN_INDEX and index is None:
+    if kind == "measures":
+        if len(files) < 2:
+            raise ParameterError("fontes plot measures needs judgments and runs: fontes plot measures QRELS RUN… -o FILE")
+        return
+    if len(files) > 1:
+        raise ParameterError(f"fontes plot {kind} takes one index, not {len(files)} files")
+    if kind in OF_AN_INDEX and not files:
         raise ParameterError(f"fontes plot {kind} needs an index: fontes plot {kind} INDEX -o FILE")
-    if index is not None and "docs" in parameters:
+    if files and "docs" in parameters:
         raise ParameterError("--docs is the size of an imagined collection; leave it out where there is an index")
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return "--no-bands" if name == "bands" else "-k" if name == "k" else f"--{name.replace('_', '-')}"
 
 
-def _drawn(kind: str, index: Index | None, parameters: dict[str, Any]) -> Any:
+def _drawn(kind: str, files: list[str], parameters: dict[str, Any]) -> Any:
+    if kind == "measures":
+        return _of_runs(*files, **parameters)
     from ... import plots
+    from ...index import Index
 
     names = {"docs": "documents", "length": "lengths"}
+    index = Index.open(files[0]) if files else None
     return getattr(plots, kind)(index, **{names.get(name, name): value for name, value in parameters.items()})
+
+
+def _of_runs(qrels: str, *runs: str, split: str | None = None, **parameters: Any) -> Any:
+    """Measures of runs against k, the runs by the names of their files."""
+    from ...comparison import plot_measures
+    from ...datasets import qrels_of
+    from ...experiments.systems import named
+
+    return plot_measures(named(list(runs)), qrels_of(qrels, split=split), **parameters)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import Json, Split
+from ...core.errors import FontesError, ParameterError
+from ..options import Json
 
 if TYPE_CHECKING:
     from ...recipes import Recipe
@@ -23,17 +27,24 @@ Name = Annotated[str, typer.Argument(help="The recipe.", show_default=False)]
 @group.command("list")
 def list_(json: Json = False) -> None:
     """The recipes that there are."""
-    from ...core.parameters import summary
+    from rich.table import Table
+    from rich.text import Text
+
     from ...recipes import registry
     from ..output import console, print_json
+    from ..progress import note
 
     recipes = dict(registry.items())
     if json:
         print_json([_facts(one) for one in recipes.values()])
         return
-    width = max(map(len, recipes))
+    table = Table("recipe", "from", "source", "needs", "published", box=None)
     for name, one in recipes.items():
-        console.print(f"[bold]{name:<{width}}[/]  {summary(one)}")
+        best = max(one.published.values(), key=lambda figures: next(iter(figures.values())), default={})
+        cells = (one.task, one.cite or one.source, "\n".join(one.needs), "\n".join(_figures(best)))
+        table.add_row(Text(name, style="bold"), *map(Text, cells))
+    console.print(table, soft_wrap=False)
+    note("'fontes recipe show NAME' tells all about one; 'fontes recipe run NAME --sample -o FOLDER' tries it.")
 
 
 @group.command()
@@ -57,21 +68,38 @@ def show(name: Name, json: Json = False) -> None:
     if one.published:
         console.print(f"\n[bold]Published[/]{one.published_on and f', on {one.published_on}'}")
     for system, figures in one.published.items():
-        say(f"  {system}: {', '.join(f'{measure} {value:.4f}' for measure, value in figures.items())}")
+        say(f"  {system}: {', '.join(_figures(figures))}")
 
 
 @group.command()
 def run(
+    context: typer.Context,
     name: Name,
-    collection: Annotated[
-        str, typer.Option(help="Documents: a file, a folder, an index, irds:NAME, sample:NAME.", show_default=False)
-    ],
-    topics: Annotated[
-        str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)
-    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.", show_default=False)],
-    qrels: Annotated[str | None, typer.Option(help="Judgments, to measure and compare.", show_default=False)] = None,
-    split: Split = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Documents, topics and judgments that come along for this recipe.")
+    ] = False,
+    collection: Annotated[
+        str | None, typer.Option(help="Documents: a file, a folder, an index, irds:NAME, sample:NAME.", show_default=False)
+    ] = None,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, -; several are merged.", show_default=False),
+    ] = None,
+    qrels: Annotated[
+        list[str] | None, typer.Option(help="Judgments, to measure and compare; several are merged.", show_default=False)
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a BEIR folder, irds:NAME or sample:NAME; several are merged.", show_default="the only one"),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(help="Judgments to learn from: a file, or a split.", show_default="a part of those to measure with"),
+    ] = None,
+    dev: Annotated[
+        str | None, typer.Option(help="Judgments to choose with, likewise.", show_default="a part of those to learn from")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
@@ -82,19 +110,28 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a recipe on a collection into a folder of runs, with a report where there are judgments."""
+    """Run a recipe on a collection, or on its sample, into a folder of runs with a report."""
     from ...recipes import recipe
     from ..output import print_json
     from ..progress import note, reporting
 
     chosen = recipe(name).set(settings or [])
-    with reporting(json, steps=True, compiling=True) as report:
+    if sample:
+        collection = _sample(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
+        topics = qrels = [collection]
+    if collection is None or not topics:
+        missing = "--collection" if collection is None else "--topics"
+        instead = ", or --sample to try it on what comes along" if chosen.sample else ""
+        raise ParameterError(f"recipe {name} needs {missing}; give --collection and --topics{instead}")
+    with _commands_that_do_without(context), reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
             collection,
-            topics,
-            qrels,
+            tuple(topics),
+            tuple(qrels) if qrels else None,
             output,
-            split=split,
+            split=split or None,
+            train=train,
+            dev=dev,
             measures=measures or None,
             progress=report,
         )
@@ -103,6 +140,48 @@ def run(
     else:
         note(result.results.summary)
         sys.stdout.write(f"{result}\n")
+
+
+def _sample(recipe: type[Recipe], others: dict[str, str | list[str] | None]) -> str:
+    """The name of a recipe's sample, which stands for its documents, topics and judgments."""
+    if not recipe.sample:
+        raise ParameterError(f"recipe {recipe.name} has no sample; give --collection and --topics")
+    if more := [f"--{option}" for option, value in others.items() if value]:
+        raise ParameterError(f"--sample stands for documents, topics and judgments; leave out {' and '.join(more)}")
+    return f"sample:{recipe.sample}"
+
+
+@contextmanager
+def _commands_that_do_without(context: typer.Context) -> Iterator[None]:
+    """Has an error of a recipe end with the command that does without what is missing, where there is one."""
+    from ...experiments.problems import WITHOUT_ALL, as_options
+
+    try:
+        yield
+    except FontesError as error:
+        if not error.settings:
+            raise
+        message, several, _ = str(error).partition(f"\n{WITHOUT_ALL}")
+        command = f"{_as_typed(context)} {as_options(error.settings)}"
+        raise type(error).of_lines([*message.splitlines(), f"{WITHOUT_ALL if several else 'Without it: '}{command}"]) from error
+
+
+def _as_typed(context: typer.Context) -> str:
+    """The command with what it was called with."""
+    words = ["fontes", *context.command_path.removeprefix(context.find_root().command_path).split()]
+    for parameter in context.command.params:
+        value = context.params[str(parameter.name)]
+        flag = [parameter.opts[0]] if parameter.param_type_name == "option" else []
+        if value is True:
+            words += flag
+        elif value:
+            words += [word for one in (value if isinstance(value, list) else [value]) for word in (*flag, str(one))]
+    return shlex.join(words)
+
+
+def _figures(published: Mapping[str, float]) -> list[str]:
+    """Measures with their published values."""
+    return [f"{measure} {value:.4f}" for measure, value in published.items()]
 
 
 def _about(recipe: type[Recipe]) -> str:
@@ -118,7 +197,11 @@ def _facts(recipe: type[Recipe]) -> dict[str, Any]:
     return {
         "name": recipe.name,
         "about": summary(recipe),
+        "task": recipe.task,
         "source": recipe.source,
+        "cite": recipe.cite,
+        "needs": recipe.needs,
+        "sample": recipe.sample,
         "measures": recipe.measures,
         "published": recipe.published,
         "published_on": recipe.published_on,

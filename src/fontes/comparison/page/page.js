@@ -158,12 +158,18 @@ function valuesTable(id, unit, xs, series) {
 
 function curves() {
   curve("precision", D.curves.recalls, D.curves.precision, { label: "Precision over recall", unit: "recall" });
-  curve("recall", D.curves.ks, D.curves.recall, { log: true, label: "Recall over k", unit: "k" });
+  curveByK();
+}
+
+function curveByK() {
+  const [measure, series] = D.curves.at[Number(at("at-k").value)];
+  curve("by-k", D.curves.ks, series, { log: true, label: `${measure} over k`, unit: "k" });
+  valuesTable("by-k-values", `${measure}, k`, D.curves.ks, series);
 }
 
 function legend() {
   const emphasise = system => {
-    for (const box of [at("precision"), at("recall")]) {
+    for (const box of [at("precision"), at("by-k")]) {
       box.classList.toggle("faded", system !== null);
       for (const line of box.querySelectorAll(".line")) line.classList.toggle("lit", Number(line.dataset.system) === system);
     }
@@ -275,16 +281,18 @@ function judgment(doc, grades) {
   return grade > 0 ? ["relevant", "✓", `grade ${grade}`] : ["wrong", "✗", `grade ${grade}`];
 }
 
-function words(doc) {
+function words(doc, picked) {
   const [title, text] = D.texts[doc] || ["", ""];
+  if (picked) return [make("div", { class: "text" }, ...title ? [make("b", {}, title)] : [],
+    make("div", { class: "picked" }, ...picked.map(([number, sentence]) => make("p", {}, make("span", { title: "number of the sentence" }, String(number)), sentence))))];
   return title || text ? [make("div", { class: "text" }, ...title ? [make("b", {}, title), " "] : [], text)] : [];
 }
 
-function entry(doc, grades, before, after, attributes) {
+function entry(doc, grades, before, after, attributes, picked) {
   const [kind, sign, said] = judgment(doc, grades);
   return make("li", { class: kind, "data-doc": doc, onpointerenter: () => together(doc), onpointerleave: () => together(null), ...attributes }, ...before,
     make("span", { class: "sign", "aria-label": { relevant: "relevant", wrong: "not relevant", unjudged: "not judged" }[kind], role: "img" }, sign),
-    make("span", {}, make("span", { class: "id" }, D.docs[doc]), make("span", { class: "grade" }, said)), after, ...words(doc));
+    make("span", {}, make("span", { class: "id" }, D.docs[doc]), make("span", { class: "grade" }, said)), after, ...words(doc, picked));
 }
 
 function together(doc) {
@@ -302,7 +310,7 @@ function listing(side, ranking, grades, ranks) {
     const link = theirs.includes(doc) ? make("button", { type: "button", "aria-label": `rank ${there} of ${name(other)}`, onclick: reach }, String(there))
       : make("span", { title: there ? `rank ${there} of ${name(other)}` : `not among the first ${D.depth} of ${name(other)}` }, there || "–");
     return entry(doc, grades, [make("span", { class: "rank" }, String(i + 1))], make("span", { class: "other" }, link, arrow),
-      { id: `doc-${side}-${doc}`, tabindex: -1, onfocus: () => together(doc) });
+      { id: `doc-${side}-${doc}`, tabindex: -1, onfocus: () => together(doc) }, ranking.picked?.[system][doc]);
   });
   return make("section", {}, make("h5", {}, name(system)), items.length ? make("ol", { class: "docs" }, ...items) : make("p", { class: "notes" }, "no results"));
 }
@@ -346,7 +354,8 @@ at("swap").addEventListener("click", () => {
 });
 for (const id of ["find", "show"]) at(id).addEventListener("input", list);
 valuesTable("precision-values", "recall", D.curves.recalls, D.curves.precision);
-valuesTable("recall-values", "k", D.curves.ks, D.curves.recall);
+at("at-k").append(...D.curves.at.map(([text], i) => make("option", { value: i }, text)));
+at("at-k").addEventListener("change", curveByK);
 legend();
 choose();
 now.topic = now.order[0];

@@ -2,7 +2,8 @@
 
 from .base import Reranker
 from .crossencoder import CrossEncoder
+from .encoder import EncoderReranker
 from .late import LateReranker
 from .monot5 import MonoT5
 
-__all__ = ["CrossEncoder", "LateReranker", "MonoT5", "Reranker"]
+__all__ = ["CrossEncoder", "EncoderReranker", "LateReranker", "MonoT5", "Reranker"]

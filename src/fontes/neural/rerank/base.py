@@ -16,7 +16,7 @@ from ...core.errors import InputError, ParameterError
 from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.stage import Stage
-from ...core.values import Doc
+from ...core.values import Doc, Explanation
 from ..encoders.base import text_of
 from ..models.base import Loaded, Pretrained
 from .scores import ScoreFile, default_file, pair_keys
@@ -79,6 +79,11 @@ class Reranker(Stage[Run, Run]):
     def apply(self, run: Run, progress: Report, /) -> Run:
         scores, facts = self.rescored(run, progress)
         return run.with_scores(scores, {**run.provenance, "reranked": facts})
+
+    def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
+        """As `explain`, which reads the document's text."""
+        [doc] = run.documents_for(type(self).__name__).docs([doc_id])
+        return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # those that can explain take documents
 
     def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """The new score of each row of the run, float32, in the run's order; and how they came about."""

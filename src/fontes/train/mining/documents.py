@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ...causal.sentences import sentence_spans
 from ...core.checks import check_whole
 from ...core.errors import ParameterError
 from ...core.progress import Progress, Report, silent
@@ -18,6 +17,7 @@ from ...core.stage import Stage
 from ...core.values import Doc, Documents, Topic, Topics
 from ...formats import read_corpus
 from ...neural.encoders.base import text_of
+from ...text.sentences import sentence_spans
 from ..examples import Example, Passage
 from .mined import Mined, Tally
 from .miner import Group, Miner, Mining, drawn

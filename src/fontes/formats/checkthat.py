@@ -1,0 +1,67 @@
+"""Submissions to CheckThat! 2025, task 4b: a table of posts, each with a list of the documents that it may speak of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..core import InputError, Run, Topic, Topics
+from ..core.names import plain
+from .columns import one_word
+from .format import File, Format
+
+HEADER = ("post_id", "preds")
+DEPTH = 5  # documents of a post that are submitted
+
+
+class CheckThat(Format, name="checkthat"):
+    """A table with the header post_id, preds, with tabs or commas: in `preds` the list ['id1', 'id2', …], the best first.
+
+    Read, the scores are 1/rank, so that the order is kept. Five documents of a post are written.
+    """
+
+    def sniff(self, kind: str, file: File) -> float:
+        return 0.95 if _is_header(file.start.split("\n", 1)[0]) else 0.0
+
+    def read_run(self, file: File, topics: Topics) -> Run:
+        rankings: dict[str, dict[str, float]] = {}
+        for number, text in file.texts():
+            if not rankings and _is_header(text):
+                continue
+            post, listed = _row(text, file.name, number)
+            if post in rankings:
+                raise InputError.at(file.name, number, f"topic '{post}' occurs twice")
+            again = next((doc for n, doc in enumerate(listed) if doc in listed[:n]), None)
+            if again is not None:
+                raise InputError.at(file.name, number, f"topic '{post}', document '{again}': listed a second time")
+            rankings[post] = {doc: 1 / rank for rank, doc in enumerate(listed, 1)}
+        return Run.of(rankings, Topics([*topics.values(), *(Topic(post, "") for post in rankings if post not in topics)]))
+
+    def write_run(self, run: Run, tag: str) -> Iterator[bytes]:
+        yield ("\t".join(HEADER) + "\n").encode()
+        for topic_id, ranking in run.items():
+            yield f"{one_word(topic_id, 'topic')}\t{[one_word(doc, 'document') for doc in ranking.ids[:DEPTH]]!r}\n".encode()
+
+
+def _is_header(line: str) -> bool:
+    return any(tuple(map(plain, line.strip().split(separator))) == HEADER for separator in "\t,")
+
+
+def _row(text: str, name: str, number: int) -> tuple[str, list[str]]:
+    """The post and its documents.
+
+    Raises:
+        InputError: The line is not of this form.
+    """
+    separator = "\t" if "\t" in text else ","
+    post, found, rest = text.strip().partition(separator)
+    rest = rest.strip()
+    if len(rest) > 1 and rest[0] == rest[-1] == '"':  # as a table with commas quotes a list
+        rest = rest[1:-1].replace('""', '"')
+    try:
+        listed = ast.literal_eval(rest)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        listed = None
+    if not found or not isinstance(listed, (list, tuple)) or not all(type(doc) in (str, int) for doc in listed):
+        raise InputError.at(name, number, "no post and list of documents, such as: 16<tab>['3qvh482o', 'r58aohnu']")
+    return post.strip(), [str(doc) for doc in listed]

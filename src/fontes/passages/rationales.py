@@ -1,0 +1,200 @@
+"""From a document to the sentence: the sentences of each document of a run that bear on its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import Any, ClassVar, NamedTuple
+
+from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
+from ..core.progress import Report, silent
+from ..core.values import Documents
+from ..index import Index
+from .best import BestPassages
+from .documents import SENTENCE, split_id
+from .split import Sentences
+from .text_scorer import TextScorer
+
+
+class Rationale(NamedTuple):
+    """A sentence of a document that bears on a topic.
+
+    Attributes:
+        number: Its place among the document's sentences, counted from 0.
+        score: The score by which it was picked.
+        text: The sentence.
+    """
+
+    number: int
+    score: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Rationales(Stage[Run, Run], name="rationales"):
+    """Picks the sentences of each document that bear on the topic: `bm25 % 10 >> Rationales(CrossEncoder(model))`.
+
+    SciFact calls them rationales (Wadden et al., EMNLP 2020), FEVER evidence (Thorne et al., NAACL 2018). Documents, scores
+    and order stay; `fontes search`, reports and notebooks show the sentences with their documents, and `rationales_of` gives
+    them. Each sentence is scored by itself. The same sentences as a run, whose ids are "D7#0", "D7#1", …, come from
+    `… >> Sentences() >> reranker >> BestPassages(n, threshold)`. Put the stage last: those after it may not keep its sentences.
+
+    Args:
+        reranker: Scores sentences for topics: any reranker, such as `cross_encoder` or `encoder_reranker`. None:
+            `text_scorer(bm25())` over the run's index, for which no model is needed.
+        n: How many sentences of a document at most; None: no bound.
+        threshold: The least score of a sentence that is picked; None: any. A document may then have no sentence.
+        sentences: How sentences are found: "rules", "nupunkt" or "spacy:MODEL".
+        title: Whether the reranker reads the document's title before each sentence.
+
+    Raises:
+        InputError: When it is called: the run does not know its documents, or a topic has no text.
+        ParameterError: When it is called: without a reranker, for a run whose documents are in no index.
+    """
+
+    keeps_rankings: ClassVar[bool] = True
+
+    reranker: Stage[Run, Run] | None = field(default=None, metadata={"leading": True})
+    n: int | None = 3
+    threshold: float | None = None
+    sentences: str = "rules"
+    title: bool = False
+
+    def check(self) -> None:
+        if self.reranker is not None:
+            if not isinstance(self.reranker, Stage):
+                raise ParameterError(f"rationales takes a reranker, such as cross_encoder, not {self.reranker!r}")
+            self.reranker.require(Run, Run, "rationales")
+            self.reranker.check()
+        self._picker.check()
+        self._splitter.check()
+
+    def check_needs(self) -> None:
+        self._splitter.check_needs()
+        super().check_needs()
+
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        self.check()
+        return with_rationales(run, self._picker(self._scored(run, progress)))
+
+    def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
+        """All sentences of a document of the run with their scores, the best first, and which of them are picked."""
+        topic = run.topics[topic_id]
+        one = Run.of({topic_id: {doc_id: 1.0}}, Topics([topic])).with_(documents=run.documents)
+        scored = self._scored(one, silent)
+        picked = set(self._picker(scored)[topic_id].ids)
+        ranking = scored[topic_id]
+        parts = tuple(
+            Explanation(hit.score, f"sentence {split_id(hit.id, SENTENCE)[1]}{', picked' * (hit.id in picked)}: {_line(doc)}")
+            for hit, doc in zip(ranking, ranking.docs(), strict=True)
+        )
+        return Explanation(len(picked), f"of {len(parts)} sentences picked by {self!r}", parts)
+
+    def explain(self, query: str | Topic, doc_id: str) -> Explanation:
+        raise PipelineError("rationales explains documents of a run: (retriever >> rationales(…)).explain(query, doc_id)")
+
+    @property
+    def _splitter(self) -> Sentences:
+        return Sentences(self.sentences, self.title)
+
+    @property
+    def _picker(self) -> BestPassages:
+        return BestPassages(self.n, self.threshold, SENTENCE)
+
+    def _scored(self, run: Run, progress: Report) -> Run:
+        """The run of all sentences."""
+        reranker = self.reranker
+        if reranker is None:
+            if not isinstance(run.documents, Index):
+                raise ParameterError(
+                    "rationales without a reranker needs a run over an index; or name one: rationales(cross_encoder(…))"
+                )
+            reranker = TextScorer(run.documents.bm25())
+        scored: Run = (self._splitter >> reranker)(run, progress=progress)
+        return scored
+
+
+class RationaleDocuments:
+    """The documents of a run, with the sentences that were picked of them for its topics.
+
+    Args:
+        documents: The way to the documents' text.
+        sentences: The run of the sentences, whose `documents` gives their text.
+    """
+
+    def __init__(self, documents: Documents, sentences: Run) -> None:
+        self.documents = documents
+        self.sentences = sentences
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RationaleDocuments, (self.documents, self.sentences)
+
+    def docs(self, ids: Iterable[str]) -> list[Doc]:
+        """The documents with these ids, in this order."""
+        return self.documents.docs(ids)
+
+    def rationales(self, topic_id: str, doc_id: str) -> list[Rationale]:
+        """The sentences of a document that were picked for a topic, in the order of the text."""
+        places = sorted(self._places.get(topic_id, {}).get(doc_id, ()))
+        texts = self.sentences.documents_for("a rationale").docs(f"{doc_id}{SENTENCE}{number}" for number, _ in places)
+        return [Rationale(number, score, _line(text)) for (number, score), text in zip(places, texts, strict=True)]
+
+    @property
+    def marked(self) -> Callable[[str, Doc], str]:
+        """The title of a document and its sentences as HTML, for notebooks; without any, what the documents' owner shows."""
+        by_text = {topic.text: topic.id for topic in self.sentences.topics.values()}
+        usual = getattr(self.documents, "marked", None) or (lambda query, doc: escape(f"{doc.title} {doc.text}".strip()[:200]))
+
+        def marked(query: str, doc: Doc) -> str:
+            picked = self.rationales(by_text.get(query, ""), doc.id)
+            if not picked:
+                return str(usual(query, doc))
+            return "<br>".join([f"<b>{escape(doc.title)}</b>", *(f"{one.number}: {escape(one.text)}" for one in picked)])
+
+        return marked
+
+    @cached_property
+    def _places(self) -> dict[str, dict[str, list[tuple[int, float]]]]:
+        """By topic and document the numbers and scores of its sentences."""
+        places: dict[str, dict[str, list[tuple[int, float]]]] = {}
+        for topic_id, ranking in self.sentences.items():
+            of_topic = places.setdefault(topic_id, {})
+            for hit in ranking:
+                doc_id, number = split_id(hit.id, SENTENCE)
+                of_topic.setdefault(doc_id, []).append((number, hit.score))
+        return places
+
+
+def with_rationales(run: Run, sentences: Run) -> Run:
+    """A run of documents that knows which of their sentences were picked.
+
+    Args:
+        run: The run of documents.
+        sentences: A run of sentences, whose ids are "D7#0"; one that was read from a file gets its text from the run's
+            documents, split by `Sentences()`: `sentences.with_(documents=Sentences("nupunkt").over(index))` is another way.
+
+    Raises:
+        InputError: The run does not know its documents, or an id is no sentence's.
+    """
+    documents = run.documents_for("rationales")
+    if isinstance(documents, RationaleDocuments):
+        documents = documents.documents
+    if sentences.documents is None:
+        sentences = sentences.with_(documents=Sentences().over(documents))
+    known = RationaleDocuments(documents, sentences)
+    known._places  # noqa: B018  # which says what is wrong with an id
+    facts = sentences.provenance.get("reranked")
+    provenance = {**run.provenance, **({} if facts is None else {"rationales": facts})}
+    return run.with_(documents=known, provenance=provenance)
+
+
+def rationales_of(run: Run, topic_id: str, doc_id: str) -> list[Rationale]:
+    """The sentences of a document that were picked for a topic, in the order of the text; none for a run without any."""
+    documents = run.documents
+    return documents.rationales(topic_id, doc_id) if isinstance(documents, RationaleDocuments) else []
+
+
+def _line(doc: Doc) -> str:
+    return " ".join(doc.text.split())

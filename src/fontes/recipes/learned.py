@@ -1,0 +1,98 @@
+"""`LearningRecipe`: a recipe whose models learn from judged topics, and the division of these topics."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
+from ..experiments import Collection
+from ..train import Side
+from .base import Division, Recipe
+from .learning import Learning, distinct, parted, side_of
+
+Systems = dict[str, Stage[Topics, Run]]
+
+
+@dataclass(frozen=True, repr=False)
+class LearningRecipe(Recipe):
+    """A recipe that learns: from judgments that are given, or from part of those that it is run on.
+
+    Args:
+        test: The share of the judged topics that is measured, where it divides them itself.
+        held_out: The share of the topics to learn from that weights are chosen with and trainings validated on, where no
+            others are given for it.
+        seed: Of what is drawn.
+    """
+
+    test: float = 0.2
+    held_out: float = 0.1
+    seed: int = 0
+
+    @abstractmethod
+    def learned_systems(self, collection: Collection, learning: Learning) -> Systems:
+        """The systems by name, as `systems` gives those of other recipes.
+
+        Args:
+            collection: The documents.
+            learning: What is learned from, and trains; first one without topics and folder, which trains nothing and gives the
+                starts in the place of models.
+        """
+
+    def systems(self, collection: Collection) -> Systems:
+        raise ParameterError(f"recipe {self.name} learns: give topics and judgments to learn from")
+
+    def systems_with(self, learning: Learning | None) -> Callable[[Collection], Systems]:
+        return partial(self.learned_systems, learning=learning or Learning())
+
+    def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+        if train is None:
+            if dev is not None:
+                raise ParameterError(f"recipe {self.name}: dev goes with train; give both, or neither")
+            if qrels is None:
+                raise InputError(
+                    f"recipe {self.name} learns from judgments: give train, or qrels, to learn from a part of them"
+                )
+            whole, measured = self.halves(topics, qrels)
+        else:
+            whole, measured = side_of(topics, train, train), _measured(topics, qrels, {*train, *(dev or ())})
+            _check_apart({"measure with": measured[1] or (), "learn from": train, "choose with": dev or ()})
+        if not whole.topics:
+            raise InputError("none of the topics has judgments to learn from; do topics and judgments belong together?")
+        if dev is None:
+            learned, chosen = parted(*whole, self.held_out, self.seed)
+        else:
+            learned, chosen = whole, side_of(topics, dev, dev)
+        return *measured, Learning(learned, chosen)
+
+    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
+        """The judged topics to learn from, and those to measure with: by default a share, duplicates left out."""
+        whole, measured = parted(*distinct(topics, qrels), self.test, self.seed)
+        if not measured.topics or not whole.topics:
+            raise InputError(f"{len(qrels)} judged topics are too few to learn from some and measure with others")
+        return whole, measured
+
+    def check(self) -> None:
+        for name, value in (("test", self.test), ("held_out", self.held_out)):
+            if not 0 < value < 1:
+                raise ParameterError(f"recipe {self.name}: {name} must be a share between 0 and 1, not {value!r}")
+        super().check()
+
+
+def _measured(topics: Topics, qrels: Qrels | None, others: set[str]) -> tuple[Topics, Qrels | None]:
+    """The topics that are searched: those to be measured; without judgments those that nothing is learned from."""
+    if qrels is not None:
+        return topics.judged(qrels), qrels
+    return Topics(topic for topic in topics.values() if topic.id not in others), None
+
+
+def _check_apart(sides: dict[str, object]) -> None:
+    """Raises InputError for a topic that is on two sides."""
+    uses: dict[str, str] = {}
+    for use, ids in sides.items():
+        for topic_id in ids:  # type: ignore[attr-defined]
+            if topic_id in uses:
+                raise InputError(f"topic '{topic_id}' is one to {uses[topic_id]} and to {use}; a topic has one use")
+            uses[topic_id] = use

@@ -1,0 +1,237 @@
+"""What a recipe learns from; the models and the weights that come of it, kept in the folder of its results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import InputError, Qrels, Run, Stage, Topics
+from ..core.progress import Report, silent
+from ..experiments.cache import Cache
+from ..experiments.hashes import hash_of_qrels, hash_of_topics
+from ..experiments.runner import reproducible
+from ..experiments.systems import Searches
+from ..storage.hashes import hash_json
+from ..train import (
+    BiEncoderSettings,
+    CrossEncoderSettings,
+    Examples,
+    SearchValidation,
+    Side,
+    Validation,
+    mine_negatives,
+    train_bi_encoder,
+    train_cross_encoder,
+)
+from ..train.runner.running import check_training
+from ..train.runner.workplace import IDENTITY
+from ..tuning import fit_weights
+
+MODELS, CACHE = "models", "cache"
+LEAST = 2  # topics that weights can be chosen on
+NOBODY = Side(Topics(), Qrels())
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The topics that a recipe learns from and chooses with, and what it makes of them.
+
+    A model is trained once and found again in `models` of the folder: its name there is a hash of what it was learned from, of
+    the settings and of the start. A training that was interrupted goes on.
+
+    Args:
+        train: What models learn from.
+        dev: What weights are chosen with, and trainings are validated on.
+        folder: Of the results; None: nothing is trained or chosen, as when a recipe is only looked at.
+        progress: Is called with how far each step is.
+        notes: What was trained and chosen, in its order.
+    """
+
+    train: Side = NOBODY
+    dev: Side = NOBODY
+    folder: Path | None = None
+    progress: Report = silent
+    notes: list[dict[str, Any]] = field(default_factory=list)
+
+    def at(self, folder: Path, progress: Report) -> Learning:
+        """The same with a folder and a report."""
+        return replace(self, folder=folder, progress=progress)
+
+    @property
+    def hashes(self) -> dict[str, Any]:
+        """What the lock keeps of the sides."""
+        sides = {"train": self.train, "dev": self.dev}
+        return {name: {"sha256": _hash(side), "topics": len(side.qrels)} for name, side in sides.items() if side.qrels}
+
+    def run(self, stage: Stage[Topics, Run], side: Side) -> Run:
+        """The run of a stage on the topics of a side, found again in the cache."""
+        assert self.folder is not None
+        one: Any = reproducible({"": stage})[""]
+        one.prepare(self.progress)
+        return Searches(side.topics, Cache(self.folder / CACHE), self.progress).of("", one).run
+
+    def cross_encoder(
+        self, role: str, start: str, candidates: Stage[Topics, Run], settings: CrossEncoderSettings, **mining: Any
+    ) -> str:
+        """The folder of a cross-encoder that is trained on negatives out of the candidates of the topics to learn from.
+
+        Args:
+            role: What the recipe calls the model.
+            start: The model that is trained.
+            candidates: Where negatives come from.
+            settings: Of the training.
+            **mining: Parameters of `mine_negatives`.
+        """
+        check_training("training a cross-encoder")
+        if self.folder is None:
+            return start
+        place = self._place("cross-encoder", start, candidates, settings, mining)
+        if not place.exists():
+            examples, validation = self._examples(candidates, mining)
+            train_cross_encoder(examples, place, start, settings, Validation(validation), progress=self.progress)
+        return self.noted(role, str(place))
+
+    def bi_encoder(
+        self, role: str, start: str, candidates: Stage[Topics, Run], settings: BiEncoderSettings, **mining: Any
+    ) -> str:
+        """The folder of a bi-encoder, likewise."""
+        check_training("training a bi-encoder")
+        if self.folder is None:
+            return start
+        place = self._place("bi-encoder", start, candidates, settings, mining)
+        if not place.exists():
+            examples, validation = self._examples(candidates, mining)
+            train_bi_encoder(examples, place, start, settings, SearchValidation(validation), progress=self.progress)
+        return self.noted(role, str(place))
+
+    def weights(self, role: str, stages: Sequence[Stage[Topics, Run]], measure: str, step: float = 0.1) -> tuple[float, ...]:
+        """The weights of stages in the sum of their scores, each brought to 0 to 1, that are best on the topics to choose with.
+
+        Topics whose relevant document has a twin among the hits, another document of the same words, are left out: which of the
+        two is judged is no matter of the topic, and what tells them apart would be learned.
+
+        Args:
+            role: What the recipe calls the choice.
+            stages: Two or more.
+            measure: What is to be best.
+            step: The smallest difference between two weights.
+
+        Raises:
+            InputError: There are too few topics to choose with.
+        """
+        if self.folder is None:
+            return tuple(1 / len(stages) for _ in stages)
+        runs = [self.run(stage, self.dev) for stage in stages]
+        qrels = without_twins(runs[0], self.dev.qrels)
+        if len(qrels) < LEAST:
+            raise InputError(f"weights are chosen on {LEAST} topics or more, and there are {len(qrels)}; give more as dev")
+        learned = fit_weights(runs, qrels, measure, folds=min(5, len(qrels)), step=step)
+        facts = {"role": role, "weights": list(learned.weights), "measure": measure, "topics": len(qrels)}
+        self.notes.append({**facts, "value": learned.trained, "left_out": len(self.dev.qrels) - len(qrels)})
+        return learned.weights
+
+    def noted(self, role: str, model: str) -> str:
+        """A model's folder or name, which is noted down with what its training.json says."""
+        if self.folder is not None:
+            self.notes.append({"role": role, "model": model, **training_facts(Path(model))})
+        return model
+
+    def _place(self, kind: str, start: str, candidates: Stage[Topics, Run], settings: Any, mining: Mapping[str, Any]) -> Path:
+        from ..neural.models.hub import fingerprint, located
+
+        assert self.folder is not None
+        if not self.train.qrels:
+            raise InputError("there are no judgments to learn from; give some as train")
+        start_of = fingerprint(located(start, kind, kind))
+        data = [_hash(self.train), _hash(self.dev), candidates.key() or repr(candidates)]
+        key = hash_json([version("fontes"), kind, start_of, settings.model_dump(), dict(mining), data])
+        return self.folder / MODELS / f"{kind}-{key[:16]}"
+
+    def _examples(self, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> tuple[Examples, Examples | None]:
+        """The examples to learn from and, where there is a side to choose with, those to validate on."""
+
+        def mined(side: Side) -> Examples:
+            return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
+
+        return mined(self.train), mined(self.dev) if self.dev.qrels else None
+
+
+def training_facts(model: Path) -> dict[str, Any]:
+    """What the training.json of a model says of how it was made; nothing where there is none."""
+    try:
+        said = json.loads((model / IDENTITY).read_text(encoding="utf-8"))
+        facts = {name: said[name] for name in ("kind", "base", "rows", "steps", "best", "seconds", "precision", "device")}
+        return {**facts, "queries": said["facts"].get("queries")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def without_twins(run: Run, qrels: Qrels) -> Qrels:
+    """The judgments of the topics of which no relevant document has a twin among the hits of the run.
+
+    A twin is a document of the same words, whatever the case and the signs between them, that is not judged relevant itself.
+
+    Args:
+        run: A run that knows its documents.
+        qrels: The judgments.
+    """
+    documents = run.documents_for("looking for twins")
+    words: dict[str, str] = {}
+    for topic_id in qrels:
+        unread = [doc for doc in (run[topic_id].ids if topic_id in run else ()) if doc not in words]
+        texts = documents.docs(unread) if unread else ()
+        words.update({doc.id: " ".join(re.findall(r"\w+", f"{doc.title} {doc.text}".lower())) for doc in texts})
+
+    def doubtful(topic_id: str) -> bool:
+        ids = run[topic_id].ids if topic_id in run else []
+        counts = Counter(words[doc] for doc in ids)
+        relevant = Counter(words[doc] for doc in ids if qrels[topic_id].get(doc, 0) > 0)
+        return any(counts[text] > count for text, count in relevant.items())
+
+    return Qrels(row for row in qrels.rows() if not doubtful(row[0]))
+
+
+def _hash(side: Side) -> str:
+    return hash_json([hash_of_topics(side.topics), hash_of_qrels(side.qrels)])
+
+
+def parted(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
+    """The judged topics in two parts, those that are left and a share of them that is drawn by the seed.
+
+    Args:
+        topics: The topics.
+        qrels: Their judgments.
+        share: Of the second part, 0 to 1.
+        seed: Of the draw.
+    """
+    ids = sorted(topic_id for topic_id in topics if topic_id in qrels)
+    order = np.random.default_rng(seed).permutation(len(ids))
+    drawn = {ids[i] for i in order[: round(share * len(ids))].tolist()}
+    return side_of(topics, qrels, set(ids) - drawn), side_of(topics, qrels, drawn)
+
+
+def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
+    """Those of the topics that are judged, and their judgments."""
+    those = Topics(topic for topic in topics.values() if topic.id in ids and topic.id in qrels)
+    return Side(those, Qrels(row for row in qrels.rows() if row[0] in those))
+
+
+def distinct(topics: Topics, qrels: Qrels) -> Side:
+    """The judged topics, of those with the same text the first; it has the judgments of all of them.
+
+    Raises:
+        InputError: Two of them judge a document differently.
+    """
+    first: dict[str, str] = {}
+    judged = [topic for topic in topics.values() if topic.id in qrels]
+    same = {topic.id: first.setdefault(topic.text, topic.id) for topic in judged}
+    rows = (((same[topic], group, doc, grade)) for topic, group, doc, grade in qrels.rows() if topic in same)
+    return Side(Topics(topic for topic in judged if same[topic.id] == topic.id), Qrels(rows))

@@ -1,0 +1,202 @@
+"""Claims with their evidence, in the forms of FEVER, CTKFacts and SciFact."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Fontes
+
+import fontes as ft
+from fontes.core import InputError
+from fontes.formats import read_corpus, read_qrels, read_topics, write_qrels, write_topics
+
+# The example of https://fever.ai/dataset/fever.html, with numbers in the places of the annotations.
+OLIVER = {
+    "id": 62037,
+    "verifiable": "VERIFIABLE",
+    "label": "SUPPORTS",
+    "claim": "Oliver Reed was a film actor.",
+    "evidence": [
+        [[1, 11, "Oliver_Reed", 0]],
+        [[1, 12, "Oliver_Reed", 3], [1, 12, "Gladiator_-LRB-2000_film-RRB-", 0]],
+        [[1, 13, "Oliver_Reed", 2], [1, 13, "Castaway_-LRB-film-RRB-", 0]],
+        [[1, 14, "Oliver_Reed", 1]],
+    ],
+}
+HENRI = {"id": 137637, "label": "NOT ENOUGH INFO", "claim": "Henri built a palace.", "evidence": [[[2, None, None, None]]]}
+QUOTED = [
+    {"id": 1, "label": "NOT ENOUGH INFO", "claim": "Loď připlula.", "evidence": [["Loď stojí na břehu."]]},
+    {
+        "id": 2,
+        "label": "REFUTES",
+        "claim": "Přístav je zavřený.",
+        "evidence": [
+            ["Přístav je otevřený.", "Loď stojí na břehu."],
+            ["Loď stojí na břehu.", "Přístav je otevřený."],
+            ["Přístav žije."],
+        ],
+    },
+]
+SCIFACT = [
+    {"id": 3, "claim": "Statins help.", "evidence": {}, "cited_doc_ids": [31]},
+    {
+        "id": 4,
+        "claim": "Zinc helps.",
+        "evidence": {"41": [{"sentences": [2, 5], "label": "SUPPORT"}, {"sentences": [7], "label": "SUPPORT"}]},
+        "cited_doc_ids": [41, 42],
+    },
+]
+TABLE = """id,claim,evidence_doc_id,evidence_label,evidence_sentences,cited_doc_ids
+3,Statins help.,,,[],[31]
+4,"Zinc helps.",41,SUPPORT,[2 5],[41 42]
+4,"Zinc helps.",41,SUPPORT,[7],[41 42]
+"""
+
+
+def lines(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_of_fever_the_pages_of_a_set_are_a_group_and_a_page_that_is_enough_alone_is_one_too(tmp_path: Path) -> None:
+    qrels = read_qrels(lines(tmp_path / "train.jsonl", OLIVER, HENRI))
+    assert list(qrels) == ["62037"]
+    assert set(qrels["62037"].values()) == {1}
+    gladiator, castaway = {"Oliver_Reed", "Gladiator_-LRB-2000_film-RRB-"}, {"Oliver_Reed", "Castaway_-LRB-film-RRB-"}
+    assert qrels.groups("62037") == [{"Oliver_Reed"}, gladiator, castaway]
+
+
+def test_a_claim_is_a_topic_whose_metadata_hold_its_label_and_the_sentences_of_its_evidence(tmp_path: Path) -> None:
+    topics = read_topics(lines(tmp_path / "train.jsonl", OLIVER, HENRI))
+    assert [topic.text for topic in topics.values()] == ["Oliver Reed was a film actor.", "Henri built a palace."]
+    assert topics["137637"].metadata == {"label": "NOT ENOUGH INFO"}
+    assert topics["62037"].metadata["label"] == "SUPPORTS"
+    assert topics["62037"].metadata["evidence"][1] == [["Oliver_Reed", 3], ["Gladiator_-LRB-2000_film-RRB-", 0]]
+
+
+def test_quoted_paragraphs_are_counted_as_the_file_quotes_them_and_are_a_corpus(tmp_path: Path) -> None:
+    path = lines(tmp_path / "claims.jsonl", *QUOTED)
+    assert {doc.id: doc.text for doc in read_corpus(path)} == {
+        "e0": "Loď stojí na břehu.",
+        "e1": "Přístav je otevřený.",
+        "e2": "Přístav žije.",
+    }
+    qrels = read_qrels(path)
+    assert qrels.to_dict() == {"2": {"e1": 1, "e0": 1, "e2": 1}}
+    assert qrels.groups("2") == [{"e0", "e1"}, {"e2"}]
+    assert read_topics(path)["2"].metadata == {"label": "REFUTES"}
+
+
+def test_a_paragraph_without_white_space_is_an_id(tmp_path: Path) -> None:
+    row = {"id": 7, "label": "SUPPORTS", "claim": "A.", "evidence": [["T2008_3", "T2008_4"], ["T2008_9"]]}
+    assert read_qrels(lines(tmp_path / "claims.jsonl", row)).groups("7") == [{"T2008_3", "T2008_4"}, {"T2008_9"}]
+
+
+def test_scifact_reads_alike_from_its_own_lines_from_rows_and_from_a_table(tmp_path: Path) -> None:
+    own = lines(tmp_path / "claims_train.jsonl", *SCIFACT)
+    table = tmp_path / "claims_train.csv"
+    table.write_text(TABLE)
+    apart = {"evidence_doc_id": "41", "evidence_label": "SUPPORT", "cited_doc_ids": [41, 42]}
+    rows = lines(
+        tmp_path / "rows.jsonl",
+        {
+            "id": 3,
+            "claim": "Statins help.",
+            "evidence_doc_id": "",
+            "evidence_label": "",
+            "evidence_sentences": [],
+            "cited_doc_ids": [31],
+        },
+        {"id": 4, "claim": "Zinc helps.", "evidence_sentences": [2, 5], **apart},
+        {"id": 4, "claim": "Zinc helps.", "evidence_sentences": [7], **apart},
+    )
+    for path in (own, table, rows):
+        assert read_qrels(path).to_dict() == {"3": {"31": 1}, "4": {"41": 2, "42": 1}}
+        assert read_qrels(path).groups("4") == [{"41"}, {"42"}]
+        topics = read_topics(path)
+        assert topics["3"].metadata == {}
+        assert topics["4"].metadata == {"label": "SUPPORT", "evidence": [[["41", 2], ["41", 5]], [["41", 7]]]}
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"claim": "A.", "evidence": []}, "the claim has no 'id'"),
+        ({"id": 2, "claim": " ", "evidence": []}, "no text under 'claim'"),
+        (
+            {"id": 2, "claim": "A.", "evidence": "B."},
+            "'evidence' is a str, neither sets of documents nor documents with rationales",
+        ),
+        ({"id": 2, "claim": "A.", "evidence": ["B."]}, "a set of the evidence is a str, not a list"),
+        ({"id": 2, "claim": "A.", "evidence": [[["Oliver_Reed", 0]]]}, "['Oliver_Reed', 0]\" is no piece of evidence"),
+        ({"id": 2, "claim": "A.", "evidence": [[[1, 2, "Oliver_Reed", "first"]]]}, "the number of a sentence is 'first'"),
+        ({"id": 2, "claim": "A.", "evidence": {"41": ["x"]}}, "a rationale of '41' is a str, not an object with"),
+        ({"id": 2, "claim": "A.", "cited_doc_ids": 41}, "cited_doc_ids is a int, not a list"),
+        ({"id": 62037, "claim": "A.", "evidence": []}, "claim '62037' occurs a second time; the first is in line 1"),
+    ],
+)
+def test_what_is_no_claim_with_evidence_is_refused_with_file_and_line(
+    tmp_path: Path, row: dict[str, Any], problem: str
+) -> None:
+    path = lines(tmp_path / "train.jsonl", OLIVER, row)
+    with pytest.raises(InputError) as refused:
+        read_qrels(path)
+    assert str(refused.value).startswith(f"{path}, line 2: ")
+    assert problem in str(refused.value)
+
+
+def test_claims_that_quote_nothing_are_no_corpus_and_unlabelled_ones_hold_no_judgments(tmp_path: Path) -> None:
+    path = lines(tmp_path / "train.jsonl", OLIVER)
+    with pytest.raises(InputError, match="name the documents of their evidence and do not quote them; give the corpus"):
+        list(read_corpus(path))
+    with pytest.raises(InputError, match="holds no judgments"):
+        read_qrels(lines(tmp_path / "test.jsonl", {**HENRI, "evidence": []}))
+
+
+def test_metadata_and_groups_are_written_and_read_back(tmp_path: Path) -> None:
+    path = lines(tmp_path / "train.jsonl", OLIVER)
+    write_topics(read_topics(path), tmp_path / "queries.jsonl")
+    write_qrels(read_qrels(path), tmp_path / "qrels.txt")
+    assert read_topics(tmp_path / "queries.jsonl") == read_topics(path)
+    assert read_qrels(tmp_path / "qrels.txt").groups("62037") == read_qrels(path).groups("62037")
+
+
+def test_every_command_takes_a_file_of_claims_as_corpus_topics_and_judgments(tmp_path: Path, fontes: Fontes) -> None:
+    row = {"id": 5, "label": "SUPPORTS", "claim": "Přístav a loď.", "evidence": [["Přístav žije.", "Stojí tam loď."]]}
+    claims, run, index = lines(tmp_path / "claims.jsonl", row), tmp_path / "bm25.run", tmp_path / "x.index"
+    assert fontes("index", claims, "-o", index)[0] == 0
+    assert fontes("search", index, "--topics", claims, "-o", run)[0] == 0
+    status, output, _ = fontes("eval", claims, run, "Complete@1", "Complete@2", "--json")
+    assert status == 0
+    assert json.loads(output)["measures"] == {"Complete@1": 0.0, "Complete@2": 1.0}
+
+
+def test_rewriters_keep_the_metadata_of_a_topic(tmp_path: Path) -> None:
+    topic = ft.Topic("1", "a claim", metadata={"label": "SUPPORT"})
+    index = ft.Index.build([ft.Doc("a", "a claim of a port")], tmp_path / "x.index")
+    rewritten = (index.bm25() >> index.rm3())(ft.Topics([topic]))
+    assert rewritten["1"].metadata == {"label": "SUPPORT"}
+
+
+def test_ctkfacts_has_the_paragraphs_and_judgments_that_were_made_of_it_by_others(shared: Path) -> None:
+    folder = shared / "ctkfacts_cs"
+    assert list(read_corpus(folder / "claims.jsonl")) == list(read_corpus(folder / "corpus.jsonl"))
+    qrels = read_qrels(folder / "claims.jsonl")
+    assert qrels.to_dict() == read_qrels(folder).to_dict()
+    rows = [json.loads(line) for line in (folder / "claims.jsonl").read_text(encoding="utf-8").splitlines()]
+    sets = [frozenset(one) for row in rows if row["label"] != "NOT ENOUGH INFO" for one in row["evidence"]]
+    assert sum(len(one) > 1 for topic in qrels for one in qrels.groups(topic)) == sum(len(one) > 1 for one in sets)
+
+
+@pytest.mark.parametrize(("split", "file"), [("train", "claims_train.csv"), ("test", "claims_validation.csv")])
+def test_scifact_has_the_topics_and_relevant_documents_of_beir(shared: Path, split: str, file: str) -> None:
+    path = shared / "scifact" / file
+    beir = read_qrels(shared / "scifact", split=split)
+    assert {topic: set(grades) for topic, grades in read_qrels(path).items()} == {
+        topic: set(grades) for topic, grades in beir.items()
+    }
+    own, texts = read_topics(path), read_topics(shared / "scifact", split=split)
+    assert {t.id: t.text.split() for t in own.values()} == {t.id: t.text.split() for t in texts.values()}

@@ -1,0 +1,222 @@
+"""Recipes that learn: what they learn from, models and weights kept in the folder, and trainings that go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.threads import one_thread as one_thread
+from support.tiny_cross_encoder import save_cross_encoder
+from support.tiny_recipe import Tiny
+from support.tiny_t5 import TEXT
+from support.tiny_training import no_curves as no_curves
+from typer.testing import CliRunner
+
+import fontes as ft
+from fontes.app import cli
+from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
+from fontes.core.progress import Progress, silent
+from fontes.recipes import Air2025, Recipe, RecipeResult
+from fontes.recipes.learning import distinct, parted, without_twins
+from fontes.train.runner import fitting
+
+WORDS = sorted(set(TEXT.split()))
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def collection(count: int = 30) -> tuple[list[Doc], dict[str, str], dict[str, dict[str, int]]]:
+    """Documents of eight words, and posts of two of them, each about one."""
+    generator = np.random.default_rng(3)
+    docs = [Doc(f"d{n}", " ".join(generator.choice(WORDS, 8)), f"title {n}") for n in range(40)]
+    posts = {f"q{n}": " ".join([*docs[n].text.split()[:2], WORDS[n % len(WORDS)]]) for n in range(count)}
+    return docs, posts, {f"q{n}": {f"d{n}": 1} for n in range(count)}
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_cross_encoder(tmp_path_factory.mktemp("start"), architecture="BertModel"))
+
+
+def air(start: str, **changes: object) -> Recipe:
+    return Air2025(analyzer="standard", candidates=5, start=start, precision="float32").with_(**changes)
+
+
+def test_a_recipe_learns_from_four_fifths_of_the_posts_and_measures_the_others(start: str, tmp_path: Path) -> None:
+    docs, posts, qrels = collection()
+    result = air(start, held_out=0.25).run(docs, posts, qrels, tmp_path)
+    assert result.learning is not None
+    sides = [set(result.learning.train.topics), set(result.learning.dev.topics), set(result.runs["bm25"].topics)]
+    assert [len(side) for side in sides] == [18, 6, 6]
+    assert set.union(*sides) == set(posts)
+    assert result.report is not None
+    assert len(result.report.topics) == 6
+    model, weights = result.learning.notes
+    assert (model["queries"], model["rows"]) == (18, 90)  # a group of five of each post
+    assert sum(weights["weights"]) == pytest.approx(1)
+    page = (tmp_path / "recipe.md").read_text()
+    assert "18 topics to learn from, 6 to choose with and to validate on." in page
+    assert "| reranker | " in page
+    assert result.to_dict()["data"]["train"]["topics"] == 18
+
+
+def test_what_was_trained_is_found_again_and_another_setting_trains_another_model(start: str, tmp_path: Path) -> None:
+    docs, posts, qrels = collection(20)
+    first = air(start, epochs=1).run(docs, posts, qrels, tmp_path)
+    (model,) = (tmp_path / "models").iterdir()
+    said = (model / "training.json").stat().st_mtime_ns
+    again = air(start, epochs=1).run(docs, posts, qrels, tmp_path)
+    assert again.runs["reranked"] == first.runs["reranked"]
+    assert (model / "training.json").stat().st_mtime_ns == said
+    air(start, epochs=1, lr=1e-3).run(docs, posts, qrels, tmp_path)
+    assert len(list((tmp_path / "models").iterdir())) == 2
+
+
+def test_a_recipe_that_is_killed_while_it_trains_goes_on_to_the_same_model(
+    start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
+    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    docs, posts, qrels = collection(20)
+
+    def run(name: str, progress: Callable[[Progress], None] = silent) -> RecipeResult:
+        return air(start).run(docs, posts, qrels, tmp_path / name, progress=progress)
+
+    def die(at: Progress) -> None:
+        if at.task == "training" and at.done >= 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        run("killed", die)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert [path.suffix for path in (tmp_path / "killed" / "models").iterdir()] == [".training"]
+    seen: list[int] = []
+    result = run("killed", lambda at: seen.append(at.done) if at.task == "training" else None)
+    assert seen[0] >= 3
+    assert result.runs["reranked"] == run("whole").runs["reranked"]
+
+
+def test_judgments_to_learn_from_and_to_choose_with_may_be_splits_or_files(start: str, tmp_path: Path) -> None:
+    folder = beir(tmp_path)
+    one = air(start, epochs=1)
+    named = one.run(str(folder), str(folder), str(folder), tmp_path / "a", split="test", train="train", dev="dev")
+    assert named.learning is not None
+    assert list(named.learning.train.topics) == [f"q{n}" for n in range(16)]
+    assert list(named.learning.dev.topics) == [f"q{n}" for n in range(16, 22)]
+    assert list(named.runs["bm25"].topics) == [f"q{n}" for n in range(22, 30)]
+    files = {name: str(folder / "qrels" / f"{name}.tsv") for name in ("train", "dev", "test")}
+    other = one.run(
+        str(folder), str(folder / "queries.jsonl"), files["test"], tmp_path / "b", train=files["train"], dev=files["dev"]
+    )
+    assert other.learning is not None
+    assert other.learning.hashes == named.learning.hashes
+    assert other.runs["bm25"] == named.runs["bm25"]
+
+
+def test_several_splits_are_merged_and_divided(start: str, tmp_path: Path) -> None:
+    folder = beir(tmp_path)
+    result = air(start, epochs=1).run(str(folder), str(folder), str(folder), tmp_path / "out", split=("train", "dev"))
+    assert result.learning is not None
+    assert len(result.learning.train.topics) + len(result.learning.dev.topics) == 18
+    assert len(result.runs["bm25"].topics) == 4
+
+
+def test_the_command_takes_what_is_learned_from(start: str, tmp_path: Path) -> None:
+    folder = beir(tmp_path)
+    settings = [
+        f"-s{text}" for text in ("analyzer=standard", f"start={start}", "candidates=5", "epochs=1", "precision=float32")
+    ]
+    base = ["recipe", "run", "air2025", "--collection", str(folder), "--topics", str(folder), "--qrels", str(folder), *settings]
+    sides = ["--split", "test", "--train", "train", "--dev", "dev"]
+    result = CliRunner().invoke(cli.app, [*base, *sides, "-o", str(tmp_path / "one")], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "reranked" in result.stdout
+    assert "Published on 2,848 of the 14,240 distinct tweets" in result.stdout
+    merged = ["--split", "train", "--split", "dev", "--json", "-o", str(tmp_path / "two")]
+    result = CliRunner().invoke(cli.app, [*base, *merged], catch_exceptions=False)
+    assert json.loads(result.stdout)["data"]["train"]["topics"] == 16
+    with pytest.raises(InputError, match="recipe cair2021 learns nothing: leave train and dev out"):
+        CliRunner().invoke(cli.app, [*base[:2], "cair2021", *base[3:9], *sides, "-o", "x"], catch_exceptions=False)
+
+
+def beir(parent: Path) -> Path:
+    """A folder in BEIR's form with the splits train, dev and test, of 16, 6 and 8 posts."""
+    docs, posts, qrels = collection()
+    folder = parent / "collection"
+    (folder / "qrels").mkdir(parents=True)
+    ft.write_corpus(docs, folder / "corpus.jsonl")
+    ft.write_topics(posts, folder / "queries.jsonl")
+    names = list(posts)
+    for split, ids in (("train", names[:16]), ("dev", names[16:22]), ("test", names[22:])):
+        lines = ["query-id\tcorpus-id\tscore", *(f"{name}\t{doc}\t1" for name in ids for doc in qrels[name])]
+        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_what_cannot_be_learned_from_is_said_before_anything_is_built(start: str, tmp_path: Path) -> None:
+    docs, posts, qrels = collection(10)
+    one, out = air(start), tmp_path / "out"
+    cases: list[tuple[Recipe, dict[str, object], str]] = [
+        (Tiny(), {"qrels": qrels, "train": qrels}, "recipe tiny learns nothing: leave train and dev out"),
+        (one, {}, "recipe air2025 learns from judgments: give train, or qrels, to learn from a part of them"),
+        (one, {"qrels": qrels, "dev": qrels}, "recipe air2025: dev goes with train; give both, or neither"),
+        (one, {"qrels": qrels, "train": {"q1": {"d1": 1}}}, "topic 'q1' is one to measure with and to learn from"),
+        (one, {"train": {"no": {"d1": 1}}}, "none of the topics has judgments to learn from"),
+        (one, {"qrels": {"q1": {"d1": 1}}}, "1 judged topics are too few to learn from some and measure with others"),
+        (one, {"train": "learn"}, "train is a file of judgments or a split, and 'learn' is no file; neither topics nor qrels"),
+        (one.with_(start=str(tmp_path / "none")), {"qrels": qrels}, "none"),
+        (one.with_(test=1.5), {"qrels": qrels}, "recipe air2025: test must be a share between 0 and 1, not 1.5"),
+        (one.with_(candidates=0), {"qrels": qrels}, "recipe air2025: candidates"),
+    ]
+    for recipe, given, message in cases:
+        with pytest.raises((InputError, ParameterError), match=re.escape(message)):
+            recipe.run(docs, posts, output=out, **given)  # type: ignore[arg-type]
+        assert not out.exists()
+    with pytest.raises(InputError, match=f"'learn' is no file; {beir(tmp_path)} has the splits dev, test, train"):
+        one.run(docs, str(tmp_path / "collection"), output=out, train="learn")
+    with pytest.raises(ParameterError, match="recipe air2025 learns: give topics and judgments to learn from"):
+        one.systems(ft.experiments.Collection(docs, out))
+
+
+def test_a_systems_models_are_those_that_were_trained_and_it_can_be_built_again(start: str, tmp_path: Path) -> None:
+    docs, posts, qrels = collection(20)
+    one = air(start, epochs=1)
+    result = one.run(docs, posts, qrels, tmp_path)
+    (model,) = (tmp_path / "models").iterdir()
+    assert f'cross_encoder("{model}"' in result.to_dict()["systems"]["reranked"]["stages"]
+    systems = one.build(docs, tmp_path, learning=result.learning)
+    topics = result.runs["bm25"].topics
+    assert systems["interpolated"](topics) == result.runs["interpolated"]
+
+
+def test_distinct_posts_are_those_of_different_texts_and_the_first_has_all_judgments() -> None:
+    topics = Topics.of({"b": "same", "a": "same", "c": "other", "d": "not judged"})
+    side = distinct(topics, Qrels.of([("a", "x", 1), ("b", "y", 1), ("c", "z", 1)]))
+    assert list(side.topics) == ["b", "c"]
+    assert {topic: dict(grades) for topic, grades in side.qrels.items()} == {"b": {"x": 1, "y": 1}, "c": {"z": 1}}
+
+
+def test_parts_are_drawn_by_the_seed_and_do_not_depend_on_the_order() -> None:
+    topics = Topics.of({str(n): f"text {n}" for n in range(50)})
+    qrels = Qrels.of([(str(n), "d", 1) for n in range(50)])
+    rest, drawn = parted(topics, qrels, 0.2, 7)
+    assert (len(rest.topics), len(drawn.topics)) == (40, 10)
+    assert set(rest.topics) | set(drawn.topics) == set(topics)
+    backwards = Topics(reversed(list(topics.values())))
+    assert set(parted(backwards, qrels, 0.2, 7)[1].topics) == set(drawn.topics)
+    assert set(parted(topics, qrels, 0.2, 8)[1].topics) != set(drawn.topics)
+
+
+def test_topics_whose_relevant_document_has_a_twin_are_left_out_of_choices(tmp_path: Path) -> None:
+    docs = [Doc("a", '"Masks" help'), Doc("b", "'masks' help."), Doc("c", "bread"), Doc("d", "Masks help")]
+    index = ft.Index.build(docs, tmp_path / "i", analyzer="standard")
+    run = Run.of({"1": {"a": 2.0, "b": 1.0}, "2": {"c": 1.0, "a": 0.5}, "3": {"a": 2.0, "b": 1.0}, "4": {"c": 1.0}})
+    qrels = Qrels.of([("1", "a", 1), ("2", "c", 1), ("3", "a", 1), ("3", "b", 1), ("4", "d", 1), ("5", "c", 1)])
+    assert list(without_twins(run.with_(documents=index), qrels)) == ["2", "3", "4", "5"]
