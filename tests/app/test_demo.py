@@ -49,14 +49,15 @@ def test_the_last_system_of_a_task_is_no_worse_than_the_first_and_its_example_is
         assert task["topic"]["hits"][0]["grade"] == 2
 
 
-def test_why_names_a_cause_that_a_relevant_story_states(results: Results, fontes: Any) -> None:
-    (why,) = [task["why"] for task in results["tasks"] if "why" in task]
-    _, out, _ = fontes(*shlex.split(why["command"])[1:])
-    assert why["causes"]
-    assert all(cause["cause"] in out for cause in why["causes"])
-    causal = ft.datasets.samples.harbour.causal
-    (grades,) = [causal.qrels()[topic.id] for topic in causal.topics().values() if topic.text == why["event"]]
-    assert any(grades[cause["id"]] for cause in why["causes"])
+def test_a_closer_look_names_relevant_stories_with_what_they_say(results: Results, fontes: Any) -> None:
+    looks = [task for task in results["tasks"] if "closer" in task]
+    assert [task["task"] for task in looks] == ["causal", "claims"]
+    for task in looks:
+        closer, grades = task["closer"], getattr(ft.datasets.samples.harbour, task["task"]).qrels()[task["topic"]["id"]]
+        _, out, _ = fontes(*shlex.split(closer["command"])[1:])
+        plain = " ".join(out.replace("**", "").split())
+        assert any(grades.get(doc["id"], 0) == 2 for doc in closer["documents"])
+        assert all(doc["text"].removeprefix("because ") in plain for doc in closer["documents"])
 
 
 def test_extras_and_recipes_are_there(results: Results) -> None:
@@ -64,6 +65,7 @@ def test_extras_and_recipes_are_there(results: Results) -> None:
     for task in results["tasks"]:
         assert set(task["extras"]) <= set(project["optional-dependencies"])
         assert all(ft.recipe(name) for name in task["recipes"])
+    assert {"cair2021", "cast2021"} <= {name for task in results["tasks"] for name in task["recipes"]}
 
 
 def test_each_task_is_printed_with_its_command_its_hits_and_its_measures(

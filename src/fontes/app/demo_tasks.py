@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ..causal import causes
-from ..core import Run
+from ..core import Run, Topic
 from ..core.expression import pipeline
 from ..datasets.samples import harbour
 from ..index import Index
 from ..measures import evaluate
+from ..recipes import registry
 from .output import console, say
 
 INDEX = "harbour.index"
@@ -34,7 +35,8 @@ class Task:
         measures: By what the systems are measured.
         systems: The pipelines that are measured, each with a name; the last one's command and hits are shown.
         extras: The extras that add something, and what.
-        recipes: The recipes of this task.
+        closer: Looks closer at the example: from its topic and the index to the words of a command after the index, and the
+            documents that it names with what they say.
     """
 
     name: str
@@ -43,7 +45,22 @@ class Task:
     measures: tuple[str, ...]
     systems: Mapping[str, str]
     extras: Mapping[str, str]
-    recipes: tuple[str, ...]
+    closer: Callable[[Topic, Index], tuple[list[str], list[tuple[str, str]]]] | None = None
+
+
+def _causes(event: Topic, index: Index) -> tuple[list[str], list[tuple[str, str]]]:
+    """What stories state as the causes of an event."""
+    chain = causes(index.bm25(), event.text, depth=1, weak=True)
+    stated = [(cause.sources[0].doc_id, f"because {cause.text}") for cause in chain.causes]
+    return ["why", event.text, "--depth", "1", "--weak"], stated
+
+
+def _sentences(claim: Topic, index: Index) -> tuple[list[str], list[tuple[str, str]]]:
+    """The sentence of each of the best stories that bears most on a claim."""
+    text = "bm25() % 2 >> rationales(n=1)"
+    ranking = pipeline(text, index).search(claim.text)
+    sentences = [(hit.id, s.text) for hit in ranking for s in ranking.documents.rationales(ranking.topic.id, hit.id)]
+    return ["search", claim.text, "--pipeline", text], sentences
 
 
 TASKS = (
@@ -55,9 +72,8 @@ TASKS = (
         {"BM25": "bm25()", "TF-IDF": "tfidf()"},
         {
             "neural": "dense and learned sparse retrieval, and rerankers",
-            "train": "rerankers and encoders of your own pairs",
+            "train": "rerankers and encoders that learn from your own pairs",
         },
-        (),
     ),
     Task(
         "causal",
@@ -74,7 +90,7 @@ TASKS = (
             "spacy": "its lemmas, and keyphrases by parts of speech",
             "annoy": "its approximate search",
         },
-        ("cair2021",),
+        _causes,
     ),
     Task(
         "conversations",
@@ -88,9 +104,8 @@ TASKS = (
         {
             "neural": "rewriters that are models, such as T5, and a T5 that reranks",
             "spacy": "the nouns and adjectives of HQE, and sentences for passages",
-            "train": "term classifiers for conversations",
+            "train": "term classifiers that learn what a turn leaves out",
         },
-        ("cast2021",),
     ),
     Task(
         "claims",
@@ -99,10 +114,10 @@ TASKS = (
         ("Complete(rel=2)@5", "RR(rel=2)@10"),
         {"BM25": "bm25()", "BM25, RM3": "bm25() >> rm3() >> bm25()"},
         {
-            "neural": "encoders of whole documents, ColBERT, and rerankers",
+            "neural": "encoders of whole documents, ColBERT, and rerankers of documents and of their sentences",
             "simplemma": "lemmas of Czech and other languages",
         },
-        (),
+        _sentences,
     ),
 )
 
@@ -123,8 +138,6 @@ def run_tasks(folder: Path, kept: bool, json: bool) -> dict[str, Any]:
     results = []
     for number, task in enumerate(TASKS, 1):
         result = _result(task, index, where)
-        if task.name == "causal":
-            result["why"] = _why(result["topic"]["text"], index, where)
         results.append(result)
         if not json:
             _print(number, task, result)
@@ -146,22 +159,20 @@ def _result(task: Task, index: Index, where: str) -> dict[str, Any]:
         for hit in list(run[task.example])[:SHOWN]
     ]
     words = ["fontes", "search", where, "--topics", f"sample:harbour/{task.name}", "--pipeline", text, "-o", f"{task.name}.run"]
-    return {
+    result = {
         "task": task.name,
         "topics": len(topics),
         "command": shlex.join(words),
         "topic": {"id": task.example, "text": topics[task.example].text, "hits": hits},
         "systems": rows,
         "extras": dict(task.extras),
-        "recipes": list(task.recipes),
+        "recipes": [name for name in registry if registry[name].sample == f"harbour/{task.name}"],
     }
-
-
-def _why(event: str, index: Index, where: str) -> dict[str, Any]:
-    """The causes of an event, as the stories state them."""
-    chain = causes(index.bm25(), event, depth=1, weak=True)
-    stated = [{"cause": cause.text, "id": cause.sources[0].doc_id} for cause in chain.causes]
-    return {"command": shlex.join(["fontes", "why", where, event, "--depth", "1", "--weak"]), "event": event, "causes": stated}
+    if task.closer is not None:
+        (command, *rest), lines = task.closer(topics[task.example], index)
+        documents = [{"id": doc_id, "text": said} for doc_id, said in lines]
+        result["closer"] = {"command": shlex.join(["fontes", command, where, *rest]), "documents": documents}
+    return result
 
 
 def _print(number: int, task: Task, result: dict[str, Any]) -> None:
@@ -179,14 +190,14 @@ def _print(number: int, task: Task, result: dict[str, Any]) -> None:
     for row in result["systems"]:
         table.add_row(row["system"], *(f"{row[measure]:.4f}" for measure in task.measures))
     console.print(table)
-    if "why" in result:
-        say(f"$ {result['why']['command']}")
-        for cause in result["why"]["causes"]:
-            say(f"  because {cause['cause']} ({cause['id']})")
+    if "closer" in result:
+        say(f"$ {result['closer']['command']}")
+        for doc in result["closer"]["documents"]:
+            console.print(Text.assemble("     ", (doc["id"], "bold cyan"), f"  {doc['text']}"))
     for extra, what in task.extras.items():
         say(f"fontes[{extra}] adds {what}.")
-    if task.recipes:
-        say(f"Published systems: {', '.join(f'fontes recipe run {name}' for name in task.recipes)}")
+    for name in result["recipes"]:
+        say(f"$ fontes recipe run {name} --sample -o {name}  # {registry[name].cite or 'the best system made here'}")
 
 
 def _judged(grade: int) -> str:
