@@ -74,9 +74,9 @@ def test_each_task_is_printed_with_its_command_its_hits_and_its_measures(
     run_tasks(folder, kept=True, json=False)
     out = capsys.readouterr().out
     for task in results["tasks"]:
-        assert f"$ {task['command']}\n> {task['topic']['text']}" in out
+        assert f"{task['command']}\n> {task['topic']['text']}" in out
         assert f"  1  {task['topic']['hits'][0]['id']}  " in out
-        assert all(f"fontes[{extra}] adds" in out for extra in task["extras"])
+        assert all(f"With fontes[{extra}]: " in out for extra in task["extras"])
         assert all(f"{row[measure]:.4f}" in out for row in task["systems"] for measure in list(row)[2:])
     assert str(folder / "harbour.index") in out
 

@@ -134,7 +134,8 @@ def run_tasks(folder: Path, kept: bool, json: bool) -> dict[str, Any]:
     where = str(folder / INDEX) if kept else INDEX
     build = f"fontes index sample:harbour -o {shlex.quote(where)}"
     if not json:
-        say(f"\nFour tasks on {len(index)} stories of a newspaper, which come along:\n$ {build}")
+        say(f"\nFour tasks on {len(index)} stories of a newspaper, which come along:")
+        _print_command(build)
     results = []
     for number, task in enumerate(TASKS, 1):
         result = _result(task, index, where)
@@ -178,7 +179,8 @@ def _result(task: Task, index: Index, where: str) -> dict[str, Any]:
 def _print(number: int, task: Task, result: dict[str, Any]) -> None:
     say("")
     console.print(Text(f"{number}. {task.title}", style="bold"))
-    say(f"$ {result['command']}\n> {result['topic']['text']}")
+    _print_command(result["command"])
+    say(f"> {result['topic']['text']}")
     for hit in result["topic"]["hits"]:
         console.print(
             Text.assemble(f"{hit['rank']:>3}  ", (hit["id"], "bold cyan"), f"  {hit['title']}", _judged(hit["grade"]))
@@ -191,13 +193,17 @@ def _print(number: int, task: Task, result: dict[str, Any]) -> None:
         table.add_row(row["system"], *(f"{row[measure]:.4f}" for measure in task.measures))
     console.print(table)
     if "closer" in result:
-        say(f"$ {result['closer']['command']}")
+        _print_command(result["closer"]["command"])
         for doc in result["closer"]["documents"]:
             console.print(Text.assemble("     ", (doc["id"], "bold cyan"), f"  {doc['text']}"))
     for extra, what in task.extras.items():
-        say(f"fontes[{extra}] adds {what}.")
+        say(f"With fontes[{extra}]: {what}.")
     for name in result["recipes"]:
-        say(f"$ fontes recipe run {name} --sample -o {name}  # {registry[name].cite or 'the best system made here'}")
+        _print_command(f"fontes recipe run {name} --sample -o {name}  # {registry[name].cite}")
+
+
+def _print_command(command: str) -> None:
+    console.print(Text(command, style="green"))
 
 
 def _judged(grade: int) -> str:
