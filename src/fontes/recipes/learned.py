@@ -48,6 +48,7 @@ class LearningRecipe(Recipe):
         return partial(self.learned_systems, learning=learning or Learning())
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+        measured: tuple[Topics, Qrels | None]
         if train is None:
             if dev is not None:
                 raise ParameterError(f"recipe {self.name}: dev goes with train; give both, or neither")
