@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,13 +285,31 @@ def test_every_page_is_in_the_navigation() -> None:
         assert f" {page.relative_to(DOCS).as_posix()}\n" in navigation, page.name
 
 
-def test_every_dependency_has_its_reason() -> None:
-    import tomllib
+def test_every_guide_is_linked_from_another_page() -> None:
+    targets = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in TEXTS
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if target.partition("#")[0]
+    }
+    for page in [*(DOCS / "guides").glob("*.md"), *(DOCS / "concepts").glob("*.md")]:
+        assert page in targets, page.name
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+def test_the_page_about_installing_has_every_extra() -> None:
+    page = (DOCS / "start" / "install.md").read_text(encoding="utf-8")
+    for extra in project()["optional-dependencies"].keys() - {"test", "docs"}:
+        assert f"| `fontes[{extra}]` |" in page, extra
+
+
+def project() -> Any:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_every_dependency_has_its_reason() -> None:
     reasons = (DOCS / "dependencies.md").read_text(encoding="utf-8").lower()
-    extras = [name for names in project["optional-dependencies"].values() for name in names]
-    for requirement in [*project["dependencies"], *extras]:
+    extras = [name for names in project()["optional-dependencies"].values() for name in names]
+    for requirement in [*project()["dependencies"], *extras]:
         name = re.split(r"[<>=\[ ]", requirement)[0].lower()
         assert name == "fontes" or f"| {name} |" in reasons, name
 

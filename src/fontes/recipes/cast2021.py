@@ -75,7 +75,7 @@ class Cast2021(Recipe, name="cast2021"):
         ("duplicates=None",): "leaves duplicates in",
         ('passages=cast_passages(sentences="nupunkt")',): "finds sentences by another library",
         ('passages=passages(words=150, separator="-")',): "makes windows of words",
-        ("reranker=None",): "keeps the order of BM25, -s 'reranker=mono_t5(\"FOLDER\")' reads another model",
+        ("reranker=None",): "keeps the order of BM25",
     }
 
     automatic: str | Stage[Topics, Topics] | None = "automatic()"
