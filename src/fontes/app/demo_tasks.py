@@ -17,6 +17,7 @@ from ..core.expression import pipeline
 from ..datasets.samples import harbour
 from ..index import Index
 from ..measures import evaluate
+from ..passages import RationaleDocuments
 from ..recipes import registry
 from .output import console, say
 
@@ -59,7 +60,9 @@ def _sentences(claim: Topic, index: Index) -> tuple[list[str], list[tuple[str, s
     """The sentence of each of the best stories that bears most on a claim."""
     text = "bm25() % 2 >> rationales(n=1)"
     ranking = pipeline(text, index).search(claim.text)
-    sentences = [(hit.id, s.text) for hit in ranking for s in ranking.documents.rationales(ranking.topic.id, hit.id)]
+    documents = ranking.documents
+    assert isinstance(documents, RationaleDocuments)
+    sentences = [(hit.id, s.text) for hit in ranking for s in documents.rationales(ranking.topic.id, hit.id)]
     return ["search", claim.text, "--pipeline", text], sentences
 
 
