@@ -9,12 +9,11 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
+from support.posts import air, beir, collection
 from support.threads import one_thread as one_thread
 from support.tiny_cross_encoder import save_cross_encoder
 from support.tiny_recipe import Tiny
-from support.tiny_t5 import TEXT
 from support.tiny_training import no_curves as no_curves
 from typer.testing import CliRunner
 
@@ -22,29 +21,16 @@ import fontes as ft
 from fontes.app import cli
 from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
 from fontes.core.progress import Progress, silent
-from fontes.recipes import Air2025, Recipe, RecipeResult
+from fontes.recipes import Recipe, RecipeResult
 from fontes.recipes.learning import distinct, parted, without_twins
 from fontes.train.runner import fitting
 
-WORDS = sorted(set(TEXT.split()))
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def collection(count: int = 30) -> tuple[list[Doc], dict[str, str], dict[str, dict[str, int]]]:
-    """Documents of eight words, and posts of two of them, each about one."""
-    generator = np.random.default_rng(3)
-    docs = [Doc(f"d{n}", " ".join(generator.choice(WORDS, 8)), f"title {n}") for n in range(40)]
-    posts = {f"q{n}": " ".join([*docs[n].text.split()[:2], WORDS[n % len(WORDS)]]) for n in range(count)}
-    return docs, posts, {f"q{n}": {f"d{n}": 1} for n in range(count)}
 
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_cross_encoder(tmp_path_factory.mktemp("start"), architecture="BertModel"))
-
-
-def air(start: str, **changes: object) -> Recipe:
-    return Air2025(analyzer="standard", candidates=5, start=start, precision="float32").with_(**changes)
 
 
 def test_a_recipe_learns_from_four_fifths_of_the_posts_and_measures_the_others(start: str, tmp_path: Path) -> None:
@@ -144,20 +130,6 @@ def test_the_command_takes_what_is_learned_from(start: str, tmp_path: Path) -> N
     assert json.loads(result.stdout)["data"]["train"]["topics"] == 16
     with pytest.raises(InputError, match="recipe cair2021 learns nothing: leave train and dev out"):
         CliRunner().invoke(cli.app, [*base[:2], "cair2021", *base[3:9], *sides, "-o", "x"], catch_exceptions=False)
-
-
-def beir(parent: Path) -> Path:
-    """A folder in BEIR's form with the splits train, dev and test, of 16, 6 and 8 posts."""
-    docs, posts, qrels = collection()
-    folder = parent / "collection"
-    (folder / "qrels").mkdir(parents=True)
-    ft.write_corpus(docs, folder / "corpus.jsonl")
-    ft.write_topics(posts, folder / "queries.jsonl")
-    names = list(posts)
-    for split, ids in (("train", names[:16]), ("dev", names[16:22]), ("test", names[22:])):
-        lines = ["query-id\tcorpus-id\tscore", *(f"{name}\t{doc}\t1" for name in ids for doc in qrels[name])]
-        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    return folder
 
 
 def test_what_cannot_be_learned_from_is_said_before_anything_is_built(start: str, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from ..experiments.runner import Plan, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
 from .learning import Learning
+from .others import Others
 from .result import RecipeResult, shown
 from .sources import Splits, qrels_from, side_from, topics_from, with_topics_of
 
@@ -177,6 +178,7 @@ class Recipe(Part, ABC):
         split: Splits = None,
         train: object = None,
         dev: object = None,
+        runs: object = (),
         measures: Iterable[str | Measure] | None = None,
         progress: Report = silent,
     ) -> RecipeResult:
@@ -197,6 +199,8 @@ class Recipe(Part, ABC):
                 or `qrels` name; their topics are looked up in `topics`, or in that split. None: a recipe that learns divides
                 what is judged itself, as its paper says, and measures the test side alone; others learn nothing.
             dev: Judgments to choose with, likewise; None: part of those to learn from.
+            runs: Runs of others, or their paths, in a list or by name: one that has each topic that is measured is compared
+                with the systems, any other is measured on the judged topics that it has.
             measures: In place of those of the recipe.
             progress: Is called with how far each step is.
 
@@ -206,26 +210,29 @@ class Recipe(Part, ABC):
         """
         self.check()
         problems = Problems()
-        documents, division = None, None
+        documents, division, others = None, None, None
         chosen: tuple[Measure, ...] = ()
         with problems.collected():
             documents = Collection(_source(collection), output)
         with problems.collected():
-            division = self._division(problems, topics, qrels, split, train, dev)
-        with problems.collected():
             chosen = tuple(parse_all(measures or self.measures))
+        with problems.collected():
+            division, known = self._division(problems, topics, qrels, split, train, dev)
+            others = Others.of(runs, division[0], known, chosen) if division else None
         self._look(problems, division and division[0], division and division[1])
         self._say_all(problems, division and division[0])
         assert documents is not None
         assert division is not None
+        assert others is not None
         learning = division[2] and division[2].at(Path(output), progress)
-        plan = self._plan(documents, (division[0], division[1], learning), chosen)
-        return RecipeResult(self, run(plan, Path(output), progress), learning)
+        plan = self._plan(documents, (division[0], division[1], learning), chosen, others)
+        return RecipeResult(self, run(plan, Path(output), progress), learning, others)
 
     def _division(
         self, problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object
-    ) -> Division | None:
-        """What is searched, measured and learned from; None where some of it cannot be read, which is collected."""
+    ) -> tuple[Division | None, Qrels | None]:
+        """What is searched, measured and learned from, or None where some of it cannot be read, which is collected; and all
+        judgments."""
         if not any(isinstance(one, (str, tuple)) for one in (topics, qrels)):
             splits_of((), None if split is None else str(split))
         parsed: Topics | None = None
@@ -239,17 +246,19 @@ class Recipe(Part, ABC):
             with problems.collected():
                 sides.append(side_from(source, name, topics, qrels))
         if parsed is None or not judged or len(sides) < 2:
-            return None
+            return None, None
         if any(sides):
             parsed = with_topics_of(parsed, sides, topics)
-        return self.divided(parsed, judged[0], *sides)
+        known = [one for one in (*judged, *sides) if one is not None]
+        return self.divided(parsed, judged[0], *sides), Qrels(row for one in known for row in one.rows()) if known else None
 
-    def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...]) -> Plan:
+    def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: Others) -> Plan:
         topics, qrels, learning = division
+        make = self.systems_with(learning)
         data: dict[str, Any] = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(topics)}}
         data |= {} if learning is None else learning.hashes
         return Plan(
-            systems=self.systems_with(learning),
+            systems=lambda collection: others.beside(make(collection)),
             documents=documents,
             topics=topics,
             qrels=qrels,
@@ -259,7 +268,7 @@ class Recipe(Part, ABC):
             baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
             data=data if qrels is None else {**data, "qrels": {"sha256": hash_of_qrels(qrels)}},
-            pages=lambda results: {"recipe.md": RecipeResult(self, results, learning).to_markdown()},
+            pages=lambda results: {"recipe.md": RecipeResult(self, results, learning, others).to_markdown()},
         )
 
     @property

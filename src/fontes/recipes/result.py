@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from ..core import Run
 from ..core.parameters import summary
 from ..experiments.runner import Results
 from .learning import Learning
+from .others import Interval, Others, intervals
 
 if TYPE_CHECKING:
     from .base import Recipe
@@ -25,11 +26,13 @@ class RecipeResult:
         recipe: The recipe.
         results: What the runner made of it.
         learning: What it learned from, and what came of that; None: it learns nothing.
+        others: Runs of others.
     """
 
     recipe: Recipe
     results: Results
     learning: Learning | None = None
+    others: Others = field(default_factory=Others)
 
     @property
     def runs(self) -> Mapping[str, Run]:
@@ -68,6 +71,10 @@ class RecipeResult:
             for measure, value in values.items()
         ]
 
+    def intervals(self) -> dict[str, dict[str, Interval]]:
+        """By system and measure: the mean over the measured topics, with its interval; empty without judgments."""
+        return {} if self.report is None else {one.name: intervals(one.evaluation) for one in self.report.systems.values()}
+
     def to_dict(self) -> dict[str, Any]:
         """All of it but the runs and the topics, as JSON values: the lock, seconds, and what was published."""
         systems = {
@@ -84,6 +91,8 @@ class RecipeResult:
             "source": self.recipe.source,
             "published": self.published(),
             "published_on": self.recipe.published_on,
+            "intervals": _plain(self.intervals()),
+            "runs_of_others": _plain(self.others.apart),
             "learned": [] if self.learning is None else self.learning.notes,
             **self.lock,
             "systems": systems,
@@ -105,6 +114,8 @@ class RecipeResult:
             "Seconds are of all steps of a system, those that it shares with others included, and not of indexing and encoding."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
             _table(["system", "run", "documents", "seconds"], self._systems()),
+            *_with_intervals("Means with their intervals of 95%", self.intervals()),
+            *_with_intervals("Runs of others", self.others.apart),
             *learned_parts(self.learning),
             "## Parameters",
             _table(["parameter", "here", "published"], self._parameters()),
@@ -126,6 +137,11 @@ class RecipeResult:
             ]
             on = f" on {self.recipe.published_on}" if self.recipe.published_on else ""
             parts.append("\n".join([f"Published{on}:", "", *lines]))
+        if self.others.apart:
+            lines = [
+                f"{name}: {', '.join(f'{m} {value}' for m, value in row.items())}" for name, row in self.others.apart.items()
+            ]
+            parts.append("\n".join(["Runs of others on their own topics, with intervals of 95%:", "", *lines]))
         if without := without_lines(self.learning):
             parts.append("\n".join(["Left out:", "", *without]))
         return "\n\n".join(parts)
@@ -155,16 +171,32 @@ class RecipeResult:
 
     def _parameters(self) -> list[list[str]]:
         rows = []
-        for field in fields(self.recipe):
-            here = written(getattr(self.recipe, field.name))
-            default = "" if field.default is MISSING else written(field.default)
-            rows.append([field.name, here if here == default else f"**{here}**", default])
+        for one in fields(self.recipe):
+            here = written(getattr(self.recipe, one.name))
+            default = "" if one.default is MISSING else written(one.default)
+            rows.append([one.name, here if here == default else f"**{here}**", default])
         return rows
 
     def _measures(self, name: str) -> dict[str, float]:
         if self.report is None or name not in self.report.systems:
             return {}
         return {str(measure): self.report.mean(name, measure) for measure in self.report.measures}
+
+
+def _with_intervals(title: str, rows: Mapping[str, Mapping[str, Interval]]) -> list[str]:
+    """A table of systems or runs and measures, as parts of a page; none without rows."""
+    if not rows:
+        return []
+    measures = list(next(iter(rows.values())))
+    table = [
+        [name, f"{next(iter(values.values())).topics:,}", *(str(values[measure]) for measure in measures)]
+        for name, values in rows.items()
+    ]
+    return [f"## {title}", _table(["system", "topics", *measures], table)]
+
+
+def _plain(rows: Mapping[str, Mapping[str, Interval]]) -> dict[str, Any]:
+    return {name: {measure: value.to_dict() for measure, value in values.items()} for name, values in rows.items()}
 
 
 def learned_parts(learning: Learning | None) -> list[str]:

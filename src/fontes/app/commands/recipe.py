@@ -100,6 +100,10 @@ def run(
     dev: Annotated[
         str | None, typer.Option(help="Judgments to choose with, likewise.", show_default="a part of those to learn from")
     ] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Option("--run", help="A run of somebody else, to be measured beside; more than once.", show_default=False),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("-s", "--set", help="A parameter, NAME=VALUE, as in a pipeline; more than once.", show_default=False),
@@ -132,6 +136,7 @@ def run(
             split=split or None,
             train=train,
             dev=dev,
+            runs=runs or (),
             measures=measures or None,
             progress=report,
         )

@@ -1,0 +1,141 @@
+"""The recipe air2025: its steps against the report, its division of the real tweets, and runs of others beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support.posts import air, beir, collection
+from support.punkt import punkt as punkt
+from support.threads import one_thread as one_thread
+from support.tiny_cross_encoder import save_cross_encoder
+from support.tiny_training import no_curves as no_curves
+from typer.testing import CliRunner
+
+import fontes as ft
+from fontes.app import cli
+from fontes.core import InputError, ParameterError, Qrels, Run, Topics
+from fontes.recipes import Air2025
+from fontes.recipes.others import Others
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "checkthat25_4b"
+REAL = pytest.mark.skipif(not DATA.is_dir(), reason="the test collections are not here")
+PUBLISHED = {  # RR@5 of participants' runs, as others computed it
+    "dev.leon_predictions_BM25_TOP10": 0.5523,
+    "dev.leon_predictions_SciBERT_TOP10": 0.7084,
+    "test.leon_predictions_BM25_TOP10": 0.4314,
+    "test.leon_predictions_SciBERT_TOP10": 0.6828,
+}
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_cross_encoder(tmp_path_factory.mktemp("start"), architecture="BertModel"))
+
+
+@REAL
+def test_the_real_tweets_are_merged_and_divided_as_published() -> None:
+    topics = ft.read_topics(DATA / "queries.jsonl")
+    both = [ft.read_qrels(DATA / "qrels" / f"{split}.tsv") for split in ("train", "dev")]
+    qrels = Qrels(row for one in both for row in one.rows())
+    assert len(qrels) == 14_253
+    measured, judged, learning = Air2025().divided(topics, qrels, None, None)
+    assert judged is not None
+    assert learning is not None
+    learned = {**learning.train.topics, **learning.dev.topics}
+    assert (len(learned), len(measured)) == (11_392, 2_848)  # of 14,240
+    assert len({topic.text for topic in [*learned.values(), *measured.values()]}) == 14_240
+    assert set(measured) == set(judged)
+    assert len(learning.dev.topics) == 1_139
+    other = Air2025(seed=1).divided(topics, qrels, None, None)
+    assert len(other[0]) == 2_848
+    assert set(other[0]) != set(measured)
+
+
+@REAL
+def test_the_runs_of_participants_are_measured_on_their_own_tweets() -> None:
+    qrels = Qrels(row for split in ("train", "dev", "test") for row in ft.read_qrels(DATA / "qrels" / f"{split}.tsv").rows())
+    paths = sorted((DATA / "runs").glob("*.trec"))
+    others = Others.of(paths, Topics.of({"elsewhere": "a topic"}), qrels, [ft.RR @ 5])
+    assert len(others.apart) == 6
+    for name, value in PUBLISHED.items():
+        interval = others.apart[name]["RR@5"]
+        assert interval.mean == pytest.approx(value, abs=5e-5)
+        assert interval.low < interval.mean < interval.high
+        assert interval.topics == len(ft.read_qrels(DATA / "qrels" / f"{name.partition('.')[0]}.tsv"))
+        half = 1.96 * 0.45 / interval.topics**0.5  # reciprocal ranks of 0 and 1 mostly, of a deviation of about .45
+        assert interval.high - interval.low == pytest.approx(2 * half, rel=0.15)
+
+
+def test_the_systems_are_those_of_the_report(start: str, tmp_path: Path, punkt: Path) -> None:
+    docs, posts, qrels = collection()
+    result = Air2025(start=start, candidates=4, epochs=1, precision="float32").run(docs, posts, qrels, tmp_path)
+    stages = {name: system["stages"] for name, system in result.to_dict()["systems"].items()}
+    assert stages["bm25"] == 'bm25(variant="okapi", k1=1.5, b=0.75) % 4'
+    assert stages["reranked"].startswith(f"{stages['bm25']} >> cross_encoder(")
+    assert stages["interpolated"].startswith("fuse(")
+    assert {len(ranking) for ranking in result.runs["bm25"].values()} == {4}
+    assert {topic: set(run.ids) for topic, run in result.runs["reranked"].items()} == {
+        topic: set(run.ids) for topic, run in result.runs["bm25"].items()
+    }
+
+
+def test_bm25_is_rank_bm25_over_the_words_of_nltk_in_their_case(start: str, tmp_path: Path, punkt: Path) -> None:
+    pytest.importorskip("nltk")
+    from nltk.tokenize import word_tokenize
+
+    docs = [ft.Doc("a", "Masks help. It is so."), ft.Doc("b", "masks don't, they say"), ft.Doc("c", "IT helps", "Bread")]
+    docs += [ft.Doc(f"d{n}", f"word{n} other It") for n in range(6)]
+    posts = {f"q{n}": text for n, text in enumerate(["Masks It", "masks help", "IT", "Bread", "they don't say", "so It is"])}
+    one = Air2025(start=start, candidates=4, epochs=1, precision="float32", held_out=0.5)
+    result = one.run(docs, posts, {topic: {"a": 1} for topic in posts}, tmp_path)
+    words = {doc.id: word_tokenize(f"{doc.title} {doc.text}".strip()) for doc in docs}
+    df = Counter(word for terms in words.values() for word in set(terms))
+    idf = {word: math.log((len(docs) - n + 0.5) / (n + 0.5)) for word, n in df.items()}
+    floor = 0.25 * sum(idf.values()) / len(idf)  # rank_bm25's: epsilon times the mean, in place of what is below 0
+    avgdl = sum(map(len, words.values())) / len(docs)
+
+    def score(post: str, terms: list[str]) -> float:
+        length = 1.5 * (1 - 0.75 + 0.75 * len(terms) / avgdl)
+        tf = {word: terms.count(word) for word in word_tokenize(post) if word in terms}
+        counted = [word for word in word_tokenize(post) if word in tf]
+        return sum((idf[w] if idf[w] >= 0 else floor) * tf[w] * 2.5 / (tf[w] + length) for w in counted)
+
+    for topic, ranking in result.runs["bm25"].items():
+        for hit in ranking:
+            assert hit.score == pytest.approx(score(posts[topic], words[hit.id]), rel=1e-5)
+
+
+def test_a_run_with_the_measured_topics_is_compared_and_another_is_measured_on_its_own(start: str, tmp_path: Path) -> None:
+    folder = beir(tmp_path)
+    _, _, qrels = collection()
+    ids = list(qrels)
+    right = {topic: {next(iter(qrels[topic])): 2.0, "d39": 1.0} for topic in ids}
+    second = {topic: {next(iter(qrels[topic])): 1.0, "d39": 2.0} for topic in ids}
+    ft.write_run(Run.of(second), tmp_path / "bm25.run")
+    ft.write_run(Run.of({topic: right[topic] for topic in ids[:5]} | {"x": {"d1": 1.0}}), tmp_path / "few.run")
+    settings = ("analyzer=standard", f"start={start}", "candidates=4", "epochs=1", "precision=float32")
+    command = ["recipe", "run", "air2025", *(f"--{name}={folder}" for name in ("collection", "topics", "qrels"))]
+    command += ["--split=test", "--train=train", "--dev=dev", *(f"-s{text}" for text in settings)]
+    command += ["--run", str(tmp_path / "bm25.run"), "--run", str(tmp_path / "few.run"), "-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    assert "few: RR@5 1.0000 (1.0000 to 1.0000), R@5 1.0000" in result.stdout
+    lock = json.loads((tmp_path / "out" / "experiment.lock").read_text())
+    assert lock["systems"]["others/bm25"]["measures"]["RR@5"] == 0.5
+    page = (tmp_path / "out" / "recipe.md").read_text()
+    assert "## Runs of others\n\n| system | topics | RR@5 |" in page
+    assert "| few | 5 | 1.0000 (1.0000 to 1.0000) |" in page
+    assert "| others/bm25 | 8 | 0.5000 (0.5000 to 0.5000) |" in page
+
+
+def test_runs_of_others_need_judgments_of_their_topics(start: str, tmp_path: Path) -> None:
+    docs, posts, qrels = collection(10)
+    with pytest.raises(InputError, match="run theirs: none of its topics is judged: its first is 'x', the first judged 'q0'"):
+        air(start).run(docs, posts, qrels, tmp_path, runs={"theirs": {"x": {"d1": 1.0}}})
+    one = ft.recipes.recipe("cair2021", encoder="x")
+    with pytest.raises((ParameterError, InputError), match="runs of others are measured: give judgments too"):
+        one.run(docs, posts, None, tmp_path, runs={"theirs": {"x": {"d1": 1.0}}})
