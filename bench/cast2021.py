@@ -158,7 +158,7 @@ def recipes(folder: Path, model: str) -> None:
         runs = {}
         for rewriter in ("raw", "automatic", "manual"):
             if rewriter == "automatic" and name == "harbour":
-                continue
+                continue  # those of the harbour were written by hand
             for label, reranker in rerankers.items():
                 recipe = ft.recipe("cast2021", automatic=None, manual=f"{rewriter}()", reranker=reranker, passages=passages)
                 with tempfile.TemporaryDirectory() as output:

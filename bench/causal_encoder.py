@@ -1,7 +1,9 @@
-"""Labelled pairs of causes and effects, to train an encoder for causal retrieval on.
+"""Labelled pairs of causes and effects, to train an encoder for causal retrieval on; and what it is worth.
 
     FONTES_DATA=DIR python bench/causal_encoder.py pairs.jsonl
     fontes train bi-encoder pairs.jsonl -o cause-effect --loss cosine --epochs 2 --mini-batch 0 --dropout 0 --precision float32
+    fontes recipe run cair2021 -o FOLDER -s encoder=… -s trees=None …      with the start, and with what was trained
+    python bench/causal_encoder.py --compare FOLDER FOLDER
 
 An effect and its cause have the label 1. They are the two marked nouns of SemEval 2010 task 8's training sentences with
 Cause-Effect, and the clauses that `causal_pairs` finds in these, in the training part of the Causal News Corpus (version 2)
@@ -15,10 +17,14 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 from causal_pairs import rows
-from harness import data_option
+from harness import data_option, table
 
+import fontes as ft
 from fontes.causal import causal_pairs
+from fontes.comparison.statistics import bootstrap, corrected, t_test
+from fontes.recipes import Cair2021
 from fontes.train import LabelledPair, LabelledPairs
 
 CLAUSES = {
@@ -28,12 +34,17 @@ CLAUSES = {
 }
 WORDS = (2, 25)  # of a clause that says something and is one
 SEED = 0
+SYSTEMS = ("pipeline", "title-narrative-semantic", "title-semantic")  # those that ask the encoder
 
 
 def main() -> None:
     parser = data_option(__doc__)
-    parser.add_argument("output", type=Path)
+    parser.add_argument("output", type=Path, nargs="?", help="the file of pairs to write")
+    parser.add_argument("--compare", type=Path, nargs=2, metavar="FOLDER", help="of the recipe, before and after training")
     arguments = parser.parse_args()
+    if arguments.compare:
+        compare(*arguments.compare)
+        return
     folder, draw = arguments.data / "causality", random.Random(SEED)
     nouns, others = nominals(rows(folder / CLAUSES["SemEval 2010 task 8"]))
     sources = {"SemEval, nouns": nouns, **{f"{name}, clauses": clauses(rows(folder / file)) for name, file in CLAUSES.items()}}
@@ -43,6 +54,30 @@ def main() -> None:
     for name, pairs in sources.items():
         print(f"{name}: {len(pairs)} pairs")
     print(f"{arguments.output}: {dict(Counter(pair.label for pair in learned))}")
+
+
+def compare(before: Path, after: Path) -> None:
+    """Means with intervals (bootstrap, BCa) for two outputs of the recipe, and their differences; Holm over each table."""
+    qrels = ft.datasets.samples.harbour.causal.qrels()
+    for measure in ("AP", "P@5"):
+        values = {}
+        for system in SYSTEMS:
+            runs = [ft.read_run(folder / "runs" / f"{system}.run") for folder in (before, after)]
+            found = [ft.evaluate(run, qrels, [measure]).per_topic(measure) for run in runs]
+            values[system] = np.array([[of_run[topic] for topic in qrels] for of_run in found])
+        differences = np.stack([after - before for before, after in values.values()], axis=1)
+        p = corrected(t_test(differences)[1], "holm")
+        lines = []
+        for number, (system, both) in enumerate(values.items()):
+            shown = [f"{column.mean():.3f} ({_interval(column)})" for column in both]
+            difference = f"{differences[:, number].mean():+.3f} ({_interval(differences[:, number])}), {p[number]:.3f}"
+            lines.append([system, f"{Cair2021.published[system][measure]:.4f}", *shown, difference])
+        table(measure, ["system", "published", before.name, after.name, "difference, p"], lines)
+
+
+def _interval(values: np.ndarray) -> str:
+    low, high = bootstrap(values[:, None])
+    return f"{low[0]:.3f} to {high[0]:.3f}"
 
 
 def nominals(sentences: list[dict[str, str]]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

@@ -108,7 +108,7 @@ RECIPES = {
         pairs(loss="lambda", batch=4, max_length=256),
         SCIFACT,
         SCIFACT,
-        systems=("hybrid",),
+        systems=("hybrid", "scifact bi-encoder"),
     ),
     "both, listwise": Recipe(HARD, pairs(loss="lambda", batch=4, epochs=1, max_length=256), (CLAIMS, SCIFACT)),
     "scifact tokens": Recipe(None, None, SCIFACT, SCIFACT, systems=("scifact bi-encoder",)),

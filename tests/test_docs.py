@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +159,43 @@ def test_the_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monk
             assert comparable(output, page) == shown, f"{page.name}, line {block.line}"
 
 
+FRONT = (ROOT / "README.md", DOCS / "index.md")
+
+
+def test_the_front_pages_begin_with_the_two_make_commands() -> None:
+    for page in FRONT:
+        assert [line.partition("#")[0].strip() for line in blocks_of(page)[0].inside.splitlines()] == ["make demo", "make test"]
+
+
+def test_the_front_pages_lead_from_what_one_has_to_commands_that_run(
+    fontes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    lines = led_to(DOCS / "index.md")
+    assert led_to(ROOT / "README.md") == lines
+    assert len(lines) == 8
+    for command in lines:
+        code, _, errors = fontes(*shlex.split(command)[1:])
+        assert code == 0, f"{command}: {errors}"
+
+
+def led_to(page: Path) -> list[str]:
+    """The commands below "What do you have?": the one to begin with, and one for each thing that one may have."""
+    section = page.read_text(encoding="utf-8").partition("## What do you have?\n")[2].partition("\n## ")[0]
+    return [
+        first or second for first, second in re.findall(r"^(fontes [^#\n]+)|^\* \*\*.*?`(fontes [^`]+)`", section, re.MULTILINE)
+    ]
+
+
+def test_guides_are_in_groups_of_at_most_seven() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    guides = navigation.partition("  - Guides:\n")[2].partition("\n  - ")[0]
+    groups = re.split(r"^      - .*:\n", f"{guides}\n", flags=re.MULTILINE)
+    assert groups[0] == ""
+    assert max(group.count(".md\n") for group in groups) <= 7
+
+
 def commands() -> dict[str, Any]:
     """By name; those of a group, such as `fontes recipe`, by both names."""
     group: Any = typer.main.get_command(cli.app)
@@ -250,13 +288,31 @@ def test_every_page_is_in_the_navigation() -> None:
         assert f" {page.relative_to(DOCS).as_posix()}\n" in navigation, page.name
 
 
-def test_every_dependency_has_its_reason() -> None:
-    import tomllib
+def test_every_guide_is_linked_from_another_page() -> None:
+    targets = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in TEXTS
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if target.partition("#")[0]
+    }
+    for page in [*(DOCS / "guides").glob("*.md"), *(DOCS / "concepts").glob("*.md")]:
+        assert page in targets, page.name
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+def test_the_page_about_installing_has_every_extra() -> None:
+    page = (DOCS / "start" / "install.md").read_text(encoding="utf-8")
+    for extra in project()["optional-dependencies"].keys() - {"test", "docs"}:
+        assert f"| `fontes[{extra}]` |" in page, extra
+
+
+def project() -> Any:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_every_dependency_has_its_reason() -> None:
     reasons = (DOCS / "dependencies.md").read_text(encoding="utf-8").lower()
-    extras = [name for names in project["optional-dependencies"].values() for name in names]
-    for requirement in [*project["dependencies"], *extras]:
+    extras = [name for names in project()["optional-dependencies"].values() for name in names]
+    for requirement in [*project()["dependencies"], *extras]:
         name = re.split(r"[<>=\[ ]", requirement)[0].lower()
         assert name == "fontes" or f"| {name} |" in reasons, name
 

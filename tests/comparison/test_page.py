@@ -13,6 +13,7 @@ import pytest
 
 import fontes as ft
 from fontes.comparison import report_page_data
+from fontes.passages import Rationale
 
 HOSTILE = "</script><script>alert(1)</script> \"quoted\" 'too' & <b>Ječmen</b> 東京 \u2028"
 QRELS = {"q1": {"d1": 1, "d2": 2, "d7": 1}, "q2": {"d3": 1, "d9": 0}, "q3": {"d1": 0}, HOSTILE: {"d4": 1, HOSTILE: -1}}
@@ -255,3 +256,30 @@ def test_the_command_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert result.exit_code == 0
     assert (tmp_path / "page.html").read_bytes() == (tmp_path / "same.html").read_bytes()
     assert data_of((tmp_path / "page.html").read_text(encoding="utf-8"))["docs"] == ["d1"]
+
+
+def test_whether_evidence_is_complete_is_drawn_where_there_are_sets_of_documents() -> None:
+    sets = ft.Qrels([("q1", "1", "d1", 1), ("q1", "1", "d2", 1), ("q2", "0", "d3", 1)])
+    curves = data_of(ft.compare({"good": GOOD, "bad": BAD}, TEXTS, sets, ["AP"], cache=False).to_html())["curves"]
+    at = dict(curves["at"])
+    assert list(at)[-1] == "Complete"
+    expected = ft.evaluate(GOOD, sets, [f"Complete@{k}" for k in curves["ks"]])
+    assert at["Complete"][0] == list(expected.values())
+
+
+class Picker(Library):
+    """Documents with sentences that were picked of them."""
+
+    def rationales(self, topic_id: str, doc_id: str) -> list[Rationale]:
+        return [Rationale(3, 0.5, f"{HOSTILE} of {topic_id}")] if doc_id == "d1" else []
+
+
+def test_sentences_picked_of_documents_stand_with_the_hits_of_their_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    systems = {"good": ft.Run.of(GOOD).with_(documents=Picker()), "bad": BAD}
+    report = ft.compare(systems, TEXTS, QRELS, ["AP"], cache=False)
+    data = data_of(report.to_html())
+    first = data["rankings"][0]
+    assert first["picked"] == [{str(data["docs"].index("d1")): [[3, f"{HOSTILE} of q1"]]}, {}]
+    assert "picked" not in data_of(ft.compare({"bad": BAD}, TEXTS, QRELS, ["AP"], cache=False).to_html())["rankings"][0]
+    monkeypatch.setattr(report_page_data, "TEXT", 10)
+    assert "Only the first 0 topics have the sentences that were picked" in report.to_html()

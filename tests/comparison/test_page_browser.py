@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import fontes as ft
+from fontes.passages import Rationale
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is clicked through with playwright")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -21,7 +22,10 @@ TOPICS = 30
 
 
 class Library:
-    """Documents with hostile titles."""
+    """Documents with hostile titles, of each of which one sentence was picked."""
+
+    def rationales(self, topic_id: str, doc_id: str) -> list[Rationale]:
+        return [Rationale(2, 0.5, f"sentence of {doc_id} {HOSTILE}")]
 
     def docs(self, ids: Any) -> list[ft.Doc]:
         return [ft.Doc(doc_id, f"text of {doc_id}", HOSTILE) for doc_id in ids]
@@ -159,6 +163,31 @@ def test_curves_show_the_values_under_the_pointer_and_the_arrow_keys(
     assert page.locator("#precision .tip b").text_content() == "recall 0.45"
     precision = ft.evaluate(report.systems["b"].run, report.qrels, [ft.measures.IPrec @ 0.45])[ft.measures.IPrec @ 0.45]
     assert f"b{precision:.4f}" in page.locator("#precision .tip p").all_text_contents()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_reader_chooses_the_measure_that_is_drawn_against_k(
+    opened: Callable[..., Any], report: ft.comparison.Report, width: int
+) -> None:
+    page = opened(width)
+    page.select_option("#at-k", label="F1")
+    page.locator("#by-k svg").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    f1 = ft.evaluate(report.systems["a"].run, report.qrels, ["SetF@2"])["SetF@2"]
+    assert f"a{f1:.4f}" in page.locator("#by-k .tip p").all_text_contents()
+    page.locator("#curves summary").click()
+    assert page.locator("#by-k-values th").first.text_content() == "F1, k"
+    assert page.locator("#by-k-values td").nth(2).text_content() == f"{f1:.4f}"
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_picked_sentences_are_shown_for_the_system_that_picked_them(opened: Callable[..., Any]) -> None:
+    page = opened()
+    choose(page, system="a", against="b")
+    lists = page.locator("#topic .lists section")
+    assert lists.nth(0).locator(".picked p").first.text_content().startswith("2sentence of")
+    assert lists.nth(1).locator(".picked").count() == 0
 
 
 def test_bars_follow_the_choice_of_measure_and_systems(opened: Callable[..., Any], report: ft.comparison.Report) -> None:

@@ -39,8 +39,8 @@ MEANT_OUT = (
 )
 
 
-def manual(topics: ft.Topics) -> ft.Topics:
-    return ft.Topics(replace(topic, text=topic.turns[-1].manual) for topic in topics.values())
+def rewritten(topics: ft.Topics, kind: str) -> ft.Topics:
+    return ft.Topics(replace(topic, text=getattr(topic.turns[-1], kind)) for topic in topics.values())
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +147,24 @@ def test_conversations_have_six_to_eight_turns_with_rewrites_and_one_clarifying_
     assert set(turns.values()) <= {6, 7, 8}
     for number, length in turns.items():
         last = harbour.conversations.topics()[f"{number}_{length}"]
-        assert all(turn.manual and turn.answer for turn in last.turns)
+        assert all(turn.manual and turn.automatic and turn.answer for turn in last.turns)
         assert [turn.answer.startswith("Do you mean") for turn in last.turns if not turn.answer_id] == [True]
+
+
+def test_automatic_rewrites_are_questions_and_only_first_turns_have_the_manual_ones() -> None:
+    for topic in harbour.conversations.topics().values():
+        turn = topic.turns[-1]
+        assert turn.automatic.endswith("?")
+        assert (turn.automatic == turn.manual) == (len(topic.turns) == 1)
+        assert (turn.automatic == turn.text) == (len(topic.turns) == 1)
+
+
+def test_automatic_rewrites_name_nobody_whom_the_conversation_has_not_named() -> None:
+    for topic in harbour.conversations.topics().values():
+        said = " ".join([*(f"{turn.text} {turn.answer}" for turn in topic.turns[:-1]), topic.text])
+        names = {word.strip("?,").removesuffix("'s") for word in topic.turns[-1].automatic.split()[1:] if word[0].isupper()}
+        # That the town is Quenmouth is known from its name in other turns, and from the paper itself.
+        assert all(name in said for name in names - {"Quenmouth"}), topic.id
 
 
 def test_canonical_answers_are_the_words_of_a_story_that_answers_the_turn() -> None:
@@ -172,7 +188,7 @@ def test_all_that_bm25_and_tfidf_return_among_the_first_ten_is_judged(index: ft.
     topics, qrels = harbour.topics(task), harbour.qrels(task)
     asked = [topics]
     if task == "conversations":
-        asked.append(manual(topics))
+        asked += [rewritten(topics, "manual"), rewritten(topics, "automatic")]
     if task == "causal":
         asked.append(ft.Topics(replace(topic, text=f"{topic.text} {topic.narrative}") for topic in topics.values()))
     for given in asked:
@@ -191,10 +207,12 @@ def test_what_is_found_for_a_turn_after_those_before_it_is_judged(index: ft.Inde
         assert ft.evaluate((LastTurns(k) >> model)(topics), qrels, ["Judged@10"])["Judged@10"] == 1.0
 
 
-def test_manual_rewrites_find_more_than_raw_utterances(index: ft.Index) -> None:
+def test_manual_rewrites_find_more_than_automatic_ones_and_these_more_than_raw_utterances(index: ft.Index) -> None:
     topics, qrels = harbour.conversations.topics(), harbour.conversations.qrels()
-    raw, rewritten = (ft.evaluate(index.bm25()(given), qrels, ["nDCG@10"]) for given in (topics, manual(topics)))
-    assert rewritten["nDCG@10"] > raw["nDCG@10"] + 0.1
+    forms = (topics, rewritten(topics, "automatic"), rewritten(topics, "manual"))
+    raw, automatic, manual = (ft.evaluate(index.bm25()(form), qrels, ["nDCG@10"])["nDCG@10"] for form in forms)
+    assert raw + 0.1 < manual
+    assert raw < automatic < manual
 
 
 def test_topics_and_judgments_survive_being_written_and_read(tmp_path: Path) -> None:

@@ -270,6 +270,14 @@ def test_rewriters_are_expressions(tmp_path: Path) -> None:
         run_recipe(tmp_path, automatic="quretec('nowhere')")
 
 
+def test_the_conversations_of_the_harbour_carry_all_that_it_takes(tmp_path: Path) -> None:
+    recipe, turns = ft.recipe("cast2021", reranker=None, passages=NUPUNKT), ft.dataset("harbour/conversations")
+    assert list(ft.recipe("cast2021").problems_of(turns.topics())) == []
+    found = recipe.run(turns, turns.topics(), turns.qrels(), tmp_path / "out")
+    assert [len(found.runs[name]) for name in (AUTOMATIC, MANUAL)] == [43, 43]
+    assert found.runs[AUTOMATIC].topics["1_8"].text == "Who is the new footbridge called after?"
+
+
 def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Path) -> None:
     lacking = ft.Topics([ft.Topic("1_1", "Why?", turns=(ft.Turn("Why?", manual="Why?"),)), ft.Topic("2", "no turns")])
     recipe = ft.recipe("cast2021", reranker=None, passages=NUPUNKT)
@@ -300,7 +308,7 @@ def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Pa
         ({"k1": -1.0}, "k1 must be 0 or more"),
         (
             {"passages": "cast_passages(sentences='sentences')"},
-            "no way to find sentences is called 'sentences'; there are nupunkt and spacy:MODEL",
+            "no way to find sentences is called 'sentences'; there are rules, nupunkt and spacy:MODEL",
         ),
     ],
 )

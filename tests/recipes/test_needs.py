@@ -106,7 +106,7 @@ def test_annoy_is_missed_before_anything_is_encoded(monkeypatch: pytest.MonkeyPa
     assert str(error.value) == (
         "the algorithm 'annoy:TREES' needs annoy, which is not installed: pip install 'fontes[annoy]'; "
         "-s trees=None searches all vectors, which needs no Annoy or "
-        "-s encoder=None leaves Q1 out, and with it the vectors, -s encoder=FOLDER reads another model"
+        "-s encoder=None leaves Q1 out, and with it the vectors"
     )
     assert encoded == []
     assert not Path("out").exists()
@@ -195,3 +195,15 @@ def test_cair2021_without_vectors_is_what_was_searched_with_words() -> None:
         for hit in keywords:
             scores[hit.id] = scores.get(hit.id, 0.0) + hit.score
         assert {hit.id: hit.score for hit in merged} == pytest.approx(scores, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [("cair2021", "-s encoder=FOLDER"), ("cast2021", """-s 'reranker=mono_t5("FOLDER")'"""), ("air2025", "-s start=FOLDER")],
+)
+def test_the_setting_that_takes_a_folder_in_place_of_a_model_is_named(name: str, setting: str) -> None:
+    pytest.importorskip("sentence_transformers")
+    sample = f"sample:{ft.recipes.registry[name].sample}"
+    with pytest.raises(ft.FontesError) as error:
+        ft.recipe(name).run(sample, sample, sample, "out")
+    assert f"-s {setting} reads another model" in str(error.value)

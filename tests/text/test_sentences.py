@@ -15,7 +15,7 @@ def cut(text: str, longest: int) -> list[str]:
     """The pieces, worked out one after the other."""
     pieces = []
     while len(text) > longest:
-        gap = re.search(sentences.GAP.pattern, text[longest : 2 * longest])
+        gap = re.search(sentences.SPACE.pattern, text[longest : 2 * longest])
         end = longest + gap.end() if gap else min(2 * longest, len(text))
         pieces.append(text[:end])
         text = text[end:]

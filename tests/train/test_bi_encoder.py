@@ -128,6 +128,16 @@ def test_labelled_pairs_are_learned_by_the_squared_error_of_their_cosines() -> N
     assert loss == pytest.approx(value(theirs), rel=1e-4)
 
 
+def test_labelled_pairs_of_like_length_are_learned_together() -> None:
+    from fontes.train.runner.order import LikeLength
+
+    pairs = LabelledPairs.of([("brook", "oak" + " oak" * (n % 2 * 40), float(n % 3 == 0)) for n in range(256)])
+    batches = list(LikeLength(towers.rows_of(pairs, None).lengths, 4, seed=0))
+    assert sorted(row for batch in batches for row in batch) == list(range(256))
+    # Rows are sorted in parts of 64, so that one batch of a part may have both.
+    assert sum(len({row % 2 for row in batch}) == 2 for batch in batches) <= 4
+
+
 def test_without_repetitions_the_loss_and_its_gradients_are_those_of_sentence_transformers() -> None:
     from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 

@@ -1,4 +1,4 @@
-"""The demonstration: the main job on text that every machine with Python has."""
+"""The demonstration: the main job on text that every machine with Python has, and four tasks on stories that come along."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.table import Table
 from ..datasets import known_item, python_docs
 from ..index import Index
 from ..measures import evaluate
+from .demo_tasks import run_tasks
 from .output import console, print_hits, print_json, say
 from .progress import reporting
 
@@ -27,9 +28,9 @@ def run_demo(directory: Path | None, json: bool) -> None:
     """Indexes the documentation of the standard library, asks questions, and measures TF-IDF and BM25 on a known-item test.
 
     In the test each docstring's first sentence is taken out of the indexed text and becomes a topic; its object is the one
-    relevant document.
+    relevant document. After it come the tasks on the harbour.
     """
-    start = time.perf_counter()
+    began = start = time.perf_counter()
     docs = python_docs()
     reading = time.perf_counter() - start
     if not json:
@@ -53,13 +54,18 @@ def run_demo(directory: Path | None, json: bool) -> None:
             searching = time.perf_counter() - start
             measured = evaluate(run, qrels, MEASURES)
             rows.append({"model": name, **{m: measured[m] for m in MEASURES}, "ms_a_topic": 1000 * searching / len(topics)})
+        if not json:
+            _print_table(rows)
+        tasks = run_tasks(folder, directory is not None, json)
+        whole_seconds = time.perf_counter() - began
         if json:
             hits = {q: [h.id for h in ranking] for q, ranking in zip(QUESTIONS, answers, strict=True)}
-            print_json({"documents": len(docs), "index_seconds": seconds, "hits": hits, "known_item": rows})
+            known = {"documents": len(docs), "index_seconds": seconds, "hits": hits, "known_item": rows}
+            print_json({**known, "harbour": tasks, "seconds": whole_seconds})
         else:
-            _print_table(rows)
+            say(f"\nAll of it in {whole_seconds:.1f} s.")
             if directory:
-                say(f"\nThe indexes are in {folder}: fontes search {folder / 'python-docs.index'} 'your question'")
+                say(f"The indexes are in {folder}: fontes search {folder / 'python-docs.index'} 'your question'")
 
 
 def _build(docs: Any, path: Path, json: bool) -> tuple[Index, float]:

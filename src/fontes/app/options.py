@@ -10,7 +10,7 @@ import typer
 IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Topics = Annotated[str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
-Qrels = Annotated[str, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)]
+Qrels = Annotated[str, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
 Split = Annotated[str | None, typer.Option(help="Of a BEIR folder, irds:NAME or sample:NAME.", show_default="the only one")]
 TopicsSplit = Annotated[
     str | None, typer.Option("--split", help="Of a BEIR folder, …: the topics judged in it alone.", show_default="all topics")

@@ -21,6 +21,7 @@ from .hashes import hash_of, hash_of_dataset, hash_of_docs
 
 if TYPE_CHECKING:
     from ..index import Index
+    from ..passages import Passages
     from ..text import Analyzer
 
 AT_ONCE = 1000  # documents read from an index
@@ -83,6 +84,13 @@ class Collection:
         other.folder, other._progress = folder, progress
         return other
 
+    def split(self, passages: Passages) -> Collection:
+        """The same documents in passages, each of which is a document."""
+        other = copy.copy(self)
+        other._source, other._path = _Split(passages, self), None
+        other.__dict__["hash"] = hash_json([self.hash, passages.key()])
+        return other
+
     def index(
         self, analyzer: str | Analyzer = "english", fields: Sequence[str] = ("title", "text"), vectors: str | None = None
     ) -> Index:
@@ -120,6 +128,16 @@ class Collection:
         """Hands progress on, save the last, whose number of documents may not be all."""
         if not progress.finished:
             self._progress(progress)
+
+
+class _Split:
+    """The passages of a collection's documents."""
+
+    def __init__(self, passages: Passages, collection: Collection) -> None:
+        self._passages, self._collection = passages, collection
+
+    def __iter__(self) -> Iterator[Doc]:
+        return iter(self._passages.docs(self._collection.documents))
 
 
 class _Documents:

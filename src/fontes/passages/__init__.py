@@ -4,6 +4,7 @@ from .aggregate import to_documents
 from .best import BestPassages
 from .documents import PassageDocuments
 from .duplicates import Deduplicate, Duplicates, read_duplicates
+from .judged import sentence_qrels
 from .rationales import Rationale, RationaleDocuments, Rationales, rationales_of, with_rationales
 from .split import Passages, Sentences
 from .text_scorer import TextScorer
@@ -21,6 +22,7 @@ __all__ = [
     "TextScorer",
     "rationales_of",
     "read_duplicates",
+    "sentence_qrels",
     "to_documents",
     "with_rationales",
 ]

@@ -17,6 +17,8 @@ from .documents import SENTENCE, split_id
 from .split import Sentences
 from .text_scorer import TextScorer
 
+ABOVE_ZERO = 1e-30
+
 
 class Rationale(NamedTuple):
     """A sentence of a document that bears on a topic.
@@ -43,7 +45,8 @@ class Rationales(Stage[Run, Run], name="rationales"):
 
     Args:
         reranker: Scores sentences for topics: any reranker, such as `cross_encoder` or `encoder_reranker`. None:
-            `text_scorer(bm25())` over the run's index, for which no model is needed.
+            `text_scorer(bm25())` over the run's index, for which no model is needed; sentences without a term of the topic are
+            then not picked.
         n: How many sentences of a document at most; None: no bound.
         threshold: The least score of a sentence that is picked; None: any. A document may then have no sentence.
         sentences: How sentences are found: "rules", "nupunkt" or "spacy:MODEL".
@@ -101,7 +104,8 @@ class Rationales(Stage[Run, Run], name="rationales"):
 
     @property
     def _picker(self) -> BestPassages:
-        return BestPassages(self.n, self.threshold, SENTENCE)
+        lexical = self.reranker is None and self.threshold is None
+        return BestPassages(self.n, ABOVE_ZERO if lexical else self.threshold, SENTENCE)
 
     def _scored(self, run: Run, progress: Report) -> Run:
         """The run of all sentences."""
@@ -109,7 +113,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         if reranker is None:
             if not isinstance(run.documents, Index):
                 raise ParameterError(
-                    "rationales without a reranker needs a run over an index; name one: rationales(cross_encoder(…))"
+                    "rationales without a reranker needs a run over an index; or name one: rationales(cross_encoder(…))"
                 )
             reranker = TextScorer(run.documents.bm25())
         scored: Run = (self._splitter >> reranker)(run, progress=progress)

@@ -6,6 +6,7 @@ from .cair2021 import Cair2021
 from .cast2021 import Cast2021
 from .cast2021_parts import CastPassages
 from .claims import Claims
+from .evidence import Evidence
 from .learned import LearningRecipe
 from .learning import Learning
 from .result import RecipeResult
@@ -16,6 +17,7 @@ __all__ = [
     "Cast2021",
     "CastPassages",
     "Claims",
+    "Evidence",
     "Learning",
     "LearningRecipe",
     "Recipe",

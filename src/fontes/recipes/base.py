@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from .sources import Splits, qrels_from, side_from, topics_from, with_topics_of
 Division = tuple[Topics, Qrels | None, Learning | None]
 """What is searched, what is measured, and what is learned from."""
 
+MODEL = re.compile(r"[^\s\"'()]+/[^\s\"'()]+")  # owner/name, or a path
+
 
 @dataclass(frozen=True, repr=False)
 class Recipe(Part, ABC):
@@ -50,6 +53,8 @@ class Recipe(Part, ABC):
     """The sample that it can be tried on, such as "harbour/causal"."""
     measures: ClassVar[tuple[str, ...]]
     """What it is measured by."""
+    printed: ClassVar[tuple[str, ...]] = ()
+    """Those of the measures that are printed, where they are many; the reports have all."""
     baseline: ClassVar[str | None] = None
     """The system that the others are tested against; None: all pairs are tested."""
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
@@ -293,7 +298,13 @@ class Recipe(Part, ABC):
             if left <= own:
                 for text in own - left:
                     ways.setdefault(text, []).append(settings)
-        said = {text: " or ".join(f"{as_options(way)} {self.without[way]}" for way in those) for text, those in ways.items()}
+        said = {}
+        for text in problems.errors:
+            options = [f"{as_options(way)} {self.without[way]}" for way in ways.get(text, ())]
+            if (setting := self._other_model(text)) is not None:
+                options.append(f"{as_options([setting])} reads another model")
+            if options:
+                said[text] = " or ".join(options)
         together = tuple(dict.fromkeys(setting for text in problems.errors for setting in ways.get(text, [()])[0]))
         if together and self._left(together, topics, problems):
             together = ()
@@ -302,6 +313,14 @@ class Recipe(Part, ABC):
             if fewer and not self._left(fewer, topics, problems):
                 together = fewer
         problems.raise_all(self._title, said, together)
+
+    def _other_model(self, problem: str) -> str | None:
+        """The setting that has a folder in the place of the model that a problem names."""
+        for name, value in self.params().items():
+            for model in MODEL.findall(value) if isinstance(value, str) else ():
+                if model in problem:
+                    return f"{name}={value.replace(model, 'FOLDER')}"
+        return None
 
     def _left(self, settings: tuple[str, ...], topics: Topics | None, problems: Problems) -> frozenset[str]:
         """What would be in the way with these settings."""

@@ -75,7 +75,7 @@ class Cair2021(Recipe, name="cair2021"):
 
     without: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("trees=None",): "searches all vectors, which needs no Annoy",
-        ("encoder=None",): "leaves Q1 out, and with it the vectors, -s encoder=FOLDER reads another model",
+        ("encoder=None",): "leaves Q1 out, and with it the vectors",
         ('topicrank=topicrank("stopwords")', "analyzer=english"): "finds keyphrases and terms without spaCy",
     }
 

@@ -31,7 +31,7 @@ class Cast2021(Recipe, name="cast2021"):
 
     Args:
         automatic: Rewrites turns for the first two runs. The organisers' rewrites come from castorini/t5-base-canard, and the
-            topics of 2021 carry them; None leaves these runs out.
+            topics of 2021 carry them; None leaves these runs out. Training of T5 rewriters and rerankers is not there.
         manual: Rewrites turns for the other two runs: rewrites made by hand, which the topics carry; None leaves these out.
         k1: Of BM25.
         b: Of BM25.
@@ -75,7 +75,7 @@ class Cast2021(Recipe, name="cast2021"):
         ("duplicates=None",): "leaves duplicates in",
         ('passages=cast_passages(sentences="nupunkt")',): "finds sentences by another library",
         ('passages=passages(words=150, separator="-")',): "makes windows of words",
-        ("reranker=None",): "keeps the order of BM25, -s 'reranker=mono_t5(\"FOLDER\")' reads another model",
+        ("reranker=None",): "keeps the order of BM25",
     }
 
     automatic: str | Stage[Topics, Topics] | None = "automatic()"

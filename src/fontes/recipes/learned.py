@@ -48,6 +48,7 @@ class LearningRecipe(Recipe):
         return partial(self.learned_systems, learning=learning or Learning())
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+        measured: tuple[Topics, Qrels | None]
         if train is None:
             if dev is not None:
                 raise ParameterError(f"recipe {self.name}: dev goes with train; give both, or neither")
@@ -57,8 +58,8 @@ class LearningRecipe(Recipe):
                 )
             whole, measured = self.halves(topics, qrels)
         else:
-            whole, measured = side_of(topics, train, train), _measured(topics, qrels, {*train, *(dev or ())})
-            _check_apart({"measure with": measured[1] or (), "learn from": train, "choose with": dev or ()})
+            whole, measured = side_of(topics, train, train), measured_apart(topics, qrels, {*train, *(dev or ())})
+            check_apart({"measure with": measured[1] or (), "learn from": train, "choose with": dev or ()})
         if not whole.topics:
             raise InputError("none of the topics has judgments to learn from; do topics and judgments belong together?")
         if dev is None:
@@ -81,14 +82,14 @@ class LearningRecipe(Recipe):
         super().check()
 
 
-def _measured(topics: Topics, qrels: Qrels | None, others: set[str]) -> tuple[Topics, Qrels | None]:
+def measured_apart(topics: Topics, qrels: Qrels | None, others: set[str]) -> tuple[Topics, Qrels | None]:
     """The topics that are searched: those to be measured; without judgments those that nothing is learned from."""
     if qrels is not None:
         return topics.judged(qrels), qrels
     return Topics(topic for topic in topics.values() if topic.id not in others), None
 
 
-def _check_apart(sides: dict[str, object]) -> None:
+def check_apart(sides: dict[str, object]) -> None:
     """Raises InputError for a topic that is on two sides."""
     uses: dict[str, str] = {}
     for use, ids in sides.items():

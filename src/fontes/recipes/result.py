@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,7 @@ class RecipeResult:
     def __str__(self) -> str:
         if self.report is None:
             return f"{len(self.runs)} runs in {self.folder / 'runs'}"
-        parts = [str(self.report)]
+        parts = [str(self._printed(self.report))]
         if any(row["here"] is not None for row in self.published()):
             names, rows = self._beside()
             widths = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
@@ -142,7 +142,16 @@ class RecipeResult:
                 f"{name}: {', '.join(f'{m} {value}' for m, value in row.items())}" for name, row in self.others.apart.items()
             ]
             parts.append("\n".join(["Runs of others on their own topics, with intervals of 95%:", "", *lines]))
+        if without := without_lines(self.learning):
+            parts.append("\n".join(["Left out:", "", *without]))
         return "\n\n".join(parts)
+
+    def _printed(self, report: Report) -> Report:
+        """The report with the measures that are printed alone, where the recipe was measured by its own."""
+        printed = tuple(measure for measure in report.measures if str(measure) in self.recipe.printed)
+        if tuple(map(str, report.measures)) != self.recipe.measures or not printed:
+            return report
+        return replace(report, measures=printed, comparisons=tuple(c for c in report.comparisons if c.measure in printed))
 
     def _beside(self) -> tuple[list[str], list[list[str]]]:
         """The header and the rows of a table of systems with each published measure, here and published."""
@@ -195,7 +204,7 @@ def learned_parts(learning: Learning | None) -> list[str]:
     if learning is None:
         return []
     train, dev = len(learning.train.topics), len(learning.dev.topics)
-    parts = ["## Learned", f"{train:,} topics to learn from, {dev:,} to choose with and to validate on."]
+    parts = [f"{train:,} topics to learn from, {dev:,} to choose with and to validate on."] if train or dev else []
     models = [note for note in learning.notes if "model" in note]
     if models:
         header = ["model", "folder or name", "start", "learned from", "steps, the best", "minutes"]
@@ -209,13 +218,25 @@ def learned_parts(learning: Learning | None) -> list[str]:
                 f"{note['role']}: {what}{chosen}, with which {note['measure']} was best, {note['value']:.4f}, on "
                 f"{note['topics']} topics{left}."
             )
+        if "chosen" in note:
+            parts.append(f"{note['role']}: {note['chosen']}.")
+    if parts:
+        parts.insert(0, "## Learned" if train or dev else "## Models")
+    if without := without_lines(learning):
+        parts += ["## Left out", "\n".join(f"* {line}" for line in without)]
     return parts
+
+
+def without_lines(learning: Learning | None) -> list[str]:
+    """A sentence for each system that is left out."""
+    notes = [] if learning is None else learning.notes
+    return [f"{note['role']}: {note['without']}" for note in notes if "without" in note]
 
 
 def _model(note: Mapping[str, Any]) -> list[str]:
     """A row about a model: what it learned from is empty where no training.json says it."""
     if "rows" not in note:
-        return [note["role"], note["model"], "", "", "", ""]
+        return [note["role"], note["model"], "", note.get("about", ""), "", ""]
     learned = f"{note['rows']:,} rows of {note['queries']:,} queries" if note["queries"] else f"{note['rows']:,} rows"
     minutes = f"{note['seconds'] / 60:.1f} ({note['device']}, {note['precision'].partition(' ')[0]})"
     return [note["role"], note["model"], note["base"], learned, f"{note['steps']:,}, {note['best']:,}", minutes]

@@ -90,7 +90,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
 
     What else is in a batch changes the probabilities of words by rounding alone, so a rewrite differs only where two beams
     are as good as equal. The model is loaded when it is first used, which raises InputError where it is not there or is no T5,
-    and MissingExtraError without transformers and torch.
+    and MissingExtraError without transformers and torch. It is only run: training of T5 rewriters is not there.
 
     Args:
         answers: Of how many turns before the current one the answers are in the context.

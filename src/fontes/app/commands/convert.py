@@ -21,19 +21,25 @@ def convert(
     split: Split = None,
     to: Annotated[str | None, typer.Option(help="The format to write.", show_default="the first of its kind")] = None,
     tag: Annotated[str, typer.Option(help="Runs: the last column.")] = "fontes",
+    sentences: Annotated[
+        bool, typer.Option("--sentences", help="Qrels: the sentences that claims name as evidence, as DOCUMENT#NUMBER.")
+    ] = False,
 ) -> None:
     """Rewrite a file in another format: by default in BEIR's for corpora and topics, in TREC's for qrels and runs."""
     from ...datasets import corpus_of, qrels_of, topics_of
     from ...formats import read_run, write
+    from ...passages import sentence_qrels
 
     readers: dict[str, Callable[[], object]] = {
         "corpus": lambda: corpus_of(source, format),
         "topics": lambda: topics_of(source, format, split),
-        "qrels": lambda: qrels_of(source, format, split),
+        "qrels": lambda: sentence_qrels(topics_of(source, format, split)) if sentences else qrels_of(source, format, split),
         "run": lambda: read_run(source, format=format),
     }
     if kind not in readers:
         raise typer.BadParameter(f"'{kind}' is none of {', '.join(readers)}")
     if split is not None and kind not in ("topics", "qrels"):
         raise typer.BadParameter(f"--split is of topics and qrels, not of a {kind}")
+    if sentences and kind != "qrels":
+        raise typer.BadParameter(f"--sentences is of qrels, not of a {kind}")
     write(kind, readers[kind](), target, to, tag)

@@ -1,4 +1,4 @@
-"""`fontes demo`: the main job on text that every machine with Python has."""
+"""`fontes demo`: the main job on text that every machine with Python has, and four tasks on stories that come along."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def demo(
     directory: Annotated[Path | None, typer.Option(help="Keep the indexes here.", show_default="a temporary place")] = None,
     json: Json = False,
 ) -> None:
-    """Index the documentation of Python's standard library, ask it questions, measure two models on it."""
+    """Index and search Python's documentation, measure two models on it, and go through four tasks on stories."""
     from ..demo import run_demo
 
     run_demo(directory, json)

@@ -284,7 +284,7 @@ function judgment(doc, grades) {
 function words(doc, picked) {
   const [title, text] = D.texts[doc] || ["", ""];
   if (picked) return [make("div", { class: "text" }, ...title ? [make("b", {}, title)] : [],
-    make("ul", { class: "picked" }, ...picked.map(([number, sentence]) => make("li", {}, make("span", { title: "number of the sentence" }, String(number)), sentence))))];
+    make("div", { class: "picked" }, ...picked.map(([number, sentence]) => make("p", {}, make("span", { title: "number of the sentence" }, String(number)), sentence))))];
   return title || text ? [make("div", { class: "text" }, ...title ? [make("b", {}, title), " "] : [], text)] : [];
 }
 
@@ -296,7 +296,7 @@ function entry(doc, grades, before, after, attributes, picked) {
 }
 
 function together(doc) {
-  for (const item of document.querySelectorAll(".docs > li")) item.classList.toggle("same", doc !== null && Number(item.dataset.doc) === doc);
+  for (const item of document.querySelectorAll(".docs li")) item.classList.toggle("same", doc !== null && Number(item.dataset.doc) === doc);
 }
 
 /** The ranking of the one side, 0 or 1, with the ranks of its documents on the other. */

@@ -82,15 +82,27 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
         return folder.resolve()
     if not place or folder.is_absolute() or place.startswith((".", "~")) or place.count("/") > 1 or folder.exists():
         raise InputError(f"there is no {kind} at '{place}': give the folder of a model, or its name on the hub (owner/name)")
-    names = [place] if "/" in place or not owner else [place, f"{owner}/{place}"]
-    for name in names:
-        if (cached := _cached(name)) is not None:
-            return cached
-    name = names[-1]
+    if (cached := at_hand(place, owner)) is not None:
+        return cached
+    name = _names(place, owner)[-1]
     hub = library("huggingface_hub", f"the {kind} {place}")
     if hub.constants.HF_HUB_OFFLINE or _switched_on("HF_HUB_OFFLINE"):
         raise InputError(_absent(kind, name, "HF_HUB_OFFLINE is set", "unset HF_HUB_OFFLINE to download it here"))
     return _downloaded(name, kind)
+
+
+def at_hand(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
+    """The local folder of a model; None where it is not on this machine. Nothing is downloaded.
+
+    Args:
+        name_or_path: A folder, or a name on the Hugging Face hub.
+        owner: Whose a name without an owner may be.
+    """
+    place = os.fspath(name_or_path)
+    folder = Path(place).expanduser()
+    if folder.is_dir():
+        return folder.resolve() if _is_model(folder) else None
+    return next((cached for name in _names(place, owner) if (cached := _cached(name)) is not None), None)
 
 
 def fingerprint(folder: str | os.PathLike[str]) -> str:
@@ -277,6 +289,11 @@ def _parts(folder: Path) -> list[Path]:
 def _content(path: Path, _size: int, _modified: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _names(place: str, owner: str) -> list[str]:
+    """What a model may be called on the hub."""
+    return [place] if "/" in place or not owner else [place, f"{owner}/{place}"]
 
 
 def _cached(name: str) -> Path | None:

@@ -28,7 +28,7 @@ class MonoT5(PretrainedReranker["T5"], name="mono_t5"):
 
     The model reads "Query: … Document: … Relevant:". The score is the log-probability of "true" against "false" at the first
     decoded position: the logarithm of the softmax over these two tokens alone, so 0 or less. What else is in a batch changes
-    scores by rounding alone. The model is loaded when it is first used.
+    scores by rounding alone. The model is loaded when it is first used. It is only run: training of T5 rerankers is not there.
 
     Args:
         max_length: Tokens of an input. Only the document is cut; a query that leaves it less than 32 tokens makes the input

@@ -1,0 +1,146 @@
+"""Fact-checking: the documents that are evidence for or against a claim, by words, by vectors and by both, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..core import ParameterError, Qrels, Run, Stage, Topics
+from ..core.checks import check_whole
+from ..experiments import Collection
+from ..fusion import fuse
+from ..passages import to_documents
+from .base import Division, Recipe
+from .evidence_parts import LANGUAGES, Rows, analyzers_of, in_windows, of_sentences, reranker_of, whole, with_prompts
+from .learned import check_apart, measured_apart
+from .learning import NOBODY, Learning, side_of
+
+if TYPE_CHECKING:
+    from ..neural import ColBERT, Encoder, Reranker, Splade
+
+DEPTHS = (1, 5, 10, 20)
+POSITIONS = 512  # tokens of a paragraph that late interaction reads
+
+
+@dataclass(frozen=True, repr=False)
+class Evidence(Recipe, name="evidence"):
+    """The evidence for or against a claim: words, stems, lemmas and n-grams, encoders of whole documents and of paragraphs.
+
+    Each row of the table is a retriever. Those of words need nothing but an analyzer. Those of vectors need weights: a model's
+    name or folder, such as `fontes train` makes. Nothing is downloaded: a row without weights is left out, and the page says
+    what it would take. The page says as well what each model is and how much it learned from.
+
+    Two-tower encoders read whole documents, up to 2,048 tokens, or windows of 150 words. mBERT and ColBERT read paragraphs, and
+    a document is as good as its best one. "hybrid" is BM25 with the first at hand of `trained`, `e5` and `encoder`, by
+    reciprocal ranks, or with weights that are chosen on `dev`. "reranked" reads the best of it again.
+
+    Args:
+        language: "english" or "czech": which stems and lemmas there are.
+        spacy: The spaCy pipeline for lemmas; None: the small one of the language.
+        k1: Of BM25 where there is nothing to learn from; else k1 and b are those that are best on `train`.
+        b: Of BM25, likewise.
+        nystromformer: An encoder for whole documents, as the four that follow: a name, a folder or an encoder; None: no row.
+        longformer: Another.
+        performer: A BERT, which runs with the Performer's attention.
+        reformer: Another.
+        windows: A sentence encoder, which runs over windows of 150 words.
+        passages: How documents are split for the two that follow: into paragraphs of 230 words.
+        mbert: An encoder for paragraphs, such as one trained from mBERT.
+        colbert: A late-interaction model for paragraphs, or any encoder, whose token vectors then stand in for one.
+        e5: A sentence encoder with E5's prompts.
+        encoder: A sentence encoder.
+        trained: Another, such as the same after training.
+        splade: A learned sparse encoder.
+        reranker: A cross-encoder, or a reranker.
+        reread: How many documents of a claim are reranked.
+    """
+
+    source = (
+        "After H. Ullrich, J. Drchal, M. Rýpar, H. Vincourová and V. Moravec, CsFEVER and CTKFacts: acquiring Czech data for "
+        "fact verification, Language Resources and Evaluation 57, 2023; https://arxiv.org/abs/2201.11115"
+    )
+    cite = "after Ullrich et al., LREV 2023"
+    task = "a claim to check"
+    needs = ("fontes[neural,simplemma,spacy]", "models of your choice; without any, the rows of words run")
+    sample = "harbour/claims"
+    measures = tuple(f"{name}@{k}" for name in ("R", "RR", "SetP", "SetF", "Complete") for k in DEPTHS)
+    printed = ("R@10", "RR@10", "SetP@5", "SetF@5", "Complete@10")
+    baseline = "bm25-pyserini"
+    published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
+
+    language: str = "english"
+    spacy: str | None = None
+    k1: float = 1.2
+    b: float = 0.75
+    nystromformer: str | Encoder | None = "uw-madison/nystromformer-2048"
+    longformer: str | Encoder | None = None
+    performer: str | Encoder | None = None
+    reformer: str | Encoder | None = None
+    windows: str | Encoder | None = None
+    passages: str | Stage[Run, Run] = "passages(words=230, stride=230)"
+    mbert: str | Encoder | None = "google-bert/bert-base-multilingual-cased"
+    colbert: str | ColBERT | None = "colbert-ir/colbertv2.0"
+    e5: str | Encoder | None = "intfloat/multilingual-e5-small"
+    encoder: str | Encoder | None = "sentence-transformers/all-MiniLM-L6-v2"
+    trained: str | Encoder | None = None
+    splade: str | Splade | None = None
+    reranker: str | Reranker | None = "cross-encoder/ms-marco-MiniLM-L6-v2"
+    reread: int = 50
+
+    def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
+        return self._table(collection, Learning())
+
+    def systems_with(self, learning: Learning | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
+        return partial(self._table, learning=learning or Learning())
+
+    def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+        if train is None and dev is None:
+            return topics, qrels, Learning()
+        check_apart({"measure with": qrels or (), "learn from": train or (), "choose with": dev or ()})
+        learned, chosen = (NOBODY if one is None else side_of(topics, one, one) for one in (train, dev))
+        return *measured_apart(topics, qrels, {*(train or ()), *(dev or ())}), Learning(learned, chosen)
+
+    def check(self) -> None:
+        if self.language not in LANGUAGES:
+            raise ParameterError(f"recipe evidence: there is no language '{self.language}'; there are {', '.join(LANGUAGES)}")
+        check_whole("recipe evidence: reread", self.reread)
+
+    def _table(self, collection: Collection, learning: Learning) -> dict[str, Stage[Topics, Run]]:
+        """The rows by name, as far as what they need is here."""
+        rows = Rows(self, learning)
+        index = collection.index(self.language)
+
+        # Words.
+        rows["tfidf"] = index.tfidf()
+        rows["bm25-pyserini"] = collection.index("english").bm25(lengths="lucene")
+        for name, analyzer in analyzers_of(self.language, self.spacy).items():
+            rows.with_analyzer(f"bm25-{name}", analyzer, lambda analyzer: collection.index(analyzer).bm25())
+        bm25 = rows.tuned(index.bm25(k1=self.k1, b=self.b))
+
+        # Whole documents: two towers, their first 2,048 tokens or windows.
+        for name in ("nystromformer", "longformer", "reformer"):
+            rows.with_model(name, lambda model: index.dense(whole(model)))
+        rows.with_model("performer", lambda model: index.dense(whole(model, attention="favor+")))
+        rows.with_model("windows", lambda model: index.dense(in_windows(model)))
+        rows.with_model("encoder", lambda model: index.dense(of_sentences(model)))
+        rows.with_model("trained", lambda model: index.dense(of_sentences(model)))
+        rows.with_model("e5", lambda model: index.dense(with_prompts(model)))
+        rows.with_model("splade", index.splade)
+
+        # Paragraphs, of which a document has its best.
+        passages: Any = self.stage("passages")
+        paragraphs = partial(collection.split(passages).index, self.language)
+        best = to_documents("max", separator=passages.separator)
+        rows.with_model("mbert", lambda model: paragraphs().dense(whole(model)) >> best)
+        rows.with_model("colbert", lambda model: paragraphs().late(rows.colbert(model, POSITIONS)) >> best)
+
+        # Both, and the best of it read again.
+        hybrid = bm25
+        if (dense := rows.first("trained", "e5", "encoder")) is not None:
+            weights = learning.weights("hybrid", (bm25, dense), "RR@10") if learning.dev.qrels else None
+            hybrid = fuse(bm25, dense) if weights is None else fuse(bm25, dense, method="wsum", weights=weights)
+            rows["hybrid"] = hybrid
+        rows.with_model("reranker", lambda model: hybrid % self.reread >> reranker_of(model, collection.folder), row="reranked")
+        return rows.done()

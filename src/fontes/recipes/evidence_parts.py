@@ -1,0 +1,208 @@
+"""What the recipe for evidence has of its own: which rows can be had, and what is said of those that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core import FontesError, Run, Stage, Topics
+from ..core.parameters import parameters
+from ..core.part import Part, walk
+from ..text import Analyzer
+from ..tuning import tune
+from .learning import Learning
+
+if TYPE_CHECKING:
+    from ..core.part import Part as AnyPart
+    from ..lexical import BM25
+    from ..neural import ColBERT, Encoder, Reranker
+    from .evidence import Evidence
+
+LONGEST = 2048  # tokens of a whole document
+WINDOW, STRIDE = 150, 75  # words
+LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
+"""By language its stems, its code, and its small spaCy pipeline."""
+STARTS = {
+    "nystromformer": "uw-madison/nystromformer-2048",
+    "longformer": "allenai/longformer-base-4096",
+    "performer": "a BERT with --attention favor+",
+    "reformer": "a Reformer",
+    "windows": "any encoder",
+    "trained": "the encoder",
+    "mbert": "google-bert/bert-base-multilingual-cased",
+}
+"""By parameter, what `fontes train bi-encoder` could start from."""
+LATE = ("artifact.metadata", "1_Dense")
+"""What checkpoints of late interaction have."""
+K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
+B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
+TUNED_BY = "RR@10"
+
+System = Stage[Topics, Run]
+
+
+class Rows:
+    """The systems of the table, with notes on their models and on what is left out.
+
+    Args:
+        recipe: The recipe, whose parameters name the models.
+        learning: What BM25 is tuned on; keeps the notes.
+    """
+
+    def __init__(self, recipe: Evidence, learning: Learning) -> None:
+        self._recipe, self._learning = recipe, learning
+        self._systems: dict[str, System] = {}
+        self._defaults = {name: one.default for name, one in parameters(type(recipe)).items()}
+
+    def __setitem__(self, name: str, system: System) -> None:
+        self._systems[name] = system
+
+    def first(self, *names: str) -> System | None:
+        """The first of these rows that is there."""
+        return next((self._systems[name] for name in names if name in self._systems), None)
+
+    def done(self) -> dict[str, System]:
+        """The rows by name."""
+        return self._systems
+
+    def with_analyzer(self, row: str, analyzer: str, system: Callable[[str], System]) -> None:
+        """A row over an index of its own, unless its analyzer lacks something."""
+        try:
+            Analyzer.of(analyzer)("a")
+        except FontesError as error:
+            if "spacy" in analyzer and self._recipe.spacy is not None:
+                raise
+            self._leave_out(row, str(error))
+        else:
+            self._systems[row] = system(analyzer)
+
+    def with_model(self, parameter: str, system: Callable[[Any], System], row: str = "") -> None:
+        """A row with a model, unless there is none.
+
+        A model that was chosen and is not there is an error of its own; one that is so by default is a row left out.
+
+        Args:
+            parameter: Of the recipe: a name, a folder, a part or None.
+            system: Makes the row of the model.
+            row: Its name; by default that of the parameter.
+        """
+        model = getattr(self._recipe, parameter)
+        if model is None:
+            start = f", such as `fontes train bi-encoder` makes of {STARTS[parameter]}" if parameter in STARTS else ""
+            self._leave_out(row or parameter, f"give -s {parameter}=FOLDER or a name{start}")
+        elif model == self._defaults[parameter] and (why := _lacking(model)):
+            self._leave_out(row or parameter, f"{why}, or give -s {parameter}=FOLDER")
+        else:
+            self._systems[row or parameter] = built = system(model)
+            self._note(row or parameter, model, built)
+
+    def tuned(self, bm25: BM25) -> System:
+        """BM25 with the k1 and b that are best on the topics to learn from, or else as it is."""
+        row, side = "bm25-tuned", self._learning.train
+        if not side.qrels:
+            row = "bm25-textbook"
+            self._leave_out("bm25-tuned", "give --train, and k1 and b are those that are best there")
+        elif self._learning.folder is not None:
+            tuning = tune(bm25, {"k1": K1, "b": B}, side.topics, side.qrels, TUNED_BY, folds=min(5, len(side.qrels)))
+            bm25 = bm25.with_(**tuning.params)
+            said = ", ".join(f"{name} = {value:g}" for name, value in tuning.params.items())
+            what = f"{said}, with which {TUNED_BY} was best on {len(side.qrels):,} topics"
+            self._learning.notes.append({"role": row, "chosen": what})
+        self._systems[row] = bm25
+        return bm25
+
+    def colbert(self, model: str | ColBERT, positions: int) -> ColBERT:
+        """A late-interaction model that reads whole paragraphs."""
+        from ..neural import ColBERT
+
+        return ColBERT(model, document_length=positions) if isinstance(model, str) else model
+
+    def _leave_out(self, row: str, why: str) -> None:
+        self._learning.notes.append({"role": row, "without": why})
+
+    def _note(self, row: str, model: str | AnyPart, system: System) -> None:
+        """Notes the weights of a row: those of the last model in it, which is its own."""
+        names = [str(getattr(part, "name_or_path", "")) for part in walk(model if isinstance(model, Part) else system)]
+        own = model if isinstance(model, str) else next(filter(None, names), repr(model))
+        self._learning.noted(row, own)
+        if self._learning.folder is not None:
+            self._learning.notes[-1].setdefault("about", _about(row, own))
+
+
+def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
+    """The analyzers of a language, by what they make of a text."""
+    stems, code, pipeline = LANGUAGES[language]
+    return {
+        "words": "standard",
+        "stems": stems,
+        "simplemma": f"simplemma:{code}",
+        "spacy": f"spacy:{spacy or pipeline}+lower",
+        "chars": "standard+chars:3-5",
+    }
+
+
+def whole(model: str | Encoder, attention: str = "model") -> Encoder:
+    """An encoder that reads up to 2,048 tokens of a document, as its folder says if it was trained as a sentence encoder."""
+    from ..neural import SentenceEncoder, TransformerEncoder
+
+    if not isinstance(model, str):
+        return model
+    if _has(model, "modules.json" if attention == "model" else "fontes.json"):
+        return SentenceEncoder(model)
+    return TransformerEncoder(model, max_length=LONGEST, attention=attention)
+
+
+def of_sentences(model: str | Encoder) -> Encoder:
+    """A sentence encoder as it is."""
+    from ..neural import SentenceEncoder
+
+    return SentenceEncoder(model) if isinstance(model, str) else model
+
+
+def with_prompts(model: str | Encoder) -> Encoder:
+    """A sentence encoder with the prompts of E5."""
+    from ..neural import SentenceEncoder
+
+    return SentenceEncoder(model, query_prompt="query: ", document_prompt="passage: ") if isinstance(model, str) else model
+
+
+def in_windows(model: str | Encoder) -> Encoder:
+    """A sentence encoder over windows; a document is as good as its best one."""
+    from ..neural import ChunkedEncoder
+
+    return ChunkedEncoder(of_sentences(model), window=WINDOW, stride=STRIDE) if isinstance(model, str) else model
+
+
+def reranker_of(model: str | Reranker, folder: Path) -> Reranker:
+    """A reranker; a string is a cross-encoder, whose scores are kept in a folder, so that it goes on where it was."""
+    from ..neural import CrossEncoder
+
+    return CrossEncoder(model, cache=folder / "scores.sqlite") if isinstance(model, str) else model
+
+
+def _has(model: str, *files: str) -> bool:
+    """Whether the folder of a model has one of these."""
+    from ..neural.models.hub import at_hand
+
+    folder = at_hand(model)
+    return folder is not None and any((folder / file).exists() for file in files)
+
+
+def _about(row: str, model: str) -> str:
+    """What a model is that nothing says the training of."""
+    if row == "colbert" and not _has(model, *LATE):
+        return "token vectors of an encoder that is no ColBERT"
+    if row in (*STARTS, "encoder", "e5") and not _has(model, "modules.json"):
+        return "a language model as published, not trained to retrieve"
+    return "as published"
+
+
+def _lacking(model: str) -> str:
+    """What is missing of a model that is named; nothing if it is here."""
+    from ..neural.models.hub import at_hand
+
+    try:
+        return "" if at_hand(model) else f"{model} is not on this machine: run `hf download {model}`"
+    except FontesError as error:
+        return str(error)

@@ -1,0 +1,211 @@
+"""The recipe for evidence: rows of words and of vectors, what is left out, and what is said of each model."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.threads import one_thread as one_thread
+
+import fontes as ft
+from fontes.core import InputError, ParameterError
+from fontes.experiments import Collection
+from fontes.recipes import Evidence, RecipeResult
+from fontes.recipes.evidence_parts import K1, LANGUAGES, B
+
+pytest.importorskip("torch")
+from support.tiny_cross_encoder import save_cross_encoder
+from support.tiny_models import docs, tiny
+from support.tiny_splade import masked_lm
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+LEXICAL = ["tfidf", "bm25-pyserini", "bm25-words", "bm25-stems", "bm25-chars", "bm25-textbook"]
+DOCS = docs(*range(12, 60, 4))
+TOPICS = {f"q{n}": " ".join(doc.text.split()[3:7]) for n, doc in enumerate(DOCS)}
+QRELS = {f"q{n}": {f"d{n}": 1} for n in range(len(DOCS))}
+NO_MODELS: dict[str, Any] = dict.fromkeys(("nystromformer", "mbert", "colbert", "e5", "encoder", "reranker"))
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing may be downloaded, no model is in the cache of the hub, and spaCy's own is not there."""
+
+    def refused(name: str, kind: str) -> Path:
+        raise AssertionError(f"{name} would be downloaded")
+
+    monkeypatch.setattr("fontes.neural.models.hub._downloaded", refused)
+    monkeypatch.setattr("fontes.neural.models.hub._cached", lambda name: None)
+    monkeypatch.setitem(LANGUAGES, "english", ("snowball:english", "en", "xx_none"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A tiny model for each parameter."""
+    folder = tmp_path_factory.mktemp("models")
+    trained = Path(shutil.copytree(tiny("bert"), folder / "trained"))
+    said = {"kind": "bi-encoder", "base": "a/start", "rows": 614, "steps": 78, "best": 39, "seconds": 90.0}
+    said |= {"precision": "float32", "device": "cpu", "facts": {"queries": 545}}
+    (trained / "training.json").write_text(json.dumps(said))
+    kinds = {"nystromformer": "nystromformer", "longformer": "longformer", "reformer": "reformer"}
+    kinds |= dict.fromkeys(("performer", "windows", "mbert", "colbert", "e5", "encoder"), "bert")
+    return {
+        **{name: tiny(kind) for name, kind in kinds.items()},
+        "trained": str(trained),
+        "splade": str(masked_lm(folder / "splade")),
+        "reranker": str(save_cross_encoder(folder / "reranker")),
+    }
+
+
+@pytest.fixture(scope="module")
+def result(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecipeResult]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fontes.neural.models.hub._cached", lambda name: None)
+        patch.setitem(LANGUAGES, "english", ("snowball:english", "en", "xx_none"))
+        recipe = Evidence(passages="passages(words=20, stride=20)", reread=5, **models)  # type: ignore[arg-type]
+        yield recipe.run(DOCS, TOPICS, QRELS, tmp_path_factory.mktemp("out"), measures=["R@5", "RR"])
+
+
+def run_of(stage: Any) -> ft.Run:
+    stage.prepare(ft.core.progress.silent)
+    return stage(TOPICS)  # type: ignore[no-any-return]
+
+
+def assert_same(run: ft.Run, expected: ft.Run) -> None:
+    assert {t: list(r.ids) for t, r in run.items()} == {t: list(r.ids) for t, r in expected.items()}
+    np.testing.assert_allclose(run.scores, expected.scores, atol=1e-5)
+
+
+def test_without_models_the_rows_of_words_run_and_each_other_row_says_what_to_give() -> None:
+    result = Evidence().run("sample:harbour/claims", "sample:harbour/claims", "sample:harbour/claims", "out")
+    assert [name for name in result.runs if name != "bm25-simplemma"] == LEXICAL
+    assert result.learning is not None
+    without = {note["role"]: note["without"] for note in result.learning.notes if "without" in note}
+    assert "run `hf download uw-madison/nystromformer-2048`, or give -s nystromformer=FOLDER" in without["nystromformer"]
+    assert "`fontes train bi-encoder` makes of allenai/longformer-base-4096" in without["longformer"]
+    assert "spaCy has no model 'xx_none' here" in without["bm25-spacy"]
+    assert "-s reranker=FOLDER" in without["reranked"]
+    page = (result.folder / "recipe.md").read_text()
+    for said in without.values():
+        assert said in page
+        assert said in str(result)
+    columns = re.split(r" {2,}", str(result).split("\n")[0].strip())
+    assert columns == ["system", "R@10", "Judged@10", "RR@10", "SetP@5", "Judged@5", "SetF@5", "Complete@10", "a topic"]
+    assert result.report is not None
+    assert tuple(map(str, result.report.measures)) == Evidence.measures
+
+
+def test_a_model_that_was_chosen_and_is_not_there_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"there is no sentence encoder at '/nowhere'"):
+        Evidence(**{**NO_MODELS, "encoder": "/nowhere"}).run(DOCS, TOPICS, None, "out")
+    with pytest.raises(ParameterError, match="spaCy has no model 'xx_none' here"):
+        Evidence(**NO_MODELS, spacy="xx_none").run(DOCS, TOPICS, None, "out")
+    assert not Path("out").exists()
+
+
+def test_there_are_stems_and_lemmas_of_two_languages() -> None:
+    with pytest.raises(ParameterError, match="there is no language 'klingon'; there are english, czech"):
+        Evidence(language="klingon").check()
+    czech = [ft.Doc("a", "Přístavy v zimě zamrzaly."), ft.Doc("b", "V přístavu hořela loď.")]
+    result = Evidence(**NO_MODELS, language="czech").run(czech, {"1": "přístavem"}, None, "out")
+    found = {name: list(run["1"].ids) for name, run in result.runs.items()}
+    assert (found["bm25-words"], found["bm25-stems"]) == ([], ["b", "a"])
+
+
+def test_the_measures_are_recall_and_reciprocal_rank_first_and_then_those_of_sets() -> None:
+    names = ("R", "RR", "SetP", "SetF", "Complete")
+    assert Evidence.measures == tuple(f"{name}@{k}" for name in names for k in (1, 5, 10, 20))
+
+
+def test_a_row_for_each_model_and_both_together_and_reranked(result: RecipeResult) -> None:
+    rows = ["nystromformer", "longformer", "reformer", "performer", "windows", "encoder", "trained", "e5", "splade", "mbert"]
+    assert [name for name in result.runs if name not in (*LEXICAL, "bm25-simplemma")] == [
+        *rows,
+        "colbert",
+        "hybrid",
+        "reranked",
+    ]
+    assert {len(ranking) for ranking in result.runs["reranked"].values()} == {5}
+
+
+def test_long_encoders_read_whole_documents_and_others_windows(
+    result: RecipeResult, models: dict[str, str], tmp_path: Path
+) -> None:
+    index = ft.Index.build(DOCS, tmp_path / "x.index")
+    ones = {"precision": "float32", "max_length": 2048}
+    expected = {
+        "nystromformer": ft.TransformerEncoder(models["nystromformer"], **ones),
+        "reformer": ft.TransformerEncoder(models["reformer"], **ones),
+        "performer": ft.TransformerEncoder(models["performer"], attention="favor+", **ones),
+        "windows": ft.ChunkedEncoder(ft.SentenceEncoder(models["windows"], precision="float32"), window=150, stride=75),
+    }
+    for name, encoder in expected.items():
+        assert_same(result.runs[name], run_of(index.dense(encoder)))
+
+
+def test_of_paragraphs_a_document_has_the_score_of_its_best_one(result: RecipeResult, models: dict[str, str]) -> None:
+    encoder = ft.TransformerEncoder(models["mbert"], max_length=2048, precision="float32")
+    queries = encoder.encode_queries(list(TOPICS.values()))
+    best = {}
+    for doc in DOCS:
+        words = doc.text.split()
+        paragraphs = [ft.Doc("p", " ".join(words[at : at + 20])) for at in range(0, len(words), 20)]
+        best[doc.id] = (encoder.encode_documents(paragraphs) @ queries.T).max(axis=0)
+    for number, ranking in enumerate(result.runs["mbert"].values()):
+        scores = {hit.id: hit.score for hit in ranking}
+        assert scores == pytest.approx({doc: float(values[number]) for doc, values in best.items()}, abs=1e-5)
+
+
+def test_both_are_bm25_and_the_trained_encoder_by_reciprocal_ranks(result: RecipeResult) -> None:
+    expected = ft.fuse(result.runs["bm25-textbook"], result.runs["trained"])
+    assert_same(result.runs["hybrid"], expected)
+
+
+def test_each_row_says_which_weights_it_ran_with_and_on_how_much_they_were_trained(
+    result: RecipeResult, models: dict[str, str]
+) -> None:
+    page = (result.folder / "recipe.md").read_text()
+    assert f"| trained | {models['trained']} | a/start | 614 rows of 545 queries | 78, 39 | 1.5 (cpu, float32) |" in page
+    assert f"| mbert | {models['mbert']} |  | a language model as published, not trained to retrieve |" in page
+    assert f"| colbert | {models['colbert']} |  | token vectors of an encoder that is no ColBERT |" in page
+    assert f"| reranked | {models['reranker']} |  | as published |" in page
+
+
+def test_k1_and_b_are_those_that_are_best_on_the_topics_to_learn_from(tmp_path: Path) -> None:
+    claims = ft.dataset("harbour/claims")
+    topics, qrels = claims.topics(), claims.qrels()
+    train = {topic_id: dict(qrels[topic_id]) for topic_id in list(topics)[:25]}
+    test = {topic_id: dict(qrels[topic_id]) for topic_id in list(topics)[25:]}
+    result = Evidence(**NO_MODELS).run(claims, topics, test, "out", train=train, measures=["R@10"])
+    assert set(result.runs["bm25-tuned"]) == set(test)
+    index = ft.Index.build(claims.corpus, tmp_path / "x.index")
+    learned = ft.Topics(topics[topic_id] for topic_id in train)
+    values = {(k1, b): ft.evaluate(index.bm25(k1=k1, b=b)(learned), train, ["RR@10"])["RR@10"] for k1, b in product(K1, B)}
+    assert result.learning is not None
+    chosen = next(note["chosen"] for note in result.learning.notes if "chosen" in note)
+    k1, b = (float(part.split(" = ")[1]) for part in chosen.split(", ")[:2])
+    assert values[k1, b] == max(values.values())
+    assert_same(result.runs["bm25-tuned"], index.bm25(k1=k1, b=b)(ft.Topics(topics[t] for t in test)))
+    assert (
+        f"bm25-tuned: k1 = {k1:g}, b = {b:g}, with which RR@10 was best on 25 topics."
+        in (result.folder / "recipe.md").read_text()
+    )
+    with pytest.raises(InputError, match="a topic has one use"):
+        Evidence(**NO_MODELS).run(claims, topics, qrels, "out", train=train)
+
+
+def test_a_collection_is_split_into_paragraphs_once(tmp_path: Path) -> None:
+    whole = Collection(DOCS, tmp_path)
+    split, again = (whole.split(ft.Passages(words=20, stride=20)) for _ in range(2))
+    assert split.index("whitespace").path == again.index("whitespace").path != whole.index("whitespace").path
+    assert list(split.index("whitespace").ids) == [
+        f"{doc.id}%p{n}" for doc in DOCS for n in range(-(-len(doc.text.split()) // 20))
+    ]
+    assert whole.split(ft.Passages(words=10)).hash != split.hash
