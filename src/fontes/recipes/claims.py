@@ -79,13 +79,15 @@ class Claims(LearningRecipe, name="claims"):
         bm25 = index.bm25(k=self.depth)
         tuned = self._tuned(bm25, learning)
         # What is reranked has the text of the first of these: that of plain posts.
-        found = {"tuned": tuned, **self._encoded(index, learning)}
-        fused = fuse(*found.values(), method="wsum", weights=learning.weights("fused", tuple(found.values()), MEASURE))
+        retrievers = {"tuned": tuned, **self._encoded(index, learning)}
+        fused = fuse(
+            *retrievers.values(), method="wsum", weights=learning.weights("fused", tuple(retrievers.values()), MEASURE)
+        )
         first = fused % self.candidates
         reranked = first >> CrossEncoder(self._reranker(index, learning))
         weights = learning.weights("claims", (first, reranked), MEASURE)
         claims = fuse(first, reranked, method="wsum", weights=weights)
-        return {"bm25": bm25, **found, "fused": fused, "reranked": reranked, "claims": claims}
+        return {"bm25": bm25, **retrievers, "fused": fused, "reranked": reranked, "claims": claims}
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
         sides = split(topics, qrels, self.test, seed=self.seed)
