@@ -5,6 +5,7 @@ from .base import Recipe, recipe, registry
 from .cair2021 import Cair2021
 from .cast2021 import Cast2021
 from .cast2021_parts import CastPassages
+from .claims import Claims
 from .evidence import Evidence
 from .learned import LearningRecipe
 from .learning import Learning
@@ -15,6 +16,7 @@ __all__ = [
     "Cair2021",
     "Cast2021",
     "CastPassages",
+    "Claims",
     "Evidence",
     "Learning",
     "LearningRecipe",

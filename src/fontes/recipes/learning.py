@@ -19,6 +19,7 @@ from ..experiments.cache import Cache
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
 from ..experiments.runner import reproducible
 from ..experiments.systems import Searches
+from ..measures import evaluate
 from ..storage.hashes import hash_json
 from ..train import (
     BiEncoderSettings,
@@ -74,9 +75,7 @@ class Learning:
     def run(self, stage: Stage[Topics, Run], side: Side) -> Run:
         """The run of a stage on the topics of a side, found again in the cache."""
         assert self.folder is not None
-        one: Any = reproducible({"": stage})[""]
-        one.prepare(self.progress)
-        return Searches(side.topics, Cache(self.folder / CACHE), self.progress).of("", one).run
+        return Searches(side.topics, Cache(self.folder / CACHE), self.progress).of("", self._ready(stage)).run
 
     def cross_encoder(
         self, role: str, start: str, candidates: Stage[Topics, Run], settings: CrossEncoderSettings, **mining: Any
@@ -112,6 +111,30 @@ class Learning:
             train_bi_encoder(examples, place, start, settings, SearchValidation(validation), progress=self.progress)
         return self.noted(role, str(place))
 
+    def best(
+        self, role: str, stages: Mapping[str, Stage[Topics, Run]], measure: str, sides: Sequence[Side], depth: int = 20
+    ) -> str:
+        """The name of the stage that is best on the topics of some sides; topics are left out as by `weights`.
+
+        Args:
+            role: What the recipe calls the choice.
+            stages: Two or more, by name; of equal ones the first.
+            measure: What is to be best; it looks at no more documents than `depth`.
+            sides: Of topics that none of the stages has learned from.
+            depth: How many documents of a topic are looked at.
+        """
+        if self.folder is None or len(stages) == 1:
+            return next(iter(stages))
+        topics = Topics(topic for side in sides for topic in side.topics.values())
+        both = Side(topics, Qrels(row for side in sides for row in side.qrels.rows()))
+        runs = {name: self.run(stage % depth, both) for name, stage in stages.items()}
+        qrels = without_twins(next(iter(runs.values())), both.qrels) or both.qrels
+        values = {name: float(evaluate(run, qrels, measure)[measure]) for name, run in runs.items()}
+        chosen = max(values, key=values.__getitem__)
+        facts = {"role": role, "choice": chosen, "of": len(values), "measure": measure, "value": values[chosen]}
+        self.notes.append({**facts, "topics": len(qrels), "left_out": len(both.qrels) - len(qrels)})
+        return chosen
+
     def weights(self, role: str, stages: Sequence[Stage[Topics, Run]], measure: str, step: float = 0.1) -> tuple[float, ...]:
         """The weights of stages in the sum of their scores, each brought to 0 to 1, that are best on the topics to choose with.
 
@@ -144,6 +167,12 @@ class Learning:
             self.notes.append({"role": role, "model": model, **training_facts(Path(model))})
         return model
 
+    def _ready(self, stage: Stage[Topics, Run]) -> Stage[Topics, Run]:
+        """The stage as the runner has it, with all that it needs built."""
+        one: Any = reproducible({"": stage})[""]
+        one.prepare(self.progress)
+        return one  # type: ignore[no-any-return]
+
     def _place(self, kind: str, start: str, candidates: Stage[Topics, Run], settings: Any, mining: Mapping[str, Any]) -> Path:
         from ..neural.models.hub import fingerprint, located
 
@@ -151,7 +180,7 @@ class Learning:
         if not self.train.qrels:
             raise InputError("there are no judgments to learn from; give some as train")
         start_of = fingerprint(located(start, kind, kind))
-        data = [_hash(self.train), _hash(self.dev), candidates.key() or repr(candidates)]
+        data = [_hash(self.train), _hash(self.dev), self._ready(candidates).key() or repr(candidates)]
         key = hash_json([version("fontes"), kind, start_of, settings.model_dump(), dict(mining), data])
         return self.folder / MODELS / f"{kind}-{key[:16]}"
 

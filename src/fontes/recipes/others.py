@@ -14,6 +14,7 @@ from ..comparison.statistics import bootstrap
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..experiments.systems import named
 from ..measures import Evaluation, Measure, evaluate
+from ..measures.formulas import JudgedShare
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,9 @@ class Others:
 
 
 def intervals(evaluation: Evaluation) -> dict[str, Interval]:
-    """The means of an evaluation by measure, with intervals."""
-    return {str(measure): Interval.of(evaluation.per_topic(measure).values()) for measure in evaluation}
+    """The means of an evaluation by measure, with intervals; not of how much is judged."""
+    asked = [measure for measure in evaluation if not isinstance(measure, JudgedShare)]
+    return {str(measure): Interval.of(evaluation.per_topic(measure).values()) for measure in asked}
 
 
 def _measured(name: str, run: Run, known: Qrels, measures: tuple[Measure, ...]) -> Evaluation:

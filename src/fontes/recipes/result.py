@@ -210,11 +210,12 @@ def learned_parts(learning: Learning | None) -> list[str]:
         header = ["model", "folder or name", "start", "learned from", "steps, the best", "minutes"]
         parts.append(_table(header, [_model(note) for note in models]))
     for note in learning.notes:
-        if "weights" in note:
-            weights, without = ", ".join(f"{weight:g}" for weight in note["weights"]), note["left_out"]
+        if "measure" in note:
+            chosen = ", ".join(f"{weight:g}" for weight in note["weights"]) if "weights" in note else note["choice"]
+            what, without = "weights " * ("weights" in note), note["left_out"]
             left = f"; {without} whose relevant document has a twin were left out" if without else ""
             parts.append(
-                f"{note['role']}: weights {weights}, with which {note['measure']} was best, {note['value']:.4f}, on "
+                f"{note['role']}: {what}{chosen}, with which {note['measure']} was best, {note['value']:.4f}, on "
                 f"{note['topics']} topics{left}."
             )
         if "chosen" in note:

@@ -1,8 +1,9 @@
-"""Turns of conversations, rewritten so that each can be understood by itself."""
+"""Topics rewritten: turns of conversations so that each can be understood by itself, posts as plain sentences."""
 
 from .canardt5 import CanardT5
 from .conversation import Conversation
 from .hqe import HQE
+from .posts import PlainPosts
 from .quretec import QuReTeC
 from .scores import RewritingScores, rewriting_scores
 from .terms import TermScores, relevant_terms, term_scores
@@ -16,6 +17,7 @@ __all__ = [
     "Conversation",
     "LastTurns",
     "Manual",
+    "PlainPosts",
     "QuReTeC",
     "Raw",
     "RewritingScores",

@@ -1,0 +1,161 @@
+"""Claims and posts to their sources: plain posts, tuned BM25, a trained encoder, learned sparse terms, a trained reranker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..core import ParameterError, Qrels, Run, Stage, Topics
+from ..core.checks import check_whole
+from ..experiments import Collection
+from ..fusion import fuse
+from ..neural import CrossEncoder, SentenceEncoder
+from ..text import Analyzer
+from ..train import BiEncoderSettings, CrossEncoderSettings, Side, split
+from .learned import LearningRecipe, Systems
+from .learning import Learning
+
+if TYPE_CHECKING:
+    from ..index import Index
+
+MEASURE = "RR@5"
+QUICK: dict[str, Any] = {"dropout": 0.0}
+ENCODER = BiEncoderSettings(batch=32, mini_batch=None, lr=5e-5, epochs=3, **QUICK)
+RERANKER = CrossEncoderSettings(loss="lambda", batch=4, lr=1e-4, epochs=1, evaluations=1, **QUICK)
+
+
+@dataclass(frozen=True, repr=False)
+class Claims(LearningRecipe, name="claims"):
+    """The source of a claim or post: BM25, a trained encoder and learned sparse terms in one sum, reranked.
+
+    Posts are made plain sentences. BM25's k1 and b are those that are best on the topics to learn from and to choose with. An
+    encoder and a reranker learn from negatives among the hits of BM25 and the encoder it starts from, of which those are left
+    out that have nearly the text of a relevant document: the encoder by multiple negatives, the reranker by a list-wise loss.
+    The weights of the sum, and of the sum and the reranker, are those that are best on the topics to choose with. Whether the
+    encoders read posts plain or as they are is chosen there too.
+
+    Where it divides the topics itself, near duplicates are left out.
+
+    Args:
+        analyzer: Of BM25.
+        posts: What makes plain sentences of topics; None: they stay as they are.
+        k1: The values of BM25's k1 that are tried, divided by spaces.
+        b: The values of b.
+        depth: How many documents each retriever gives.
+        candidates: How many documents are reranked.
+        start: The encoder that both trainings start from.
+        encoder: A sentence encoder that is trained already, in place of a training.
+        sparse: A learned sparse model; None: none.
+        reranker: A cross-encoder that is trained already, in place of a training.
+        precision: Of the trainings: "float32", "bfloat16", or "auto", the quicker one.
+        test: The share of the topics that is measured, where they are divided here.
+        held_out: The share of the topics to learn from that weights are chosen with and trainings are validated on.
+        seed: Of what is drawn.
+    """
+
+    source = "Fontes; the parts are those of its guide to claims"
+    cite = "Fontes"
+    task = "a claim or post"
+    needs = ("fontes[train]", "sentence-transformers/all-MiniLM-L6-v2")
+    sample = "harbour/posts"
+    measures = (MEASURE, "R@5", "R@20", "nDCG@10")
+    baseline = "claims"
+
+    analyzer: str | Analyzer = "english"
+    posts: str | Stage[Topics, Topics] | None = "plain_posts()"
+    k1: str = "0.6 0.9 1.2 1.5 2"
+    b: str = "0.2 0.4 0.6 0.75 0.9"
+    depth: int = 1000
+    candidates: int = 20
+    start: str = "sentence-transformers/all-MiniLM-L6-v2"
+    encoder: str | None = None
+    sparse: str | None = None
+    reranker: str | None = None
+    precision: str = "auto"
+
+    def learned_systems(self, collection: Collection, learning: Learning) -> Systems:
+        index = collection.index(self.analyzer)
+        bm25 = index.bm25(k=self.depth)
+        tuned = self._tuned(bm25, learning)
+        # What is reranked has the text of the first of these: that of plain posts.
+        found = {"tuned": tuned, **self._encoded(index, learning)}
+        fused = fuse(*found.values(), method="wsum", weights=learning.weights("fused", tuple(found.values()), MEASURE))
+        first = fused % self.candidates
+        reranked = first >> CrossEncoder(self._reranker(index, learning))
+        weights = learning.weights("claims", (first, reranked), MEASURE)
+        claims = fuse(first, reranked, method="wsum", weights=weights)
+        return {"bm25": bm25, **found, "fused": fused, "reranked": reranked, "claims": claims}
+
+    def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
+        sides = split(topics, qrels, self.test, seed=self.seed)
+        return sides.train, sides.test
+
+    def check(self) -> None:
+        for name in ("depth", "candidates"):
+            check_whole(f"recipe claims: {name}", getattr(self, name))
+        for name in ("k1", "b"):
+            list(_numbers(name, getattr(self, name)))
+        super().check()
+
+    def _tuned(self, bm25: Stage[Topics, Run], learning: Learning) -> Stage[Topics, Run]:
+        """BM25 of plain posts with the best parameters."""
+        grid = {
+            f"k1 {k1:g}, b {b:g}": self._plain(bm25.with_(k1=k1, b=b))
+            for k1 in _numbers("k1", self.k1)
+            for b in _numbers("b", self.b)
+        }
+        return grid[learning.best("tuned", grid, MEASURE, (learning.train, learning.dev))]
+
+    def _encoded(self, index: Index, learning: Learning) -> Systems:
+        """The retrievers that read with a model, of posts as they are or plain."""
+        dense = index.dense(SentenceEncoder(self._encoder(index, learning)), k=self.depth)
+        systems: Systems = {"dense": dense}
+        if self.sparse is not None:
+            systems["sparse"] = index.splade(learning.noted("sparse", self.sparse), k=self.depth)
+        if self.posts is None:
+            return systems
+        return {
+            name: {"plain": self._plain(stage), "as they are": stage}[
+                learning.best(name, {"plain": self._plain(stage), "as they are": stage}, MEASURE, (learning.dev,))
+            ]
+            for name, stage in systems.items()
+        }
+
+    def _plain(self, stage: Stage[Topics, Run]) -> Stage[Topics, Run]:
+        posts = self.stage("posts")
+        return stage if posts is None else posts >> stage
+
+    def _candidates(self, index: Index) -> Stage[Topics, Run]:
+        """Where negatives come from: BM25 and the encoder as it is at the start."""
+        both = self._plain(index.bm25(k=self.depth)), self._plain(index.dense(SentenceEncoder(self.start), k=self.depth))
+        return fuse(*both, method="wsum", weights=(0.5, 0.5)) % 100
+
+    def _encoder(self, index: Index, learning: Learning) -> str:
+        if self.encoder is not None:
+            return learning.noted("encoder", self.encoder)
+        settings = ENCODER.with_(precision=self.precision, seed=self.seed)
+        drawn: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random", "seed": self.seed}
+        return learning.bi_encoder("encoder", self.start, self._candidates(index), settings, **drawn)
+
+    def _reranker(self, index: Index, learning: Learning) -> str:
+        if self.reranker is not None:
+            return learning.noted("reranker", self.reranker)
+        settings = RERANKER.with_(precision=self.precision, seed=self.seed)
+        drawn: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self.seed}
+        return learning.cross_encoder("reranker", self.start, self._candidates(index), settings, **drawn)
+
+
+def _numbers(name: str, text: str) -> Iterator[float]:
+    """The numbers of a text.
+
+    Raises:
+        ParameterError: There is none, or something else.
+    """
+    try:
+        values = [float(word) for word in text.split()]
+    except ValueError:
+        values = []
+    if not values:
+        raise ParameterError(f"recipe claims: {name} must be numbers divided by spaces, such as '0.9 1.2', not {text!r}")
+    yield from values

@@ -1,0 +1,71 @@
+"""Posts as plain sentences: handles, hashtags, addresses, emoji, signatures."""
+
+from __future__ import annotations
+
+import pytest
+
+from fontes.core import ParameterError, Topics
+from fontes.core.expression import pipeline
+from fontes.rewrite import PlainPosts
+from fontes.rewrite.posts import parts_of
+
+POST = "Hey @IlhanMN: no #PizzaVendingMachine 😂👍🏽 https://t.co/zBhFpic.twitter.com/z3 — Jim McGrath (@jgm41) July 12, 2016"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "Hey Ilhan MN: no Pizza Vending Machine Jim McGrath"),
+        ({"handles": "drop", "hashtags": "drop"}, "Hey : no Jim McGrath"),
+        ({"signature": "drop"}, "Hey Ilhan MN: no Pizza Vending Machine"),
+        ({"signature": "keep"}, "Hey Ilhan MN: no Pizza Vending Machine — Jim McGrath (jgm 41) July 12, 2016"),
+        (
+            {"emoji": "names"},
+            "Hey Ilhan MN: no Pizza Vending Machine face with tears of joy thumbs up sign Jim McGrath",
+        ),
+        (
+            {"handles": "keep", "hashtags": "keep", "emoji": "keep", "urls": "keep", "signature": "keep"},
+            POST,
+        ),
+    ],
+)
+def test_each_part_of_a_post_is_treated_as_it_is_said(settings: dict[str, str], expected: str) -> None:
+    assert PlainPosts(**settings).plain(POST) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("PizzaVendingMachine", "Pizza Vending Machine"),
+        ("IlhanMN", "Ilhan MN"),
+        ("FOX26Houston", "FOX 26 Houston"),
+        ("GregAbbott_TX", "Greg Abbott TX"),
+        ("USArmy", "US Army"),
+        ("realDonaldTrump", "real Donald Trump"),
+        ("ČeskáTelevize24", "Česká Televize 24"),
+        ("covid", "covid"),
+        ("_x_", "x"),
+    ],
+)
+def test_a_name_is_divided_where_its_parts_begin(name: str, parts: str) -> None:
+    assert parts_of(name) == parts
+
+
+def test_an_address_of_mail_and_a_dash_in_a_sentence_stay() -> None:
+    for text in ("write to ann@example.org - now", "a — b (c) 2016", "it costs 5# or 3 @ 2", "Masks — yes (2020)"):
+        assert PlainPosts().plain(text) == text
+
+
+def test_a_post_that_would_be_empty_stays_and_the_first_text_is_kept_as_the_origin() -> None:
+    topics = PlainPosts()(Topics.of({"1": "https://t.co/x", "2": "#MeToo now"}))
+    assert [topic.text for topic in topics.values()] == ["https://t.co/x", "Me Too now"]
+    assert topics["2"].origin is not None
+    assert topics["2"].origin.text == "#MeToo now"
+
+
+def test_it_is_a_stage_of_texts_and_refuses_what_it_does_not_know() -> None:
+    stage = pipeline('plain_posts(emoji="names")', None)
+    assert stage(Topics.of({"1": "#MeToo"}))["1"].text == "Me Too"
+    assert stage.text == 'plain_posts(emoji="names")'
+    with pytest.raises(ParameterError, match="plain_posts: handles is words or drop or keep, not 'cut'"):
+        PlainPosts(handles="cut")(Topics.of({"1": "x"}))
