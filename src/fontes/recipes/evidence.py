@@ -38,7 +38,7 @@ class Evidence(Recipe, name="evidence"):
 
     Args:
         language: "english" or "czech": which stems and lemmas there are.
-        spacy: The spaCy pipeline for lemmas; None: the small one of the language.
+        spacy: The spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
         k1: Of BM25 where there is nothing to learn from; else k1 and b are those that are best on `train`.
         b: Of BM25, likewise.
         nystromformer: An encoder for whole documents, as the four that follow: a name, a folder or an encoder; None: no row.
@@ -71,7 +71,7 @@ class Evidence(Recipe, name="evidence"):
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
 
     language: str = "english"
-    spacy: str | None = None
+    spacy: str | None = "auto"
     k1: float = 1.2
     b: float = 0.75
     nystromformer: str | Encoder | None = "uw-madison/nystromformer-2048"
