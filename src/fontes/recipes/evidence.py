@@ -38,7 +38,7 @@ class Evidence(Recipe, name="evidence"):
 
     Args:
         language: "english" or "czech": which stems and lemmas there are.
-        spacy: The spaCy pipeline for lemmas; None: the small one of the language.
+        spacy: The spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
         k1: Of BM25 where there is nothing to learn from; else k1 and b are those that are best on `train`.
         b: Of BM25, likewise.
         nystromformer: An encoder for whole documents, as the four that follow: a name, a folder or an encoder; None: no row.
@@ -63,7 +63,7 @@ class Evidence(Recipe, name="evidence"):
     )
     cite = "after Ullrich et al., LREV 2023"
     task = "a claim to check"
-    needs = ("fontes[neural,simplemma,spacy]", "models of your choice; without any, the rows of words run")
+    needs = ("fontes[neural,simplemma,spacy]", "models of your choice, or none")
     sample = "harbour/claims"
     measures = tuple(f"{name}@{k}" for name in ("R", "RR", "SetP", "SetF", "Complete") for k in DEPTHS)
     printed = ("R@10", "RR@10", "SetP@5", "SetF@5", "Complete@10")
@@ -71,7 +71,7 @@ class Evidence(Recipe, name="evidence"):
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
 
     language: str = "english"
-    spacy: str | None = None
+    spacy: str | None = "auto"
     k1: float = 1.2
     b: float = 0.75
     nystromformer: str | Encoder | None = "uw-madison/nystromformer-2048"

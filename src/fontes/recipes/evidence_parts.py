@@ -38,6 +38,7 @@ LATE = ("artifact.metadata", "1_Dense")
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
 B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
 TUNED_BY = "RR@10"
+AUTO = "auto"  # spaCy's small pipeline of the language
 
 System = Stage[Topics, Run]
 
@@ -71,7 +72,7 @@ class Rows:
         try:
             Analyzer.of(analyzer)("a")
         except FontesError as error:
-            if "spacy" in analyzer and self._recipe.spacy is not None:
+            if "spacy" in analyzer and self._recipe.spacy != AUTO:
                 raise
             self._leave_out(row, str(error))
         else:
@@ -137,7 +138,7 @@ def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
         "words": "standard",
         "stems": stems,
         "simplemma": f"simplemma:{code}",
-        "spacy": f"spacy:{spacy or pipeline}+lower",
+        **({} if spacy is None else {"spacy": f"spacy:{pipeline if spacy == AUTO else spacy}+lower"}),
         "chars": "standard+chars:3-5",
     }
 

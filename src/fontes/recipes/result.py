@@ -73,7 +73,11 @@ class RecipeResult:
 
     def intervals(self) -> dict[str, dict[str, Interval]]:
         """By system and measure: the mean over the measured topics, with its interval; empty without judgments."""
-        return {} if self.report is None else {one.name: intervals(one.evaluation) for one in self.report.systems.values()}
+        if self.report is None:
+            return {}
+        rows = {one.name: intervals(one.evaluation) for one in self.report.systems.values()}
+        printed = set(map(str, self._printed(self.report).measures))
+        return {name: {measure: value for measure, value in row.items() if measure in printed} for name, row in rows.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """All of it but the runs and the topics, as JSON values: the lock, seconds, and what was published."""
