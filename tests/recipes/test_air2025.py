@@ -84,14 +84,15 @@ def test_the_systems_are_those_of_the_report(start: str, tmp_path: Path, punkt: 
     }
 
 
-def test_bm25_is_rank_bm25_over_the_words_of_nltk_in_their_case(start: str, tmp_path: Path, punkt: Path) -> None:
+def test_bm25_is_rank_bm25_over_the_words_of_nltk_in_their_case(tmp_path: Path, punkt: Path) -> None:
     pytest.importorskip("nltk")
     from nltk.tokenize import word_tokenize
 
     docs = [ft.Doc("a", "Masks help. It is so."), ft.Doc("b", "masks don't, they say"), ft.Doc("c", "IT helps", "Bread")]
     docs += [ft.Doc(f"d{n}", f"word{n} other It") for n in range(6)]
     posts = {f"q{n}": text for n, text in enumerate(["Masks It", "masks help", "IT", "Bread", "they don't say", "so It is"])}
-    one = Air2025(start=start, candidates=4, epochs=1, precision="float32", held_out=0.5)
+    ready = str(save_cross_encoder(tmp_path / "ready"))
+    one = Air2025(start=ready, reranker=ready, candidates=4, held_out=0.5)
     result = one.run(docs, posts, {topic: {"a": 1} for topic in posts}, tmp_path)
     words = {doc.id: word_tokenize(f"{doc.title} {doc.text}".strip()) for doc in docs}
     df = Counter(word for terms in words.values() for word in set(terms))
@@ -110,7 +111,7 @@ def test_bm25_is_rank_bm25_over_the_words_of_nltk_in_their_case(start: str, tmp_
             assert hit.score == pytest.approx(score(posts[topic], words[hit.id]), rel=1e-5)
 
 
-def test_a_run_with_the_measured_topics_is_compared_and_another_is_measured_on_its_own(start: str, tmp_path: Path) -> None:
+def test_a_run_with_the_measured_topics_is_compared_and_another_is_measured_on_its_own(tmp_path: Path) -> None:
     folder = beir(tmp_path)
     _, _, qrels = collection()
     ids = list(qrels)
@@ -118,7 +119,8 @@ def test_a_run_with_the_measured_topics_is_compared_and_another_is_measured_on_i
     second = {topic: {next(iter(qrels[topic])): 1.0, "d39": 2.0} for topic in ids}
     ft.write_run(Run.of(second), tmp_path / "bm25.run")
     ft.write_run(Run.of({topic: right[topic] for topic in ids[:5]} | {"x": {"d1": 1.0}}), tmp_path / "few.run")
-    settings = ("analyzer=standard", f"start={start}", "candidates=4", "epochs=1", "precision=float32")
+    ready = save_cross_encoder(tmp_path / "ready")
+    settings = ("analyzer=standard", f"start={ready}", f"reranker={ready}", "candidates=4")
     command = ["recipe", "run", "air2025", *(f"--{name}={folder}" for name in ("collection", "topics", "qrels"))]
     command += ["--split=test", "--train=train", "--dev=dev", *(f"-s{text}" for text in settings)]
     command += ["--run", str(tmp_path / "bm25.run"), "--run", str(tmp_path / "few.run"), "-o", str(tmp_path / "out")]

@@ -33,6 +33,12 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_cross_encoder(tmp_path_factory.mktemp("start"), architecture="BertModel"))
 
 
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A reranker that needs no training."""
+    return str(save_cross_encoder(tmp_path_factory.mktemp("ready")))
+
+
 def test_a_recipe_learns_from_four_fifths_of_the_posts_and_measures_the_others(start: str, tmp_path: Path) -> None:
     docs, posts, qrels = collection()
     result = air(start, held_out=0.25).run(docs, posts, qrels, tmp_path)
@@ -89,9 +95,9 @@ def test_a_recipe_that_is_killed_while_it_trains_goes_on_to_the_same_model(
     assert result.runs["reranked"] == run("whole").runs["reranked"]
 
 
-def test_judgments_to_learn_from_and_to_choose_with_may_be_splits_or_files(start: str, tmp_path: Path) -> None:
+def test_judgments_to_learn_from_and_to_choose_with_may_be_splits_or_files(ready: str, tmp_path: Path) -> None:
     folder = beir(tmp_path)
-    one = air(start, epochs=1)
+    one = air(ready, reranker=ready)
     named = one.run(str(folder), str(folder), str(folder), tmp_path / "a", split="test", train="train", dev="dev")
     assert named.learning is not None
     assert list(named.learning.train.topics) == [f"q{n}" for n in range(16)]
@@ -106,19 +112,17 @@ def test_judgments_to_learn_from_and_to_choose_with_may_be_splits_or_files(start
     assert other.runs["bm25"] == named.runs["bm25"]
 
 
-def test_several_splits_are_merged_and_divided(start: str, tmp_path: Path) -> None:
+def test_several_splits_are_merged_and_divided(ready: str, tmp_path: Path) -> None:
     folder = beir(tmp_path)
-    result = air(start, epochs=1).run(str(folder), str(folder), str(folder), tmp_path / "out", split=("train", "dev"))
+    result = air(ready, reranker=ready).run(str(folder), str(folder), str(folder), tmp_path / "out", split=("train", "dev"))
     assert result.learning is not None
     assert len(result.learning.train.topics) + len(result.learning.dev.topics) == 18
     assert len(result.runs["bm25"].topics) == 4
 
 
-def test_the_command_takes_what_is_learned_from(start: str, tmp_path: Path) -> None:
+def test_the_command_takes_what_is_learned_from(ready: str, tmp_path: Path) -> None:
     folder = beir(tmp_path)
-    settings = [
-        f"-s{text}" for text in ("analyzer=standard", f"start={start}", "candidates=5", "epochs=1", "precision=float32")
-    ]
+    settings = [f"-s{text}" for text in ("analyzer=standard", f"start={ready}", f"reranker={ready}", "candidates=5")]
     base = ["recipe", "run", "air2025", "--collection", str(folder), "--topics", str(folder), "--qrels", str(folder), *settings]
     sides = ["--split", "test", "--train", "train", "--dev", "dev"]
     result = CliRunner().invoke(cli.app, [*base, *sides, "-o", str(tmp_path / "one")], catch_exceptions=False)
