@@ -350,4 +350,5 @@ def test_the_demonstration_finds_the_zip_module(tmp_path, fontes):
     assert code == 0
     assert any("zip" in hit for hit in result["hits"]["read a file inside a zip archive"])
     assert {row["model"] for row in result["known_item"]} == {"TF-IDF", "BM25"}
+    assert [task["task"] for task in result["harbour"]["tasks"]] == ["posts", "causal", "conversations", "claims"]
     assert list(Path(tmp_path).iterdir()) == []

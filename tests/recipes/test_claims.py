@@ -43,7 +43,7 @@ def test_all_that_is_trained_and_chosen_is_noted(result: RecipeResult) -> None:
     choices = {note["role"]: note for note in result.learning.notes if "measure" in note}
     assert set(notes) == {"encoder", "reranker", "sparse"}
     assert (notes["encoder"]["kind"], notes["reranker"]["kind"]) == ("bi-encoder", "cross-encoder")
-    assert set(choices) == {"tuned", "dense", "sparse", "fused", "claims"}
+    assert set(choices) == {"tuned", "dense", "sparse", "fused", "reranked", "claims"}
     assert len(choices["fused"]["weights"]) == 3
     train, dev, measured = (len(one) for one in (result.learning.train.topics, result.learning.dev.topics, result.runs["bm25"]))
     assert (train, dev, measured) == (17, 7, 6)
@@ -77,6 +77,9 @@ def test_each_system_is_made_of_the_ones_before_it(result: RecipeResult) -> None
     for topic in fused:
         assert set(reranked[topic].ids) == set(claims[topic].ids) == set(fused[topic].ids[:5])
         assert not fused.topics[topic].text.startswith("@")
+    reading = next(note["choice"] for note in result.learning.notes if note["role"] == "reranked")  # type: ignore[union-attr]
+    stages = result.to_dict()["systems"]["reranked"]["stages"]
+    assert ("as_typed() >> cross_encoder" in stages) == (reading == "as they are")
     weights = next(note["weights"] for note in result.learning.notes if note["role"] == "claims")  # type: ignore[union-attr]
     again = ft.fuse(fused.top(5), reranked, method="wsum", weights=weights)
     assert again == claims.with_(provenance=again.provenance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,6 @@ def test_canard_is_run_with_the_model_of_a_folder(tmp_path: Path) -> None:
         ("quretec()", "quretec needs the parameter 'name_or_path'"),
         ("raw(k=3)", "raw has no parameter 'k'"),
         ("last_turns(k=-1)", "k, the number of earlier turns, must be a whole number from 0 up, not -1"),
-        ("automatic()", "topic '1_1': its last turn has no automatic rewrite"),
         ("cut(10)", "needs a stage from Topics to Topics"),
     ],
 )
@@ -116,6 +116,15 @@ def test_what_is_no_rewriter_is_an_error_that_says_why(text: str, message: str) 
     result = run(HARBOUR, "--with", text)
     assert isinstance(result.exception, ft.FontesError)
     assert message in str(result.exception)
+
+
+def test_topics_that_carry_no_rewrite_are_an_error_that_says_so(tmp_path: Path) -> None:
+    topics = ft.datasets.samples.harbour.conversations.topics()
+    bare = [replace(topic, turns=tuple(replace(turn, automatic="") for turn in topic.turns)) for topic in topics.values()]
+    ft.write_topics(ft.Topics(bare), tmp_path / "bare.jsonl")
+    result = run(str(tmp_path / "bare.jsonl"), "--with", "automatic()")
+    assert isinstance(result.exception, ft.FontesError)
+    assert "topic '1_1': its last turn has no automatic rewrite" in str(result.exception)
 
 
 def test_rewriters_are_steps_of_an_experiment(tmp_path: Path, index: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import fontes as ft
 from fontes.core import ParameterError, Topics
 from fontes.core.expression import pipeline
-from fontes.rewrite import PlainPosts
+from fontes.rewrite import AsTyped, PlainPosts
 from fontes.rewrite.posts import parts_of
 
 POST = "Hey @IlhanMN: no #PizzaVendingMachine 😂👍🏽 https://t.co/zBhFpic.twitter.com/z3 — Jim McGrath (@jgm41) July 12, 2016"
@@ -69,3 +72,13 @@ def test_it_is_a_stage_of_texts_and_refuses_what_it_does_not_know() -> None:
     assert stage.text == 'plain_posts(emoji="names")'
     with pytest.raises(ParameterError, match="plain_posts: handles is words or drop or keep, not 'cut'"):
         PlainPosts(handles="cut")(Topics.of({"1": "x"}))
+
+
+def test_a_run_of_plain_posts_gets_the_texts_as_typed_back(tmp_path: Path) -> None:
+    index = ft.Index.build([ft.Doc("a", "me too"), ft.Doc("b", "other")], tmp_path / "i")
+    run = (PlainPosts() >> index.bm25())(Topics.of({"1": "#MeToo", "2": "other"}))
+    again = AsTyped()(run)
+    assert [topic.text for topic in run.topics.values()] == ["Me Too", "other"]
+    assert [topic.text for topic in again.topics.values()] == ["#MeToo", "other"]
+    assert (again["1"].ids, again["1"].scores.tolist()) == (run["1"].ids, run["1"].scores.tolist())
+    assert pipeline("plain_posts() >> bm25() >> as_typed()", index).text == "plain_posts() >> bm25(k1=0.9, b=0.4) >> as_typed()"

@@ -33,7 +33,10 @@ Pipelines = dict[str, Callable[[], bytes]]
 HARBOUR = ft.datasets.samples.harbour
 STORIES = list(HARBOUR.corpus)
 CAUSAL, CLAIMS, POSTS = HARBOUR.causal.topics(), HARBOUR.claims.topics(), HARBOUR.posts.topics()
-SAID = HARBOUR.conversations.topics()
+SAID = ft.Topics(  # without the automatic rewrites of the harbour
+    replace(topic, turns=tuple(replace(turn, automatic="") for turn in topic.turns))
+    for topic in HARBOUR.conversations.topics().values()
+)
 CONVERSATIONS = ft.Topics(
     replace(topic, turns=tuple(replace(turn, automatic=f"Quenmouth: {turn.manual}") for turn in topic.turns))
     for topic in SAID.values()

@@ -54,7 +54,7 @@ def _row(text: str, name: str, number: int) -> tuple[str, list[str]]:
         InputError: The line is not of this form.
     """
     separator = "\t" if "\t" in text else ","
-    post, found, rest = text.strip().partition(separator)
+    post, between, rest = text.strip().partition(separator)
     rest = rest.strip()
     if len(rest) > 1 and rest[0] == rest[-1] == '"':  # as a table with commas quotes a list
         rest = rest[1:-1].replace('""', '"')
@@ -62,6 +62,6 @@ def _row(text: str, name: str, number: int) -> tuple[str, list[str]]:
         listed = ast.literal_eval(rest)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         listed = None
-    if not found or not isinstance(listed, (list, tuple)) or not all(type(doc) in (str, int) for doc in listed):
+    if not between or not isinstance(listed, (list, tuple)) or not all(type(doc) in (str, int) for doc in listed):
         raise InputError.at(name, number, "no post and list of documents, such as: 16<tab>['3qvh482o', 'r58aohnu']")
     return post.strip(), [str(doc) for doc in listed]

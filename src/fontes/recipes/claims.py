@@ -11,6 +11,7 @@ from ..core.checks import check_whole
 from ..experiments import Collection
 from ..fusion import fuse
 from ..neural import CrossEncoder, SentenceEncoder
+from ..rewrite import AsTyped
 from ..text import Analyzer
 from ..train import BiEncoderSettings, CrossEncoderSettings, Side, split
 from .learned import LearningRecipe, Systems
@@ -33,7 +34,7 @@ class Claims(LearningRecipe, name="claims"):
     encoder and a reranker learn from negatives among the hits of BM25 and the encoder it starts from, of which those are left
     out that have nearly the text of a relevant document: the encoder by multiple negatives, the reranker by a list-wise loss.
     The weights of the sum, and of the sum and the reranker, are those that are best on the topics to choose with. Whether the
-    encoders read posts plain or as they are is chosen there too.
+    encoders and the reranker read posts plain or as they are is chosen there too.
 
     Where it divides the topics itself, near duplicates are left out.
 
@@ -78,14 +79,16 @@ class Claims(LearningRecipe, name="claims"):
         index = collection.index(self.analyzer)
         bm25 = index.bm25(k=self.depth)
         tuned = self._tuned(bm25, learning)
-        # What is reranked has the text of the first of these: that of plain posts.
-        found = {"tuned": tuned, **self._encoded(index, learning)}
-        fused = fuse(*found.values(), method="wsum", weights=learning.weights("fused", tuple(found.values()), MEASURE))
+        # What is reranked has the texts of the first of these: those of plain posts.
+        retrievers = {"tuned": tuned, **self._encoded(index, learning)}
+        fused = fuse(
+            *retrievers.values(), method="wsum", weights=learning.weights("fused", tuple(retrievers.values()), MEASURE)
+        )
         first = fused % self.candidates
-        reranked = first >> CrossEncoder(self._reranker(index, learning))
+        reranked = self._reranked(first, CrossEncoder(self._reranker(index, learning)), learning)
         weights = learning.weights("claims", (first, reranked), MEASURE)
         claims = fuse(first, reranked, method="wsum", weights=weights)
-        return {"bm25": bm25, **found, "fused": fused, "reranked": reranked, "claims": claims}
+        return {"bm25": bm25, **retrievers, "fused": fused, "reranked": reranked, "claims": claims}
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
         sides = split(topics, qrels, self.test, seed=self.seed)
@@ -115,12 +118,15 @@ class Claims(LearningRecipe, name="claims"):
             systems["sparse"] = index.splade(learning.noted("sparse", self.sparse), k=self.depth)
         if self.posts is None:
             return systems
-        return {
-            name: {"plain": self._plain(stage), "as they are": stage}[
-                learning.best(name, {"plain": self._plain(stage), "as they are": stage}, MEASURE, (learning.dev,))
-            ]
-            for name, stage in systems.items()
-        }
+        readings = {name: {"plain": self._plain(stage), "as they are": stage} for name, stage in systems.items()}
+        return {name: both[learning.best(name, both, MEASURE, (learning.dev,))] for name, both in readings.items()}
+
+    def _reranked(self, first: Stage[Topics, Run], reranker: CrossEncoder, learning: Learning) -> Stage[Topics, Run]:
+        """The candidates, read again with their posts plain or as they are."""
+        if self.posts is None:
+            return first >> reranker
+        readings = {"plain": first >> reranker, "as they are": first >> AsTyped() >> reranker}
+        return readings[learning.best("reranked", readings, MEASURE, (learning.dev,))]
 
     def _plain(self, stage: Stage[Topics, Run]) -> Stage[Topics, Run]:
         posts = self.stage("posts")

@@ -63,7 +63,7 @@ class Evidence(Recipe, name="evidence"):
     )
     cite = "after Ullrich et al., LREV 2023"
     task = "a claim to check"
-    needs = ("fontes[neural,simplemma,spacy]", "models of your choice; without any, the rows of words run")
+    needs = ("fontes[neural,simplemma,spacy]", "models of your choice, or none")
     sample = "harbour/claims"
     measures = tuple(f"{name}@{k}" for name in ("R", "RR", "SetP", "SetF", "Complete") for k in DEPTHS)
     printed = ("R@10", "RR@10", "SetP@5", "SetF@5", "Complete@10")

@@ -94,8 +94,8 @@ class Others:
 
 def intervals(evaluation: Evaluation) -> dict[str, Interval]:
     """The means of an evaluation by measure, with intervals; not of how much is judged."""
-    asked = [measure for measure in evaluation if not isinstance(measure, JudgedShare)]
-    return {str(measure): Interval.of(evaluation.per_topic(measure).values()) for measure in asked}
+    measures = [measure for measure in evaluation if not isinstance(measure, JudgedShare)]
+    return {str(measure): Interval.of(evaluation.per_topic(measure).values()) for measure in measures}
 
 
 def _measured(name: str, run: Run, known: Qrels, measures: tuple[Measure, ...]) -> Evaluation:

@@ -7,11 +7,12 @@ from .posts import PlainPosts
 from .quretec import QuReTeC
 from .scores import RewritingScores, rewriting_scores
 from .terms import TermScores, relevant_terms, term_scores
-from .turns import Automatic, LastTurns, Manual, Raw
+from .turns import AsTyped, Automatic, LastTurns, Manual, Raw
 from .weighted import WeightedTurns
 
 __all__ = [
     "HQE",
+    "AsTyped",
     "Automatic",
     "CanardT5",
     "Conversation",

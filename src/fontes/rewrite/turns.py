@@ -10,6 +10,7 @@ from typing import ClassVar
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report
+from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics, Turn
 
@@ -25,6 +26,17 @@ class Raw(Stage[Topics, Topics], name="raw"):
 
     def apply(self, topics: Topics, progress: Report, /) -> Topics:
         return rewritten(topics, utterance)
+
+
+@dataclass(frozen=True)
+class AsTyped(Stage[Run, Run], name="as_typed"):
+    """Gives the topics of a run the texts that they had before any rewriting, for a reranker that is to read these.
+
+    Documents and scores stay: `plain_posts() >> bm25() % 20 >> as_typed() >> cross_encoder("MODEL")`.
+    """
+
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        return run.with_(topics=Topics(original(topic) for topic in run.topics.values()))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,12 @@ def list_(json: Json = False) -> None:
     table = Table("recipe", "from", "source", "needs", "published", box=None)
     for name, one in recipes.items():
         best = max(one.published.values(), key=lambda figures: next(iter(figures.values())), default={})
-        cells = (one.task, one.cite or one.source, "\n".join(one.needs), "\n".join(_figures(best)))
+        cells = (
+            one.task,
+            one.cite or one.source,
+            "\n".join(need.rpartition("/")[2] for need in one.needs),
+            "\n".join(_figures(best)),
+        )
         table.add_row(Text(name, style="bold"), *map(Text, cells))
     console.print(table, soft_wrap=False)
     note("'fontes recipe show NAME' tells all about one; 'fontes recipe run NAME --sample -o FOLDER' tries it.")
