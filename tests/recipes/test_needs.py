@@ -206,4 +206,4 @@ def test_the_setting_that_takes_a_folder_in_place_of_a_model_is_named(name: str,
     sample = f"sample:{ft.recipes.registry[name].sample}"
     with pytest.raises(ft.FontesError) as error:
         ft.recipe(name).run(sample, sample, sample, "out")
-    assert f"-s {setting} reads another model" in str(error.value)
+    assert f"{setting} reads another model" in str(error.value)
