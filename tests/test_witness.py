@@ -31,7 +31,7 @@ TEXTS = {  # the parts that a group makes again from their texts before it runs 
     "quretec sentence_encoder transformer_encoder",
 }
 ELSEWHERE = {  # whose texts the tests of their own make again
-    *("best_passages", "encoder_reranker", "first_passages", "rationales", "sentences"),
+    *("as_typed", "best_passages", "encoder_reranker", "first_passages", "plain_posts", "rationales", "sentences"),
     *("splade", "splade_encoder", "text_scorer"),
 }
 

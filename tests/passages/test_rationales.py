@@ -181,10 +181,9 @@ def test_a_cut_after_rationales_is_made_before_sentences_are_scored(index: ft.In
 def test_the_text_of_rationales_makes_them_again(index: ft.Index) -> None:
     stage = index.bm25() % 5 >> ft.Rationales(TextScorer(index.bm25(b=0.75)), n=2, threshold=1.5, title=True)
     assert ft.pipeline(stage.text, index) == stage
-    steps = (
-        index.bm25() >> ft.Sentences("nupunkt", title=True, separator="_") >> ft.EncoderReranker("M") >> ft.BestPassages(2, 0.5)
-    )
-    assert ft.pipeline(steps.text, index) == steps
+    splitter, picker = ft.Sentences("nupunkt", title=True, separator="_"), ft.BestPassages(2, 0.5)
+    steps = index.bm25() >> splitter >> ft.EncoderReranker("M") >> picker
+    assert ft.pipeline(steps.text, index).text == steps.text
 
 
 def test_sentences_read_from_a_file_are_joined_to_the_documents(run: ft.Run, tmp_path: Path) -> None:
