@@ -172,12 +172,12 @@ def paragraphs(docs: list[ft.Doc]) -> list[ft.Doc]:
 
 
 def late(folder: str, docs: list[ft.Doc], path: Path) -> Any:
-    """Documents by their best paragraph, which is compared with a query token by token."""
+    """Documents by the best of their paragraphs, of which the best 100 are found token by token."""
     parts = paragraphs(docs)
     index = ft.Index.build(parts, path, overwrite=True, drop_vectors=True)
     colbert = ft.ColBERT(folder, query_length=64, document_length=SHORT, expand=False, precision="bfloat16")
     ft.neural.encode_late(index, colbert)
-    return index.late(colbert, k=len(parts)) >> ft.to_documents("max", separator="#")
+    return index.late(colbert, k=100) >> ft.to_documents("max", separator="#")
 
 
 def judged(topics: ft.Topics, kind: str) -> dict[str, dict[str, int]]:
