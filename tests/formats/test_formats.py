@@ -53,13 +53,13 @@ def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> N
         "corpus": ["jsonl", "claims", "csv", "text", "trec", "tsv"],
         "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "trec", "tsv", "xml"],
         "qrels": ["trec", "beir", "claims", "csv", "tsv"],
-        "run": ["trec", "msmarco"],
+        "run": ["trec", "checkthat", "msmarco"],
     }
     assert {kind: list(formats_for("write", kind)) for kind in KINDS} == {
         "corpus": ["jsonl"],
         "topics": ["jsonl", "cast"],
         "qrels": ["trec"],
-        "run": ["trec", "msmarco"],
+        "run": ["trec", "checkthat", "msmarco"],
     }
 
 
@@ -120,7 +120,7 @@ def test_a_format_may_be_named_for_judgments_and_runs(tmp_path: Path) -> None:
         read_run(path, format="trec")
     with pytest.raises(ParameterError, match="no qrels format 'msmarco'; there are trec, beir, claims, csv, tsv"):
         read_qrels(path, "msmarco")
-    with pytest.raises(ParameterError, match="no run format 'beir'; there are trec, msmarco"):
+    with pytest.raises(ParameterError, match="no run format 'beir'; there are trec, checkthat, msmarco"):
         read_run(path, format="beir")
 
 
