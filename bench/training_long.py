@@ -174,10 +174,17 @@ def paragraphs(docs: list[ft.Doc]) -> list[ft.Doc]:
 def late(folder: str, docs: list[ft.Doc], path: Path) -> Any:
     """Documents by the best of their paragraphs, of which the best 100 are found token by token."""
     parts = paragraphs(docs)
-    index = ft.Index.build(parts, path, overwrite=True, drop_vectors=True)
+    index = indexed(parts, path)
     colbert = ft.ColBERT(folder, query_length=64, document_length=SHORT, expand=False, precision="bfloat16")
     ft.neural.encode_late(index, colbert)
     return index.late(colbert, k=100) >> ft.to_documents("max", separator="#")
+
+
+def indexed(docs: list[ft.Doc], path: Path) -> ft.Index:
+    """The index of these documents, with what was encoded of them before."""
+    if path.exists() and list(ft.Index.open(path).ids) == [doc.id for doc in docs]:
+        return ft.Index.open(path)
+    return ft.Index.build(docs, path, overwrite=True, drop_vectors=True)
 
 
 def judged(topics: ft.Topics, kind: str) -> dict[str, dict[str, int]]:
@@ -245,9 +252,9 @@ def main() -> None:
     chosen = parser.parse_args()
     bench = Bench(chosen.data, chosen.work, chosen.examples, chosen.articles, chosen.layers)
     results, docs = Results(chosen.work / "long.jsonl"), bench.held_out[0]
-    index = ft.Index.build(docs, chosen.work / "long.index", overwrite=True)
+    index = indexed(docs, chosen.work / "long.index")
     passages = list(ft.Passages().docs(docs))
-    by_passage = ft.Index.build(passages, chosen.work / "passages.index", overwrite=True).bm25(k=len(passages))
+    by_passage = indexed(passages, chosen.work / "passages.index").bm25(k=len(passages))
     results.once("BM25, whole", lambda: bench.figures(index.bm25()))
     results.once("BM25, best passage", lambda: bench.figures(by_passage >> ft.to_documents("max")))
     for name in chosen.system:
