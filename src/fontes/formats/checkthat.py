@@ -31,10 +31,10 @@ class CheckThat(Format, name="checkthat"):
             post, listed = _row(text, file.name, number)
             if post in rankings:
                 raise InputError.at(file.name, number, f"topic '{post}' occurs twice")
-            again = next((doc for n, doc in enumerate(listed) if doc in listed[:n]), None)
-            if again is not None:
-                raise InputError.at(file.name, number, f"topic '{post}', document '{again}': listed a second time")
-            rankings[post] = {doc: 1 / rank for rank, doc in enumerate(listed, 1)}
+            ranking = rankings[post] = {}
+            for rank, doc in enumerate(listed, 1):
+                if ranking.setdefault(doc, 1 / rank) != 1 / rank:
+                    raise InputError.at(file.name, number, f"topic '{post}', document '{doc}': listed a second time")
         return Run.of(rankings, Topics([*topics.values(), *(Topic(post, "") for post in rankings if post not in topics)]))
 
     def write_run(self, run: Run, tag: str) -> Iterator[bytes]:

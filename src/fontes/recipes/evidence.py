@@ -13,7 +13,7 @@ from ..experiments import Collection
 from ..fusion import fuse
 from ..passages import to_documents
 from .base import Division, Recipe
-from .evidence_parts import LANGUAGES, Rows, analyzers_of, in_windows, of_sentences, reranker_of, whole, with_prompts
+from .evidence_parts import LANGUAGES, Rows, analyzers_of, in_windows, of_sentences, of_tokens, reranker_of, whole, with_prompts
 from .learned import check_apart, measured_apart
 from .learning import NOBODY, Learning, side_of
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..neural import ColBERT, Encoder, Reranker, Splade
 
 DEPTHS = (1, 5, 10, 20)
-POSITIONS = 512  # tokens of a paragraph that late interaction reads
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +133,7 @@ class Evidence(Recipe, name="evidence"):
         paragraphs = partial(collection.split(passages).index, self.language)
         best = to_documents("max", separator=passages.separator)
         rows.with_model("mbert", lambda model: paragraphs().dense(whole(model)) >> best)
-        rows.with_model("colbert", lambda model: paragraphs().late(rows.colbert(model, POSITIONS)) >> best)
+        rows.with_model("colbert", lambda model: paragraphs().late(of_tokens(model)) >> best)
 
         # Both, and the best of it read again.
         hybrid = bm25

@@ -14,13 +14,13 @@ from ..tuning import tune
 from .learning import Learning
 
 if TYPE_CHECKING:
-    from ..core.part import Part as AnyPart
     from ..lexical import BM25
     from ..neural import ColBERT, Encoder, Reranker
     from .evidence import Evidence
 
 LONGEST = 2048  # tokens of a whole document
 WINDOW, STRIDE = 150, 75  # words
+POSITIONS = 512  # tokens of a paragraph that late interaction reads
 LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
 """By language its stems, its code, and its small spaCy pipeline."""
 STARTS = {
@@ -113,16 +113,10 @@ class Rows:
         self._systems[row] = bm25
         return bm25
 
-    def colbert(self, model: str | ColBERT, positions: int) -> ColBERT:
-        """A late-interaction model that reads whole paragraphs."""
-        from ..neural import ColBERT
-
-        return ColBERT(model, document_length=positions) if isinstance(model, str) else model
-
     def _leave_out(self, row: str, why: str) -> None:
         self._learning.notes.append({"role": row, "without": why})
 
-    def _note(self, row: str, model: str | AnyPart, system: System) -> None:
+    def _note(self, row: str, model: str | Part, system: System) -> None:
         """Notes the weights of a row: those of the last model in it, which is its own."""
         names = [str(getattr(part, "name_or_path", "")) for part in walk(model if isinstance(model, Part) else system)]
         own = model if isinstance(model, str) else next(filter(None, names), repr(model))
@@ -173,6 +167,13 @@ def in_windows(model: str | Encoder) -> Encoder:
     from ..neural import ChunkedEncoder
 
     return ChunkedEncoder(of_sentences(model), window=WINDOW, stride=STRIDE) if isinstance(model, str) else model
+
+
+def of_tokens(model: str | ColBERT) -> ColBERT:
+    """A late-interaction model that reads whole paragraphs."""
+    from ..neural import ColBERT
+
+    return ColBERT(model, document_length=POSITIONS) if isinstance(model, str) else model
 
 
 def reranker_of(model: str | Reranker, folder: Path) -> Reranker:

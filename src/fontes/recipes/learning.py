@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -89,27 +89,21 @@ class Learning:
             settings: Of the training.
             **mining: Parameters of `mine_negatives`.
         """
-        check_training("training a cross-encoder")
-        if self.folder is None:
-            return start
-        place = self._place("cross-encoder", start, candidates, settings, mining)
-        if not place.exists():
-            examples, validation = self._examples(candidates, mining)
+
+        def train(place: Path, examples: Examples, validation: Examples | None) -> None:
             train_cross_encoder(examples, place, start, settings, Validation(validation), progress=self.progress)
-        return self.noted(role, str(place))
+
+        return self._trained("cross-encoder", role, start, candidates, settings, mining, train)
 
     def bi_encoder(
         self, role: str, start: str, candidates: Stage[Topics, Run], settings: BiEncoderSettings, **mining: Any
     ) -> str:
         """The folder of a bi-encoder, likewise."""
-        check_training("training a bi-encoder")
-        if self.folder is None:
-            return start
-        place = self._place("bi-encoder", start, candidates, settings, mining)
-        if not place.exists():
-            examples, validation = self._examples(candidates, mining)
+
+        def train(place: Path, examples: Examples, validation: Examples | None) -> None:
             train_bi_encoder(examples, place, start, settings, SearchValidation(validation), progress=self.progress)
-        return self.noted(role, str(place))
+
+        return self._trained("bi-encoder", role, start, candidates, settings, mining, train)
 
     def best(
         self, role: str, stages: Mapping[str, Stage[Topics, Run]], measure: str, sides: Sequence[Side], depth: int = 20
@@ -172,6 +166,25 @@ class Learning:
         one: Any = reproducible({"": stage})[""]
         one.prepare(self.progress)
         return one  # type: ignore[no-any-return]
+
+    def _trained(
+        self,
+        kind: str,
+        role: str,
+        start: str,
+        candidates: Stage[Topics, Run],
+        settings: CrossEncoderSettings | BiEncoderSettings,
+        mining: Mapping[str, Any],
+        train: Callable[[Path, Examples, Examples | None], None],
+    ) -> str:
+        """The folder of a model, which `train` makes of examples where it is not there; the start without a folder."""
+        check_training(f"training a {kind}")
+        if self.folder is None:
+            return start
+        place = self._place(kind, start, candidates, settings, mining)
+        if not place.exists():
+            train(place, *self._examples(candidates, mining))
+        return self.noted(role, str(place))
 
     def _place(self, kind: str, start: str, candidates: Stage[Topics, Run], settings: Any, mining: Mapping[str, Any]) -> Path:
         from ..neural.models.hub import fingerprint, located

@@ -77,5 +77,5 @@ def _is_alive(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass
+        return True  # somebody else's
     return True
