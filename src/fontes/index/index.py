@@ -63,7 +63,7 @@ class Index(Factory):
         self.fingerprint: str = manifest["fingerprint"]
         self.segment_folder = path / manifest["segments"][0]["name"]
         self._manifest = manifest
-        self._segment = Segment(self.segment_folder)
+        self._segment = Segment(self.segment_folder, manifest)
         self._vectors = VectorStore(path, self.segment_folder, self._segment)
 
     @classmethod
