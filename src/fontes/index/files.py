@@ -116,8 +116,8 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
 
 def _fingerprint(manifest: dict[str, Any]) -> str:
     """A digest of all that an index is made of."""
-    facts = {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
-    return hash_json([facts, [[one["files"], one["deleted"] and one["deleted"]["files"]] for one in manifest["segments"]]])
+    facts, segments = {k: v for k, v in manifest.items() if k not in ("fingerprint", "segments")}, manifest["segments"]
+    return hash_json([facts, [{**one, "name": "", "deleted": one["deleted"] and one["deleted"]["files"]} for one in segments]])
 
 
 def entry_of(segment: Path, counts: dict[str, int]) -> dict[str, Any]:

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, ParameterError
+from ..core.errors import ParameterError
 from ..core.html import table
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
-from ..storage.arrays import REMEDY
 from ..storage.files import as_path
 from ..text import Analyzer
 from .build import SCALE, TermWeights, build_segment, memory_size
 from .embeddings import Embeddings
 from .factory import Factory
-from .files import FORMAT, MANIFEST, VERSION, building, commit
-from .reader import Reader
-from .states import newest, refreshed
+from .files import FORMAT, VERSION, building, commit
+from .reader import Reader, stored_analyzer
 from .vectors import VectorStore
 from .weights import WeightLists
 from .writer import Change, add, delete, merge
@@ -33,9 +31,6 @@ from .writer import Change, add, delete, merge
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.sparse.base import SparseEncoder
-
-
-ANALYZER = "leave analyzer out, or give the one it was made with"
 
 
 class Index(Factory):
@@ -131,26 +126,7 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        return cls(newest(as_path(path), lambda manifest: cls._analyzer(as_path(path), manifest, analyzer)))
-
-    @staticmethod
-    def _analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-        """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
-        try:
-            stored = Analyzer.from_dict(manifest["analyzer"])
-        except ParameterError as error:
-            raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
-        if analyzer is None:
-            return stored
-        if callable(analyzer) and not isinstance(analyzer, Analyzer):
-            try:
-                return stored.with_tokenizer(analyzer)
-            except ParameterError as error:
-                raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
-        named = Analyzer.of(analyzer)
-        if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
-            raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
-        return named
+        return cls(Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer)))
 
     @property
     def _vectors(self) -> VectorStore:  # type: ignore[override]
@@ -172,7 +148,7 @@ class Index(Factory):
             FontesError: In its place is an index that was made with another analyzer.
         """
         before = self._reader
-        self._reader = refreshed(before)
+        self._reader = before.refreshed()
         return self._reader is not before
 
     def add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError
+from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.strings import Strings
 from ..core.values import Doc
+from ..storage.arrays import REMEDY
 from ..storage.artifact import check_folder, read_settings
 from ..text import Analyzer, snippet
 from .build import content
 from .deletions import Deletions
 from .embeddings import Embeddings, find
 from .factory import Factory
-from .files import check_contents
+from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
 from .leaf import Leaf, leaves_of
@@ -28,6 +29,8 @@ from .segment import Segment
 from .tables import joined, located
 from .vectors import VectorStore
 from .weights import WeightLists, find_weights
+
+ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
@@ -63,6 +66,45 @@ class Reader(Factory):
         opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
         self.leaves: tuple[Leaf, ...] = leaves_of(_opened(path, entry, opened) for entry in manifest["segments"])
         self._vectors = VectorStore(path, self.leaves)
+
+    @classmethod
+    def newest(cls, path: Path, analyzer_of: Callable[[dict[str, Any]], Analyzer], before: Reader | None = None) -> Reader:
+        """The newest state of the index in a directory.
+
+        Args:
+            path: The directory.
+            analyzer_of: Makes the analyzer that a manifest names.
+            before: An older state, whose open segments the new one shares.
+
+        Raises:
+            IndexFormatError: There is no index, or a damaged one, or one of another format version.
+        """
+        while True:
+            seen = manifest_file(path)
+            manifest = read_manifest(path)
+            try:
+                check_sizes(path, manifest)
+                return cls(path, manifest, analyzer_of(manifest), before)
+            except IndexFormatError:
+                # Another process may have replaced the manifest between two files, perhaps by an equal one: once more.
+                if manifest_file(path) == seen:
+                    raise
+
+    def refreshed(self) -> Reader:
+        """The newest state of its index: itself where there is no newer one.
+
+        Raises:
+            IndexFormatError: There is no index any more, or a damaged one.
+            FontesError: In its place is an index that was made with another analyzer.
+        """
+        if read_manifest(self.path)["fingerprint"] == self.fingerprint:
+            return self
+        return Reader.newest(self.path, self._same_analyzer, self)
+
+    def _same_analyzer(self, manifest: dict[str, Any]) -> Analyzer:
+        if {**manifest["analyzer"], "libraries": None} != {**self.manifest["analyzer"], "libraries": None}:
+            raise FontesError(f"{self.path} was replaced by an index with another analyzer; open it again")
+        return self.analyzer
 
     @property
     def reader(self) -> Reader:
@@ -247,9 +289,7 @@ class Reader(Factory):
 
 def _again(path: Path, analyzer: Analyzer) -> Reader:
     """The newest state of the index in a directory, in another process."""
-    from .states import newest  # which opens readers
-
-    return newest(path, lambda manifest: analyzer)
+    return Reader.newest(path, lambda manifest: analyzer)
 
 
 def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> tuple[Segment, Deletions | None]:
@@ -257,3 +297,22 @@ def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> t
     segment = before.get(folder) or Segment(folder)
     deleted = entry["deleted"]
     return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment)
+
+
+def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
+    """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
+    try:
+        stored = Analyzer.from_dict(manifest["analyzer"])
+    except ParameterError as error:
+        raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
+    if analyzer is None:
+        return stored
+    if callable(analyzer) and not isinstance(analyzer, Analyzer):
+        try:
+            return stored.with_tokenizer(analyzer)
+        except ParameterError as error:
+            raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
+    named = Analyzer.of(analyzer)
+    if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
+        raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
+    return named

@@ -35,7 +35,6 @@ from .leaf import Leaf, leaves_of
 from .merge import merge_segments
 from .reader import Reader
 from .segment import Segment
-from .states import refreshed
 
 HOLDER = "holder.json"
 DUPLICATES = ("error", "skip", "replace")
@@ -313,7 +312,7 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
             _empty(draft)
             (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
             try:
-                yield refreshed(reader), draft
+                yield reader.refreshed(), draft
             finally:
                 with uninterrupted():
                     _empty(draft)
@@ -367,4 +366,4 @@ def _committed(before: Reader, state: State, draft: Path) -> Reader:
             raise FontesError(f"{before.path} was replaced by another index meanwhile; nothing was changed")
         write_manifest(draft, complete(facts, state.place(path)))
         replace_manifest(path, draft)
-    return refreshed(before)
+    return before.refreshed()
