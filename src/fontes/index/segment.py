@@ -21,6 +21,7 @@ class Segment(PostingLists):
         counts: How many "documents", "terms", "postings" and "tokens" it must have.
 
     Attributes:
+        folder: Where it is.
         ids: The document ids, in the order of the documents.
         store: The documents' texts.
 
@@ -29,7 +30,7 @@ class Segment(PostingLists):
     """
 
     def __init__(self, folder: Path, counts: Mapping[str, Any] | None = None) -> None:
-        counts = counts or {}
+        self.folder, counts = folder, counts or {}
         self.ids: Strings = Arrays(folder).strings("doc_ids", counts.get("documents"), ordered=False)
         super().__init__(folder, len(self.ids), counts=counts)
         self.store = DocumentStore(folder, len(self.ids))

@@ -154,6 +154,11 @@ class Arrays:
             raise self.damaged(f"{name}.order", "it has a number twice")
         return Strings(blob, bounds, order)
 
+    def check_sum(self, name: str, array: NDArray[Any], expected: int | None, what: str) -> None:
+        """Raises IndexFormatError unless the array NAME.npy, opened, adds up to what is expected, where that is known."""
+        if expected is not None and (total := int(array.sum(dtype=np.uint64))) != expected:
+            raise self.damaged(name, f"it adds up to {total:,} {what}, not {expected:,}")
+
     def damaged(self, name: str, problem: str) -> IndexFormatError:
         """The error for a problem of NAME.npy."""
         return IndexFormatError(f"{self._folder / name}.npy is damaged: {problem}; {self._remedy}")

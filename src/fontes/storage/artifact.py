@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numpy.typing import NDArray
-
 from ..core.errors import FontesError, IndexFormatError
-from .arrays import Arrays, read_array, sync, sync_folder
+from .arrays import Arrays, sync, sync_folder
 from .hashes import hash_file, hash_json
 from .interrupts import uninterrupted
 from .locks import locked
@@ -75,14 +73,6 @@ class Artifact:
 
     def __contains__(self, name: object) -> bool:
         return f"{name}.npy" in self.files
-
-    def array(self, name: str) -> NDArray[Any]:
-        """The array NAME.npy, by memory map.
-
-        Raises:
-            IndexFormatError: Where it is missing or damaged.
-        """
-        return read_array(self.folder, name, self._kind.remedy)
 
     def fact(self, name: str, kind: type[T]) -> T:
         """A setting among the metadata, which must be there and of this type.
