@@ -26,6 +26,8 @@ SEGMENT = "segment"
 SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
 DELETED = "deleted"
 DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
+WRITER = "writer"
+DRAFT_OF_WRITER = f".{WRITER}"  # where the one writer makes what it commits
 COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
 LESS = ("documents", "postings", "tokens")  # what deletions take off them
 

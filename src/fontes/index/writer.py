@@ -30,7 +30,17 @@ from ..storage.locks import locked
 from .attachments import attached
 from .build import TermWeights, build_segment
 from .deletions import Deletions
-from .files import DELETED, complete, entry_of, free_name, read_manifest, replace_manifest, write_manifest
+from .files import (
+    DELETED,
+    DRAFT_OF_WRITER,
+    WRITER,
+    complete,
+    entry_of,
+    free_name,
+    read_manifest,
+    replace_manifest,
+    write_manifest,
+)
 from .leaf import Leaf, leaves_of
 from .merge import merge_segments
 from .reader import Reader
@@ -308,7 +318,7 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     """
     path, busy = reader.path, FontesError("the index is being changed")
     try:
-        with drafting(path.absolute() / "writer", busy) as draft:
+        with drafting(path.absolute() / WRITER, busy) as draft:
             _empty(draft)
             (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
             try:
@@ -319,7 +329,9 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     except FontesError as error:
         if error is not busy:
             raise
-        raise FontesError(f"{path} is being changed by {_shown(path / '.writer' / HOLDER)}; wait until that is done") from None
+        raise FontesError(
+            f"{path} is being changed by {_shown(path / DRAFT_OF_WRITER / HOLDER)}; wait until that is done"
+        ) from None
     except OSError as error:
         if getattr(error, "of_documents", False):
             raise
