@@ -121,7 +121,7 @@ def _fingerprint(manifest: dict[str, Any]) -> str:
 
 
 def entry_of(segment: Path, counts: dict[str, int]) -> dict[str, Any]:
-    """What the manifest says of a new segment: the name that its folder is to have, its counts, its files; nothing is deleted."""
+    """What the manifest says of a new segment: the name that its folder is to have, its counts, its files."""
     files = file_table(segment)
     return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **counts, "files": files, "deleted": None}
 
@@ -166,7 +166,13 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
 
 
 def commit(
-    stage: Path, path: Path, segment: Path, counts: dict[str, int], manifest: dict[str, Any], overwrite: bool, drop_vectors: bool
+    stage: Path,
+    path: Path,
+    segment: Path,
+    counts: dict[str, int],
+    manifest: dict[str, Any],
+    overwrite: bool,
+    drop_vectors: bool,
 ) -> None:
     """Makes the one finished `segment` in `stage` the content of the index at `path`, in one atomic step.
 
