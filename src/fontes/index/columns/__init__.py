@@ -4,7 +4,7 @@ from .facets import facets_of
 from .filters import Filter, filter_of
 from .merge import merge_columns
 from .schema import Schema
-from .stored import SegmentColumns
+from .stored import SegmentColumns, columns_of
 from .writer import ColumnWriter
 
-__all__ = ["ColumnWriter", "Filter", "Schema", "SegmentColumns", "facets_of", "filter_of", "merge_columns"]
+__all__ = ["ColumnWriter", "Filter", "Schema", "SegmentColumns", "columns_of", "facets_of", "filter_of", "merge_columns"]

@@ -71,6 +71,7 @@ def filter_of(reader: Columned, where: str | None) -> Filter | None:
 def _filtered(reader: Columned, where: str, parsed: Condition) -> Filter:
     masks = []
     for leaf in reader.leaves:
+        columns_of(leaf.segment).require(reader.schema.types)
         mask = _MASKS.of(leaf.segment).get(parsed, lambda leaf=leaf: parsed.masks(columns_of(leaf.segment))[0])  # type: ignore[misc]
         masks.append(mask if leaf.dead is None else mask[leaf.live])
     mask = masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, bool), *masks])

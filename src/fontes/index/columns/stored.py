@@ -6,6 +6,7 @@ import math
 import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +50,25 @@ class SegmentColumns:
         self._numbers = {name: number for number, name in enumerate(self.types)}
         self._values: Cached[str, Values] = Cached()
 
-    def values(self, column: str, kind: str | None = None) -> Values:
+    def require(self, types: Mapping[str, str]) -> None:
+        """Raises IndexFormatError unless the columns have these types."""
+        for column, kind in self.types.items():
+            if types.get(column) != kind:
+                raise IndexFormatError(f"{self._folder} has a column '{column}' of type {kind}, its index has not; {REMEDY}")
+
+    def values(self, column: str, kind: str = "boolean") -> Values:
         """The values of all documents of the segment.
 
         Args:
             column: The name of the column.
-            kind: Its type in the index; None: that in the segment.
+            kind: Its type, where the segment does not have it.
 
         Raises:
-            IndexFormatError: A file is missing or damaged, or the segment has another type.
+            IndexFormatError: A file is missing or damaged.
         """
         own = self.types.get(column)
         if own is None:
-            return absent(kind or "boolean", self._documents)
-        if kind not in (None, own):
-            raise IndexFormatError(f"{self._folder} has a column '{column}' of type {own}, its index of {kind}; {REMEDY}")
+            return absent(kind, self._documents)
         return self._values.get(column, lambda: read_values(self._folder, self._numbers[column], own, self._documents))
 
     def present(self, column: str) -> Mask:
@@ -78,7 +83,10 @@ class SegmentColumns:
         if own.table is not None:
             return self._textual(own, sign, value)
         if sign == "in":
-            return np.logical_or.reduce([np.zeros(self._documents, dtype=bool), *(self.test(column, "==", v) for v in value)])
+            passed = np.zeros(self._documents, dtype=bool)
+            for each in value:
+                passed |= self.test(column, "==", each)
+            return passed
         if own.kind == "boolean":
             return np.asarray(own.values == 1 + value)
         if own.kind == "float":
@@ -97,13 +105,14 @@ class SegmentColumns:
         different, counts = np.unique(values, return_counts=True)
         return dict(zip(self._shown(own, different), counts.tolist(), strict=True))
 
-    def check(self) -> None:
-        """Raises IndexFormatError unless all columns can be read."""
+    def check(self, types: Mapping[str, str]) -> None:
+        """Raises IndexFormatError unless all columns can be read and have these types."""
+        self.require(types)
         for column in self.types:
             own = self.values(column)
             if own.table is not None:
                 texts = self._texts(own.table)
-                if any(a >= b for a, b in zip(texts, texts[1:], strict=False)):
+                if any(a >= b for a, b in pairwise(texts)):
                     raise IndexFormatError(f"{self._folder} is damaged: the values of '{column}' are not in order; {REMEDY}")
 
     def _shown(self, own: Values, values: NDArray[Any]) -> list[Any]:

@@ -28,8 +28,8 @@ class Values:
     Args:
         kind: The type of the column.
         values: One a document: whole numbers and dates with the least of their type where there is none; floats with NaN there;
-            truth values as 0 (none), 1 (false), 2 (true); keywords as 0 (none) or one more than their place in `table`. Of lists
-            the places plus one, end to end, ascending within a document.
+            truth values as 0 (none), 1 (false), 2 (true); keywords as 0 (none) or one more than their place in `table`. Of
+            lists the places plus one, end to end, ascending within a document.
         table: Of keywords, the different ones in ascending order; else None.
         starts: Of lists, where those of each document start, and where the last ones end; else None.
     """

@@ -24,10 +24,13 @@ class ColumnWriter:
     Args:
         folder: Where the files go.
         schema: The columns so far; values of these must fit.
+
+    Attributes:
+        schema: The columns; when it is closed, with those that have come up.
     """
 
     def __init__(self, folder: Path, schema: Schema) -> None:
-        self._folder, self._schema, self._count = folder, schema, 0
+        self._folder, self.schema, self._count = folder, schema, 0
         self._columns = {
             name: _Column(name, kind, fixed=True, lenient=schema.declared)
             for name, kind in schema.types.items()
@@ -56,19 +59,19 @@ class ColumnWriter:
         """Whether there is a column of this name; one that may be begins to be."""
         if name in self._columns:
             return self._columns[name].kind not in REFUSED
-        if self._schema.declared or name in self._refused or len(self._columns) + len(self._refused) >= MOST:
+        if self.schema.declared or name in self._refused or len(self._columns) + len(self._refused) >= MOST:
             return False
         if not isinstance(name, str) or not name or encodable(name) != name:
             return False
         self._columns[name] = _Column(name)
         return True
 
-    def close(self) -> Schema:
-        """Writes the files; returns the columns with those that have come up."""
+    def close(self) -> None:
+        """Writes the files."""
         finished = {name: column.values(self._count) for name, column in self._columns.items() if column.kind in TYPES}
         write_columns(self._folder, finished)
         new = {name: column.kind for name, column in self._columns.items() if column.kind in REFUSED}
-        return self._schema.with_types({**new, **{name: values.kind for name, values in finished.items()}})
+        self.schema = self.schema.with_types({**new, **{name: values.kind for name, values in finished.items()}})
 
 
 class _Column:
