@@ -18,6 +18,7 @@ from ..storage.files import as_path
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
+from .columns.schema import Schema
 
 FORMAT = "fontes-index"
 VERSION = 2
@@ -60,8 +61,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
         )
     try:
         sound = manifest["fingerprint"] == _fingerprint(manifest) and all(map(_is_sound, manifest["segments"]))
+        Schema.read(manifest["columns"])
         sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
-    except (KeyError, TypeError, AttributeError) as e:
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
         raise IndexFormatError(damaged)

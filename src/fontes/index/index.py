@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from ..formats import read_corpus
 from ..storage.files import as_path
 from ..text import Analyzer
 from .build import SCALE, TermWeights, build_segment, memory_size
+from .columns import ColumnWriter, Schema
 from .embeddings import Embeddings
 from .factory import Factory
 from .files import FORMAT, VERSION, building, commit
@@ -54,6 +55,7 @@ class Index(Factory):
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
         fields: Sequence[str] = ("title", "text"),
         vectors: str | None = None,
+        columns: Mapping[str, str] | None = None,
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
@@ -72,6 +74,9 @@ class Index(Factory):
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
                 stored to two decimals, and everything else of the documents is stored.
+            columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
+                "keywords", a list of them, by key; strings are then read as these ("2020", "true"). None: every key whose
+                values are of one of these types becomes a column.
             memory: How much memory postings may take before they are written to disk and merged at the end.
             threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
@@ -91,6 +96,7 @@ class Index(Factory):
         with building(path, overwrite, drop_vectors) as stage:
             folder = stage / "segment"
             folder.mkdir()
+            writer = ColumnWriter(folder, Schema.of(columns))
             counts = build_segment(
                 documents,
                 folder,
@@ -100,6 +106,7 @@ class Index(Factory):
                 memory=memory_size(memory),
                 threads=threads or os.cpu_count() or 1,
                 progress=progress,
+                columns=writer,
             )
             manifest = {
                 "format": FORMAT,
@@ -108,6 +115,7 @@ class Index(Factory):
                 "analyzer": chosen.to_dict(),
                 "fields": list(fields) if vectors is None else [vectors],
                 "scale": None if vectors is None else SCALE,
+                "columns": writer.schema.to_json(),
             }
             commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
         return cls.open(path, analyzer=chosen)
@@ -248,6 +256,11 @@ class Index(Factory):
     def scale(self) -> float | None:
         """What term weights were multiplied by when they were stored; None for an index of texts."""
         return self._reader.scale
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What filters can compare and facets count: the keys of the metadata that are columns, with their types."""
+        return self._reader.columns
 
     @property
     def fingerprint(self) -> str:

@@ -18,6 +18,7 @@ from ..storage.arrays import REMEDY
 from ..storage.artifact import check_folder, read_settings
 from ..text import Analyzer, snippet
 from .build import content
+from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
 from .embeddings import Embeddings, find
 from .factory import Factory
@@ -48,6 +49,7 @@ class Reader(Factory):
         analyzer: Makes the terms of documents and queries.
         fields: What is indexed of each document.
         scale: What term weights were multiplied by when they were stored; None for an index of texts.
+        schema: Which metadata are columns, and of which types.
         fingerprint: The SHA-256 of all that the state is made of.
         leaves: Its segments that have documents.
 
@@ -62,6 +64,7 @@ class Reader(Factory):
         self.analyzer = analyzer
         self.fields: tuple[str, ...] = tuple(manifest["fields"])
         self.scale: float | None = manifest["scale"]
+        self.schema = Schema.read(manifest["columns"])
         self.fingerprint: str = manifest["fingerprint"]
         opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
         self.leaves: tuple[Leaf, ...] = leaves_of(_opened(path, entry, opened) for entry in manifest["segments"])
@@ -162,6 +165,15 @@ class Reader(Factory):
         """For each term how often it occurs in the collection."""
         return self._lists.cf
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """See `Index.columns`."""
+        return self.schema.columns
+
+    def facets(self, ordinals: NDArray[np.integer[Any]], columns: Sequence[str]) -> dict[str, dict[Any, int]]:
+        """How many of the documents with these ordinals have each value of some columns; see `facets_of`."""
+        return facets_of(self, ordinals, columns)
+
     @cached_property
     def tokens(self) -> int:
         """How many terms all documents have together."""
@@ -227,6 +239,7 @@ class Reader(Factory):
         check_contents(self.path, self.manifest)
         for leaf in self.leaves:
             leaf.segment.check()
+            columns_of(leaf.segment).check(self.schema.types)
             for attached in (*find(leaf.segment.folder).values(), *find_weights(leaf.segment.folder, leaf.segment.ids)):
                 if isinstance(attached, IndexFormatError):
                     raise attached
@@ -245,6 +258,7 @@ class Reader(Factory):
             "tokens": self.tokens,
             "mean_length": self.tokens / len(self) if len(self) else 0.0,
             "fields": list(self.fields),
+            "columns": self.columns,
             "analyzer": self.manifest["analyzer"],
             "segments": len(self.manifest["segments"]),
             "deleted": sum(s["deleted"]["documents"] for s in self.manifest["segments"] if s["deleted"]),

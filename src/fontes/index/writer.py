@@ -29,6 +29,7 @@ from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from .attachments import attached
 from .build import TermWeights, build_segment
+from .columns import ColumnWriter, Schema
 from .deletions import Deletions
 from .files import (
     DELETED,
@@ -208,6 +209,7 @@ def add(
 
         folder = draft / "segment"
         folder.mkdir()
+        columns = ColumnWriter(folder, before.schema)
         counts = build_segment(
             documents,
             folder,
@@ -217,6 +219,7 @@ def add(
             memory=memory,
             threads=threads,
             progress=progress,
+            columns=columns,
             only=fits if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
@@ -226,7 +229,7 @@ def add(
             state.append(folder, counts)
             replaced = _replaced(state, before, duplicates)
         state.merge_piled(threads)
-        after = _committed(before, state, draft)
+        after = _committed(before, state, draft, columns.schema)
     added = len(after) - len(before) + replaced
     return Change(added, replaced, skipped, 0, len(after), len(after.leaves)), after
 
@@ -363,7 +366,7 @@ def _empty(draft: Path) -> None:
                 entry.unlink()
 
 
-def _committed(before: Reader, state: State, draft: Path) -> Reader:
+def _committed(before: Reader, state: State, draft: Path, schema: Schema | None = None) -> Reader:
     """Makes a state the index's, in one step, and opens it.
 
     Raises:
@@ -373,6 +376,8 @@ def _committed(before: Reader, state: State, draft: Path) -> Reader:
         return before
     path = before.path.absolute()
     facts = {key: value for key, value in before.manifest.items() if key not in ("fingerprint", "segments")}
+    if schema is not None:
+        facts["columns"] = schema.to_json()
     with uninterrupted(before.path), locked(path.parent):
         if read_manifest(path)["fingerprint"] != before.fingerprint:
             raise FontesError(f"{before.path} was replaced by another index meanwhile; nothing was changed")
