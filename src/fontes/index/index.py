@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,7 @@ class Index(Factory):
     def __init__(self, reader: Reader) -> None:
         """Use `Index.open`."""
         self._reader = reader
+        self._lock = Lock()
 
     @classmethod
     def build(
@@ -155,9 +157,7 @@ class Index(Factory):
             IndexFormatError: There is no index any more, or a damaged one.
             FontesError: In its place is an index that was made with another analyzer.
         """
-        before = self._reader
-        self._reader = before.refreshed()
-        return self._reader is not before
+        return self._go_on(self._reader)
 
     def add(
         self,
@@ -201,7 +201,8 @@ class Index(Factory):
             InputError: An id is not there; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, self._reader = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        change, after = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        self._go_on(after)
         return change
 
     def merge(self, *, memory: str | int = "2G", threads: int | None = None, progress: Report = silent) -> Change:
@@ -216,8 +217,16 @@ class Index(Factory):
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
-        change, self._reader = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        change, after = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        self._go_on(after)
         return change
+
+    def _go_on(self, reader: Reader) -> bool:
+        """Goes on to the newest state, which may be that of a reader; whether it is another one than before."""
+        with self._lock:  # so that none goes back to a state that it has read before another thread went on
+            before = self._reader
+            self._reader = reader.refreshed()
+            return self._reader is not before
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
