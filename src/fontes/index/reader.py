@@ -15,13 +15,14 @@ from ..core.errors import FontesError, IndexFormatError, InputError, ParameterEr
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY
-from ..storage.artifact import check_folder, read_settings
+from ..storage.artifact import check_folder
 from ..text import Analyzer, snippet
 from .build import content
 from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
 from .embeddings import Embeddings, find
 from .factory import Factory
+from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
@@ -177,7 +178,7 @@ class Reader(Factory):
     @cached_property
     def tokens(self) -> int:
         """How many terms all documents have together."""
-        return self._count("tokens")
+        return self.count("tokens")
 
     def term_number(self, term: str) -> int:
         """See `Index.term_number`."""
@@ -249,31 +250,7 @@ class Reader(Factory):
 
     def info(self) -> dict[str, Any]:
         """See `Index.info`."""
-        files = [(name, file["bytes"]) for s in self.manifest["segments"] for name, file in s["files"].items()]
-        return {
-            "path": str(self.path),
-            "documents": len(self),
-            "terms": len(self.terms),
-            "postings": self._count("postings"),
-            "tokens": self.tokens,
-            "mean_length": self.tokens / len(self) if len(self) else 0.0,
-            "fields": list(self.fields),
-            "columns": self.columns,
-            "analyzer": self.manifest["analyzer"],
-            "segments": len(self.manifest["segments"]),
-            "deleted": sum(s["deleted"]["documents"] for s in self.manifest["segments"] if s["deleted"]),
-            "bytes": sum(size for _, size in files),
-            "bytes_of_text": sum(size for name, size in files if name.startswith("text.")),
-            "format": self.manifest["version"],
-            "fontes": self.manifest["fontes"],
-            "fingerprint": self.fingerprint,
-            "vectors": [self._vector_info(vectors) for vectors in self._vectors.sound()],
-            "weights": [lists.info() for lists in self._vectors.sparse()],
-        }
-
-    def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
-        return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
+        return facts_of(self)
 
     @cached_property
     def is_sound(self) -> bool:
@@ -284,7 +261,7 @@ class Reader(Factory):
             return False
         return True
 
-    def _count(self, name: str) -> int:
+    def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""
         return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
 
