@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 from ..storage.arrays import REMEDY, read_array
-from .kernels import unpack_postings
+from .kernels import count_in, unpack_postings
 
 CHUNK = 1 << 22  # postings that are checked at a time
 TERMS = 1_000_000  # terms whose numbers are remembered
@@ -83,6 +84,7 @@ class PostingLists:
         remedy: What to do about damaged files, for messages.
 
     Attributes:
+        documents: How many documents there are.
         lengths: Unsigned, one a document: its terms.
         terms: The terms, in ascending order.
         df: Unsigned, one a term: the documents with it.
@@ -93,7 +95,8 @@ class PostingLists:
     """
 
     def __init__(self, folder: Path, documents: int, remedy: str = REMEDY) -> None:
-        self._folder, self._documents, self._remedy = folder, documents, remedy
+        self.documents = documents
+        self._folder, self._remedy = folder, remedy
         self.lengths = read_array(folder, "doc_lengths", remedy)
         bounds = read_array(folder, "terms.bounds", remedy)
         self.terms = Strings(read_array(folder, "terms.bytes", remedy), bounds, np.arange(len(bounds) - 1, dtype=np.uint32))
@@ -115,20 +118,34 @@ class PostingLists:
         """
         size = int(self.df[terms].sum(dtype=np.int64))
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        if not unpack_postings(self._postings, self._bounds, self.df, self._documents, terms, docs, tfs):
+        if not unpack_postings(self._postings, self._bounds, self.df, self.documents, terms, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
         return docs, tfs
+
+    def counted(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each term how many of the `chosen` documents hold it, and how often it occurs in them.
+
+        Args:
+            chosen: For each document whether it counts.
+
+        Raises:
+            IndexFormatError: The bytes are not the postings of the terms.
+        """
+        df, cf = np.zeros(len(self.df), dtype=np.int64), np.zeros(len(self.df), dtype=np.int64)
+
+        def part(edges: tuple[int, int]) -> bool:
+            return bool(count_in(self._postings, self._bounds, self.df, chosen, *edges, df, cf))
+
+        with ThreadPoolExecutor() as pool:
+            self._sound(all(pool.map(part, chunks(self.df, CHUNK))), "its postings do not fit its terms")
+        return df, cf
 
     def check(self) -> None:
         """Raises IndexFormatError unless all parts fit together."""
         terms = self.terms.tolist()
         self._sound(all(a < b for a, b in pairwise(terms)), "its terms are not in order")
-        lengths = np.zeros(self._documents, dtype=np.int64)
-        ends = np.cumsum(self.df, dtype=np.int64)
-        first = 0
-        while first < len(terms):
-            before = int(ends[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, before + CHUNK, side="right")))
+        lengths = np.zeros(self.documents, dtype=np.int64)
+        for first, last in chunks(self.df, CHUNK):
             numbers = np.arange(first, last)
             docs, tfs = self.postings(numbers)
             term_of = np.repeat(numbers, self.df[first:last])
@@ -136,10 +153,20 @@ class PostingLists:
                 np.array_equal(np.bincount(term_of - first, tfs, last - first), self.cf[first:last]),
                 "the counts of its terms do not fit their postings",
             )
-            lengths += np.bincount(docs, tfs, self._documents).astype(np.int64)
-            first = last
+            lengths += np.bincount(docs, tfs, self.documents).astype(np.int64)
         self._sound(np.array_equal(lengths, self.lengths), "the lengths of its documents do not fit their postings")
 
     def _sound(self, condition: bool, what: str) -> None:
         if not condition:
             raise IndexFormatError(f"{self._folder} is damaged: {what}; {self._remedy}")
+
+
+def chunks(df: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of terms with about `most` postings each."""
+    ends = np.cumsum(df, dtype=np.int64)
+    first = 0
+    while first < len(df):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield first, last
+        first = last

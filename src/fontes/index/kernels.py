@@ -134,3 +134,49 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
         shift += 7
         at += 1
     return value, -1
+
+
+@njit(cache=True, nogil=True)
+def count_in(
+    postings: Any, byte_bounds: Any, df: Any, chosen: Any, first: int, last: int, of_documents: Any, occurrences: Any
+) -> bool:
+    """For the terms from `first` to `last` how many of the `chosen` documents hold them, and how often.
+
+    False where the bytes are not postings of documents that there are.
+    """
+    for term in range(first, last):
+        at = np.int64(byte_bounds[term])
+        end = np.int64(byte_bounds[term + 1])
+        doc = np.int64(-1)
+        for _ in range(df[term]):
+            value, at = _varint(postings, at, end)
+            doc += value >> 1
+            tf = np.int64(1)
+            if not value & 1:
+                tf, at = _varint(postings, at, end)
+            if at < 0 or value < 2 or doc >= len(chosen):
+                return False
+            if chosen[doc]:
+                of_documents[term] += 1
+                occurrences[term] += tf
+    return True
+
+
+@njit(cache=True, nogil=True)
+def append_postings(numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> Any:
+    """Appends the postings of one segment to those of the segments before it, without those of deleted documents.
+
+    `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the terms
+    that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one.
+    """
+    at = 0
+    for i in range(len(numbers)):
+        if numbers[i] < 0:
+            continue
+        for _ in range(df[numbers[i]]):
+            ordinal = ordinals[docs[at]]
+            if ordinal >= 0:
+                all_docs[cursor[i]] = ordinal
+                all_tfs[cursor[i]] = tfs[at]
+                cursor[i] += 1
+            at += 1

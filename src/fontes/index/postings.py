@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..core.strings import Strings
 from ..storage.arrays import ByteWriter, read_array, smallest, write_array
 from ..text import Analyzer, Vocabulary
+from .inverted import chunks
 from .kernels import MOST_BYTES, count_terms, gather, invert, pack_postings
 
 CHUNK = 1 << 22  # postings that are merged at a time
@@ -76,7 +77,7 @@ class PostingsWriter:
         byte_bounds = np.zeros(len(order) + 1, dtype=np.int64)
         postings = ByteWriter(self._folder, "postings")
         try:
-            for first, last in _chunks(df):
+            for first, last in chunks(df, CHUNK):
                 docs, tfs, bounds = _merged(blocks, order[first:last], df[first:last])
                 out = np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
                 ends = np.zeros(last - first + 1, dtype=np.int64)
@@ -172,17 +173,6 @@ class InvertedBlock:
             write_array(folder, f"block{number}.{name}", getattr(self, name))
             arrays[name] = read_array(folder, f"block{number}.{name}")
         return InvertedBlock(self.order, self.places, **arrays)
-
-
-def _chunks(df: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of terms with about CHUNK postings each."""
-    ends = np.cumsum(df)
-    first = 0
-    while first < len(df):
-        before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + CHUNK, side="right")))
-        yield first, last
-        first = last
 
 
 def _merged(

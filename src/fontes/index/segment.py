@@ -15,6 +15,7 @@ class Segment(PostingLists):
     """The arrays of one segment, by memory map.
 
     Attributes:
+        folder: Where it is.
         ids: The document ids, in the order of the documents.
         store: The documents' texts.
 
@@ -23,6 +24,7 @@ class Segment(PostingLists):
     """
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.ids = Strings(
             read_array(folder, "doc_ids.bytes"), read_array(folder, "doc_ids.bounds"), read_array(folder, "doc_ids.order")
         )

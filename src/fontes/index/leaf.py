@@ -1,0 +1,60 @@
+"""A leaf: a segment as one state of an index sees it, with its place among the others and without its deleted documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .deletions import Deletions
+from .segment import Segment
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A segment in a reader.
+
+    Args:
+        segment: The segment.
+        first: The reader's ordinal of the segment's first living document.
+        deletions: Which of its documents are deleted; None where none is.
+    """
+
+    segment: Segment
+    first: int = 0
+    deletions: Deletions | None = None
+
+    @property
+    def dead(self) -> NDArray[np.bool_] | None:
+        """For each document of the segment whether it is deleted; None where none is."""
+        return None if self.deletions is None else self.deletions.dead
+
+    @property
+    def documents(self) -> int:
+        """How many of its documents live."""
+        return self.segment.documents - (0 if self.deletions is None else self.deletions.documents)
+
+    @cached_property
+    def live(self) -> NDArray[np.int64]:
+        """The places in the segment of the documents that live, ascending."""
+        return np.arange(self.segment.documents) if self.dead is None else np.flatnonzero(~self.dead)
+
+    @cached_property
+    def ordinals(self) -> NDArray[np.int32]:
+        """For each document of the segment its ordinal in the reader, -1 for a deleted one."""
+        ordinals = np.full(self.segment.documents, -1, dtype=np.int32)
+        ordinals[self.live] = np.arange(self.first, self.first + self.documents, dtype=np.int32)
+        return ordinals
+
+
+def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Leaf, ...]:
+    """Leaves one after the other, those without a living document left out."""
+    leaves: list[Leaf] = []
+    for segment, deletions in segments:
+        leaf = Leaf(segment, leaves[-1].first + leaves[-1].documents if leaves else 0, deletions)
+        if leaf.documents:
+            leaves.append(leaf)
+    return tuple(leaves)
