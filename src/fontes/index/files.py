@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,14 @@ from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 
 FORMAT = "fontes-index"
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
 SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
+DELETED = "deleted"
+DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
+COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
+LESS = ("documents", "postings", "tokens")  # what deletions take off them
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -53,14 +57,27 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has the index format {version}, {age} than the {VERSION} that this Fontes reads; {remedy}"
         )
     try:
-        segment = manifest["segments"][0]
-        sound = manifest["fingerprint"] == _fingerprint(manifest, segment["files"]) and is_table(segment["files"])
-        sound = sound and SEGMENT_NAME.fullmatch(segment["name"]) is not None and len(manifest["segments"]) == 1
-    except (KeyError, IndexError, TypeError) as e:
+        sound = manifest["fingerprint"] == _fingerprint(manifest) and all(map(_is_sound, manifest["segments"]))
+        sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
+    except (KeyError, TypeError, AttributeError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
         raise IndexFormatError(damaged)
     return dict(manifest)
+
+
+def _is_sound(segment: dict[str, Any]) -> bool:
+    """Whether a segment's entry in a manifest has names, tables of files and counts."""
+    deleted = segment["deleted"]
+    sound = SEGMENT_NAME.fullmatch(segment["name"]) is not None and is_table(segment["files"]) and _are_counts(segment, COUNTS)
+    if deleted is None:
+        return sound
+    named = DELETED_NAME.fullmatch(deleted["name"]) is not None and is_table(deleted["files"])
+    return sound and named and _are_counts(deleted, LESS) and all(deleted[name] <= segment[name] for name in LESS)
+
+
+def _are_counts(entry: dict[str, Any], names: Iterable[str]) -> bool:
+    return all(type(entry[name]) is int and entry[name] >= 0 for name in names)
 
 
 def manifest_file(path: Path) -> tuple[int, int] | None:
@@ -83,15 +100,46 @@ def check_contents(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def _check(path: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]) -> None:
-    for segment in manifest["segments"]:
-        if problem := problem_of(path / segment["name"], segment["files"]):
+    for folder, files in folders(path, manifest):
+        if problem := problem_of(folder, files):
             raise IndexFormatError(f"{path} is damaged: {problem}; {REMEDY}")
 
 
-def _fingerprint(manifest: dict[str, Any], files: dict[str, Any]) -> str:
+def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTable]]:
+    """The folders that a manifest names, of segments and of their deletions, with the files that they must have."""
+    for segment in manifest["segments"]:
+        folder = path / segment["name"]
+        yield folder, segment["files"]
+        if segment["deleted"] is not None:
+            yield folder / segment["deleted"]["name"], segment["deleted"]["files"]
+
+
+def _fingerprint(manifest: dict[str, Any]) -> str:
     """A digest of all that an index is made of."""
     facts = {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
-    return hash_json([facts, files])
+    return hash_json([facts, [[one["files"], one["deleted"] and one["deleted"]["files"]] for one in manifest["segments"]]])
+
+
+def entry_of(segment: Path, counts: dict[str, int]) -> dict[str, Any]:
+    """What the manifest says of a new segment: the name that its folder is to have, its counts, its files; nothing is deleted."""
+    files = file_table(segment)
+    return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **counts, "files": files, "deleted": None}
+
+
+def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A manifest with these segments."""
+    new = {**manifest, "segments": list(segments)}
+    return {**new, "fingerprint": _fingerprint(new)}
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
+    """Writes a manifest to a folder; it is on the disk when this returns."""
+    facts = {key: value for key, value in manifest.items() if key != "segments"}
+    with (folder / MANIFEST).open("w", encoding="utf-8") as file:
+        file.write(json.dumps({**facts, "segments": manifest["segments"]}, indent=1, ensure_ascii=False) + "\n")
+        sync(file)
+    sync_folder(folder)
+    return folder / MANIFEST
 
 
 @contextlib.contextmanager
@@ -117,7 +165,9 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
         raise FontesError(f"{path} cannot be written: {e.strerror or e}; nothing was changed") from e
 
 
-def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], overwrite: bool, drop_vectors: bool) -> None:
+def commit(
+    stage: Path, path: Path, segment: Path, counts: dict[str, int], manifest: dict[str, Any], overwrite: bool, drop_vectors: bool
+) -> None:
     """Makes the one finished `segment` in `stage` the content of the index at `path`, in one atomic step.
 
     Whoever opens the index sees either the old or the new state.
@@ -126,7 +176,8 @@ def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], ove
         stage: The folder that `building` made.
         path: Where the index is, or will be.
         segment: The folder in `stage` with the segment's files.
-        manifest: The manifest without the segment's name and files, which are added.
+        counts: The segment's.
+        manifest: The manifest without segments, which are added.
         overwrite: Whether an index that is there is replaced.
         drop_vectors: Whether even one that holds vectors is.
 
@@ -134,36 +185,50 @@ def commit(stage: Path, path: Path, segment: Path, manifest: dict[str, Any], ove
         InputError: An index has come to be there meanwhile that is not to be overwritten.
     """
     shown, path = path, path.absolute()
-    files = file_table(segment)
-    fingerprint = _fingerprint(manifest, files)
+    entry = entry_of(segment, counts)
     whole = stage / "index"
     whole.mkdir()
     whole.chmod(0o777 & ~umask())
     with uninterrupted(shown), locked(path.parent):
         _check_place(shown, overwrite, drop_vectors)
-        name = _free_name(path, f"{SEGMENT}-{fingerprint[:16]}")
-        complete = {**manifest, "fingerprint": fingerprint, "segments": [{"name": name, "files": files}]}
-        segment.rename(whole / name)
-        with (whole / MANIFEST).open("w", encoding="utf-8") as file:
-            file.write(json.dumps(complete, indent=1, ensure_ascii=False) + "\n")
-            sync(file)
-        sync_folder(whole)
+        entry["name"] = free_name(path, entry["name"])
+        segment.rename(whole / entry["name"])
+        write_manifest(whole, complete(manifest, [entry]))
         if not (path / MANIFEST).exists():
             whole.rename(path)
         else:
-            _replace(path, whole, name)
-        sync_folder(path)
+            (whole / entry["name"]).rename(path / entry["name"])
+            replace_manifest(path, whole)
         sync_folder(path.parent)
 
 
-def _replace(path: Path, whole: Path, name: str) -> None:
-    """Makes the segment of this name in `whole` that of the index at `path`; the rename of the manifest is the one step."""
-    (whole / name).rename(path / name)
+def replace_manifest(path: Path, folder: Path) -> None:
+    """Makes the manifest in a folder that of the index at `path`, in one step; what it does not name is removed."""
     sync_folder(path)
-    (whole / MANIFEST).replace(path / MANIFEST)
-    for other in path.glob(f"{SEGMENT}-*"):
-        if other.name != name:
-            shutil.rmtree(other, ignore_errors=True)
+    (folder / MANIFEST).replace(path / MANIFEST)
+    sync_folder(path)
+    for left in unnamed(path):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def unnamed(path: Path) -> list[Path]:
+    """The segments, and the deletions of segments, that the manifest does not name."""
+    segments = {segment["name"]: segment["deleted"] for segment in read_manifest(path)["segments"]}
+    left = []
+    for folder in sorted(path.glob(f"{SEGMENT}-*")):
+        if SEGMENT_NAME.fullmatch(folder.name) is None or folder.is_symlink() or not folder.is_dir():
+            continue
+        if folder.name not in segments:
+            left.append(folder)
+            continue
+        deleted = segments[folder.name]
+        with contextlib.suppress(OSError):
+            left += [
+                inner
+                for inner in sorted(folder.glob(f"{DELETED}-*"))
+                if DELETED_NAME.fullmatch(inner.name) and not (deleted and deleted["name"] == inner.name)
+            ]
+    return left
 
 
 def vectors_in(path: Path) -> list[str]:
@@ -194,7 +259,7 @@ def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
         raise InputError(f"{path} exists and is not an index; choose another place")
 
 
-def _free_name(path: Path, name: str) -> str:
+def free_name(path: Path, name: str) -> str:
     """`name`, or with a number where the index has a folder of this name, perhaps a damaged one."""
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
     return next(free for free in names if not (path / free).exists())

@@ -166,8 +166,8 @@ def count_in(
 def append_postings(numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> Any:
     """Appends the postings of one segment to those of the segments before it, without those of deleted documents.
 
-    `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the terms
-    that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one.
+    `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the
+    terms that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one.
     """
     at = 0
     for i in range(len(numbers)):

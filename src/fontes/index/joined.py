@@ -1,0 +1,84 @@
+"""Several inverted indexes as one: those of a reader's leaves, over the documents that live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.strings import Strings
+from .deletions import Deletions
+from .inverted import TERMS, PostingLists
+from .kernels import append_postings
+from .leaf import Leaf
+from .tables import union
+
+
+class JoinedLists:
+    """The inverted indexes of leaves as one: what an index built of the living documents alone would hold.
+
+    Args:
+        parts: One for each leaf, in their order.
+        leaves: The leaves, with the deletions as they are counted in `parts`.
+
+    Attributes:
+        lengths: Unsigned, one a document: its terms.
+        terms: The terms, in ascending order.
+        df: Unsigned, one a term: the documents with it.
+        cf: Unsigned, one a term: its occurrences.
+    """
+
+    def __init__(self, parts: Sequence[PostingLists], leaves: Sequence[Leaf]) -> None:
+        self._parts, self._leaves = parts, leaves
+        self.lengths: NDArray[np.integer[Any]] = np.concatenate(
+            [np.zeros(0, np.uint8), *(part.lengths[leaf.live] for part, leaf in zip(parts, leaves, strict=True))]
+        )
+        terms, numbers = union([part.terms for part in parts])
+        df, cf = np.zeros(len(terms), dtype=np.int64), np.zeros(len(terms), dtype=np.int64)
+        for part, leaf, of_part in zip(parts, leaves, numbers, strict=True):
+            deletions = leaf.deletions
+            df[of_part] += part.df if deletions is None else deletions.taken_off(part.df, "df")
+            cf[of_part] += part.cf if deletions is None else deletions.taken_off(part.cf, "cf")
+        kept = np.flatnonzero(df)
+        self.terms = terms if len(kept) == len(terms) else _ascending(terms.reordered(kept))
+        self.df: NDArray[np.integer[Any]] = df[kept]
+        self.cf: NDArray[np.integer[Any]] = cf[kept]
+        self._numbers = [_inverse(of_part, len(terms))[kept] for of_part in numbers]
+        self._number = lru_cache(TERMS)(self.terms.find)
+
+    def term_number(self, term: str) -> int:
+        """The number of a term: its place in `terms`, from 0; -1 for a term that there is not."""
+        return self._number(term)
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The postings of the terms with these numbers, end to end: the documents' ordinals, and term frequencies, both int32.
+
+        Raises:
+            IndexFormatError: The bytes are not the postings of the terms.
+        """
+        cursor = np.zeros(len(terms) + 1, dtype=np.int64)
+        np.cumsum(self.df[terms], out=cursor[1:])
+        docs, tfs = np.empty(cursor[-1], dtype=np.int32), np.empty(cursor[-1], dtype=np.int32)
+        for part, leaf, of_union in zip(self._parts, self._leaves, self._numbers, strict=True):
+            numbers = of_union[terms]
+            own = part.postings(numbers[numbers >= 0])
+            append_postings(numbers, part.df, *own, leaf.ordinals, cursor, docs, tfs)
+        return docs, tfs
+
+
+def counted(leaf: Leaf, part: PostingLists) -> Leaf:
+    """The leaf with its deletions counted in other lists of its documents."""
+    return leaf if leaf.dead is None else Leaf(leaf.segment, leaf.first, Deletions.of(part, leaf.dead))
+
+
+def _inverse(numbers: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    inverse = np.full(count, -1, dtype=np.int32)
+    inverse[numbers] = np.arange(len(numbers), dtype=np.int32)
+    return inverse
+
+
+def _ascending(terms: Strings) -> Strings:
+    return Strings(terms.blob, terms.offsets, np.arange(len(terms), dtype=np.uint32))

@@ -1,0 +1,176 @@
+"""Tables of strings of several segments in one: the union of terms, ids end to end, and where strings are in a table."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..core.strings import Strings
+
+Numbers = NDArray[np.int32]
+
+
+def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
+    """The strings of tables of which each is in ascending order and holds no string twice.
+
+    Args:
+        tables: The tables.
+
+    Returns:
+        All strings once, in ascending order, and for each table the places of its strings therein, int32.
+    """
+    pool = [(len(table), i, table, [i]) for i, table in enumerate(tables)]
+    maps: list[Numbers] = [np.arange(len(table), dtype=np.int32) for table in tables]
+    heapq.heapify(pool)  # the two shortest first, so that the strings of a long one are seen once
+    while len(pool) > 1:
+        (_, first, one, left), (_, _, other, right) = heapq.heappop(pool), heapq.heappop(pool)
+        blob, offsets, one_to, other_to = _union(*_arrays(one), *_arrays(other))
+        for own, to in ((left, one_to), (right, other_to)):
+            for i in own:
+                maps[i] = to[maps[i]]
+        table = _ascending(blob, offsets)
+        heapq.heappush(pool, (len(table), first, table, left + right))
+    return (pool[0][2] if pool else _ascending(*_arrays(Strings.of([])))), maps
+
+
+def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
+    """The strings of tables end to end, with their order, for which no string is compared with all others again.
+
+    Args:
+        tables: The tables.
+        live: For each table the places, ascending, of the strings that are taken of it; None takes all.
+    """
+    if len(tables) == 1 and live[0] is None:
+        return tables[0]
+    parts = [table if places is None else _part(table, places) for table, places in zip(tables, live, strict=True)]
+    sizes = np.cumsum([0, *(len(part.blob) for part in parts)])
+    firsts = np.cumsum([0, *map(len, parts)])
+    blob = np.concatenate([*(part.blob for part in parts), np.zeros(0, dtype=np.uint8)])
+    ends = [part.offsets[1:].astype(np.int64) + size for part, size in zip(parts, sizes.tolist(), strict=False)]
+    offsets = np.concatenate([np.zeros(1, dtype=np.int64), *ends])
+    pool = [(len(part), i, part.order + np.uint32(firsts[i])) for i, part in enumerate(parts)]
+    heapq.heapify(pool)
+    while len(pool) > 1:
+        (_, first, one), (_, second, other) = heapq.heappop(pool), heapq.heappop(pool)
+        merged = _merged_order(_fixed(blob), _fixed(offsets), _fixed(one), _fixed(other))
+        heapq.heappush(pool, (len(merged), min(first, second), merged))
+    return Strings(blob, offsets, pool[0][2] if pool else np.zeros(0, dtype=np.uint32))
+
+
+def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
+    """The position in `table` of each of `queries`, int64; -1 for one that is not there."""
+    return _located(*_arrays(queries), *_arrays(table), _fixed(table.order))  # type: ignore[no-any-return]
+
+
+def _part(table: Strings, places: NDArray[Any]) -> Strings:
+    """The strings of a table at ascending places, with their order."""
+    number = np.full(len(table), -1, dtype=np.int64)
+    number[places] = np.arange(len(places))
+    order = number[table.order]
+    some = table.reordered(places)
+    return Strings(some.blob, some.offsets, order[order >= 0].astype(np.uint32))
+
+
+def _ascending(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> Strings:
+    return Strings(blob, offsets, np.arange(len(offsets) - 1, dtype=np.uint32))
+
+
+def _arrays(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    return _fixed(table.blob), _fixed(table.offsets.astype(np.int64))
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """The array read-only, as those by memory map are, so that one version of the compiled loops serves both."""
+    array = np.ascontiguousarray(array).view()
+    array.flags.writeable = False
+    return array
+
+
+@njit(cache=True, nogil=True)
+def _compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any) -> int:
+    """Below, at or above 0 as one[start:end] is before, equal to or after other[begin:finish]."""
+    common = min(end - start, finish - begin)
+    for i in range(common):
+        if one[start + i] != other[begin + i]:
+            return -1 if one[start + i] < other[begin + i] else 1
+    return np.sign((end - start) - (finish - begin))
+
+
+@njit(cache=True, nogil=True)
+def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
+    """Copies source[start:end] to target[at:]; returns where it ends."""
+    for i in range(start, end):
+        target[at + i - start] = source[i]
+    return at + end - start
+
+
+@njit(cache=True, nogil=True)
+def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
+    """Two ascending tables in one: its bytes and bounds, and the places in it of the strings of either."""
+    n, m = len(one_bounds) - 1, len(other_bounds) - 1
+    blob = np.empty(len(one) + len(other), dtype=np.uint8)
+    bounds = np.zeros(n + m + 1, dtype=np.int64)
+    one_to, other_to = np.empty(n, dtype=np.int32), np.empty(m, dtype=np.int32)
+    i, j, count = 0, 0, 0
+    while i < n or j < m:
+        if j == m:
+            side = -1
+        elif i == n:
+            side = 1
+        else:
+            side = _compared(one, one_bounds[i], one_bounds[i + 1], other, other_bounds[j], other_bounds[j + 1])
+        if side <= 0:
+            bounds[count + 1] = _copied(one, one_bounds[i], one_bounds[i + 1], blob, bounds[count])
+            one_to[i] = count
+            i += 1
+        else:
+            bounds[count + 1] = _copied(other, other_bounds[j], other_bounds[j + 1], blob, bounds[count])
+        if side >= 0:
+            other_to[j] = count
+            j += 1
+        count += 1
+    return blob[: bounds[count]].copy(), bounds[: count + 1].copy(), one_to, other_to
+
+
+@njit(cache=True, nogil=True)
+def _merged_order(blob: Any, bounds: Any, one: Any, other: Any) -> Any:
+    """Two lists of places, each in the order of its strings, in one list in that order."""
+    merged = np.empty(len(one) + len(other), dtype=np.uint32)
+    i, j = 0, 0
+    while i < len(one) and j < len(other):
+        a, b = np.int64(one[i]), np.int64(other[j])
+        if _compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1]) <= 0:
+            merged[i + j] = one[i]
+            i += 1
+        else:
+            merged[i + j] = other[j]
+            j += 1
+    at = i + j
+    merged[at : at + len(one) - i] = one[i:]
+    merged[at + len(one) - i :] = other[j:]
+    return merged
+
+
+@njit(cache=True, nogil=True)
+def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any) -> Any:
+    """By halves, in the order of the table."""
+    places = np.full(len(query_bounds) - 1, -1, dtype=np.int64)
+    for i in range(len(places)):
+        low, high = 0, len(order)
+        while low < high:
+            middle = (low + high) // 2
+            at = np.int64(order[middle])
+            side = _compared(blob, bounds[at], bounds[at + 1], queries, query_bounds[i], query_bounds[i + 1])
+            if side == 0:
+                places[i] = at
+                break
+            if side < 0:
+                low = middle + 1
+            else:
+                high = middle
+    return places
