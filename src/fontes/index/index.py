@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, ParameterError
-from ..core.html import table
+from ..core.errors import ParameterError
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
-from ..storage.arrays import REMEDY
 from ..storage.files import as_path
 from ..text import Analyzer
 from .build import SCALE, TermWeights, build_segment, memory_size
+from .columns import ColumnWriter, Schema
 from .embeddings import Embeddings
 from .factory import Factory
-from .files import FORMAT, MANIFEST, VERSION, building, commit
-from .reader import Reader
-from .states import newest, refreshed
+from .facts import shown
+from .files import FORMAT, VERSION, building, commit
+from .reader import Reader, stored_analyzer
 from .vectors import VectorStore
 from .weights import WeightLists
 from .writer import Change, add, delete, merge
@@ -33,9 +33,6 @@ from .writer import Change, add, delete, merge
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.sparse.base import SparseEncoder
-
-
-ANALYZER = "leave analyzer out, or give the one it was made with"
 
 
 class Index(Factory):
@@ -49,6 +46,7 @@ class Index(Factory):
     def __init__(self, reader: Reader) -> None:
         """Use `Index.open`."""
         self._reader = reader
+        self._lock = Lock()
 
     @classmethod
     def build(
@@ -59,6 +57,7 @@ class Index(Factory):
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
         fields: Sequence[str] = ("title", "text"),
         vectors: str | None = None,
+        columns: Mapping[str, str] | None = None,
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
@@ -77,6 +76,9 @@ class Index(Factory):
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
                 stored to two decimals, and everything else of the documents is stored.
+            columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
+                "keywords", a list of them, by key; strings are then read as these ("2020", "true"). None: every key whose
+                values are of one of these types becomes a column.
             memory: How much memory postings may take before they are written to disk and merged at the end.
             threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
@@ -96,6 +98,7 @@ class Index(Factory):
         with building(path, overwrite, drop_vectors) as stage:
             folder = stage / "segment"
             folder.mkdir()
+            writer = ColumnWriter(folder, Schema.of(columns))
             counts = build_segment(
                 documents,
                 folder,
@@ -105,6 +108,7 @@ class Index(Factory):
                 memory=memory_size(memory),
                 threads=threads or os.cpu_count() or 1,
                 progress=progress,
+                columns=writer,
             )
             manifest = {
                 "format": FORMAT,
@@ -113,6 +117,7 @@ class Index(Factory):
                 "analyzer": chosen.to_dict(),
                 "fields": list(fields) if vectors is None else [vectors],
                 "scale": None if vectors is None else SCALE,
+                "columns": writer.schema.to_json(),
             }
             commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
         return cls.open(path, analyzer=chosen)
@@ -131,26 +136,7 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        return cls(newest(as_path(path), lambda manifest: cls._analyzer(as_path(path), manifest, analyzer)))
-
-    @staticmethod
-    def _analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-        """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
-        try:
-            stored = Analyzer.from_dict(manifest["analyzer"])
-        except ParameterError as error:
-            raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
-        if analyzer is None:
-            return stored
-        if callable(analyzer) and not isinstance(analyzer, Analyzer):
-            try:
-                return stored.with_tokenizer(analyzer)
-            except ParameterError as error:
-                raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
-        named = Analyzer.of(analyzer)
-        if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
-            raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
-        return named
+        return cls(Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer)))
 
     @property
     def _vectors(self) -> VectorStore:  # type: ignore[override]
@@ -171,9 +157,7 @@ class Index(Factory):
             IndexFormatError: There is no index any more, or a damaged one.
             FontesError: In its place is an index that was made with another analyzer.
         """
-        before = self._reader
-        self._reader = refreshed(before)
-        return self._reader is not before
+        return self._go_on(self._reader)
 
     def add(
         self,
@@ -201,9 +185,9 @@ class Index(Factory):
             InputError: A document cannot be used, or an id is there already; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, self._reader = add(
-            self._reader, docs, duplicates, memory_size(memory), threads or os.cpu_count() or 1, progress
-        )
+        threads = threads or os.cpu_count() or 1
+        change, after = add(self._reader, docs, duplicates, memory_size(memory), threads, progress)
+        self._go_on(after)
         return change
 
     def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
@@ -217,7 +201,8 @@ class Index(Factory):
             InputError: An id is not there; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, self._reader = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        change, after = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        self._go_on(after)
         return change
 
     def merge(self, *, memory: str | int = "2G", threads: int | None = None, progress: Report = silent) -> Change:
@@ -232,8 +217,16 @@ class Index(Factory):
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
-        change, self._reader = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        change, after = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        self._go_on(after)
         return change
+
+    def _go_on(self, reader: Reader) -> bool:
+        """Goes on to the newest state, which may be that of a reader; whether it is another one than before."""
+        with self._lock:  # so that none goes back to a state that it has read before another thread went on
+            before = self._reader
+            self._reader = reader.refreshed()
+            return self._reader is not before
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
@@ -272,6 +265,11 @@ class Index(Factory):
     def scale(self) -> float | None:
         """What term weights were multiplied by when they were stored; None for an index of texts."""
         return self._reader.scale
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What filters can compare and facets count: the keys of the metadata that are columns, with their types."""
+        return self._reader.columns
 
     @property
     def fingerprint(self) -> str:
@@ -385,7 +383,7 @@ class Index(Factory):
         return self._reader.is_sound
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.path.absolute(), self.analyzer)
+        return partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:
         return len(self._reader)
@@ -398,21 +396,4 @@ class Index(Factory):
 
     def _repr_html_(self) -> str:
         """What the index is, as a table, for notebooks."""
-        info = self.info()
-        analyzer = info["analyzer"]
-        rows = [
-            ("path", info["path"]),
-            *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
-            ("mean length", f"{info['mean_length']:.1f} terms"),
-            ("fields", ", ".join(info["fields"])),
-            ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
-            ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
-            *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
-            *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),
-            ("fingerprint", info["fingerprint"][:16]),
-        ]
-        return table(["index", self.name], rows)
-
-
-def _opened(path: Path, analyzer: Analyzer) -> Index:
-    return Index.open(path, analyzer=analyzer)
+        return shown(self.name, self.info())

@@ -32,7 +32,8 @@ class VectorStore:
     """
 
     def __init__(self, path: Path, leaves: Sequence[Leaf]) -> None:
-        folder, segment = leaves[0].segment.folder, leaves[0].segment
+        segment = leaves[0].segment if leaves else None
+        folder = segment.folder if segment else path / "none"
         self._path = path
         self._folder = folder
         self._segment = segment
