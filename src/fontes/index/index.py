@@ -20,16 +20,17 @@ from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
 from ..storage.arrays import REMEDY
-from ..storage.artifact import check_folder, read_settings
 from ..storage.files import as_path
 from ..text import Analyzer, snippet
 from .build import SCALE, TermWeights, build_segment, content, memory_size
-from .embeddings import Embeddings, find
+from .joined_embeddings import JoinedEmbeddings
+from .joined_weights import JoinedWeights
 from .factory import Factory
 from .files import FORMAT, MANIFEST, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
 from .segment import Segment
 from .vectors import VectorStore
-from .weights import WeightLists, find_weights
+from .leaf import leaves_of
+from .weights import WeightLists
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
@@ -64,7 +65,8 @@ class Index(Factory):
         self.segment_folder = path / manifest["segments"][0]["name"]
         self._manifest = manifest
         self._segment = Segment(self.segment_folder)
-        self._vectors = VectorStore(path, self.segment_folder, self._segment)
+        self.leaves = leaves_of([(self._segment, None)])
+        self._vectors = VectorStore(path, self.leaves)
 
     @classmethod
     def build(
@@ -179,7 +181,7 @@ class Index(Factory):
             raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
         return named
 
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
 
         Raises:
@@ -188,7 +190,7 @@ class Index(Factory):
         """
         return self._vectors.of(encoder, dtype)
 
-    def weights(self, encoder: SparseEncoder) -> WeightLists:
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """The weights of terms that a learned sparse encoder gave the documents.
 
         Raises:
@@ -299,12 +301,7 @@ class Index(Factory):
         """
         check_contents(self.path, self._manifest)
         self._segment.check()
-        for attached in (*find(self.segment_folder).values(), *find_weights(self.segment_folder, self.ids)):
-            if isinstance(attached, IndexFormatError):
-                raise attached
-            attached.check()
-        for folder in sorted(self.segment_folder.glob("late-*")):
-            check_folder(folder)
+        self._vectors.check()
 
     def info(self) -> dict[str, Any]:
         """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""
@@ -322,13 +319,8 @@ class Index(Factory):
             "format": self._manifest["version"],
             "fontes": self._manifest["fontes"],
             "fingerprint": self.fingerprint,
-            "vectors": [self._vector_info(vectors) for vectors in self._vectors.sound()],
-            "weights": [lists.info() for lists in self._vectors.sparse()],
+            **self._vectors.info(),
         }
-
-    def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
-        return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
 
     @cached_property
     def is_sound(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,11 @@ class Leaf:
     def documents(self) -> int:
         """How many of its documents live."""
         return self.segment.documents - (0 if self.deletions is None else self.deletions.documents)
+
+    @cached_property
+    def state(self) -> str | None:
+        """A digest of which documents are deleted; None where none is."""
+        return None if self.dead is None else hashlib.sha256(self.dead.tobytes()).hexdigest()
 
     @cached_property
     def live(self) -> NDArray[np.int64]:
