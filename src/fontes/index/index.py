@@ -199,6 +199,11 @@ class Index(Factory):
         """
         return self._vectors.weights(encoder)
 
+    @property
+    def reader(self) -> Index:
+        """The state that is read."""
+        return self
+
     @cached_property
     def name(self) -> str:
         """The name of the directory without its ending: "papers" of `papers.index`."""

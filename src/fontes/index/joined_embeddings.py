@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..storage.caches import Cached, cache_folder
 from ..storage.hashes import hash_json
 from .embeddings import Embeddings
-from .leaf import Leaf
+from .leaf import Leaf, located
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +131,8 @@ class JoinedEmbeddings:
 
     def split(self, docs: NDArray[np.integer[Any]]) -> Iterator[tuple[Share, NDArray[np.intp], NDArray[np.int64]]]:
         """For each segment with some of these documents: its share, where they stand among `docs`, their places in it."""
-        for share in self.shares:
-            local = docs.astype(np.int64) - share.leaf.first
-            here = np.flatnonzero((local >= 0) & (local < share.leaf.documents))
-            if len(here):
-                yield share, here, local[here] if share.leaf.dead is None else share.leaf.live[local[here]]
+        for number, here, places in located([share.leaf for share in self.shares], docs):
+            yield self.shares[number], here, places
 
     def check(self) -> None:
         """Reads every file.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,3 +65,19 @@ def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Lea
         if leaf.documents:
             leaves.append(leaf)
     return tuple(leaves)
+
+
+def located(
+    leaves: Sequence[Leaf], docs: NDArray[np.integer[Any]]
+) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
+    """For each leaf that has some of these documents: its number, where they stand among `docs`, their places in the segment.
+
+    Args:
+        leaves: The leaves of a reader.
+        docs: Ordinals.
+    """
+    for number, leaf in enumerate(leaves):
+        local = docs.astype(np.int64) - leaf.first
+        here = np.flatnonzero((local >= 0) & (local < leaf.documents))
+        if len(here):
+            yield number, here, local[here] if leaf.dead is None else leaf.live[local[here]]

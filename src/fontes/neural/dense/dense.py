@@ -114,7 +114,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         try:
             embeddings = self._embeddings()
         except ParameterError:  # there are none
-            self.index.encode(self._encoder, dtype=self.dtype or "float32", progress=progress)
+            self.index.encode(self._encoder, dtype=self.dtype, progress=progress)
             embeddings = self._embeddings()
         if self.algorithm != "flat":
             self._searcher(embeddings)
