@@ -287,4 +287,6 @@ def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
         index.encode(Counting(str(log), dim=100))
         assert len(log.read_text().split()) <= count + 100
         index.check()
-        assert np.array_equal(index.embeddings(Counting(dim=100)).decoded(slice(None)), Counting(dim=100).encode_queries(index.ids.tolist()))
+        assert np.array_equal(
+            index.embeddings(Counting(dim=100)).decoded(slice(None)), Counting(dim=100).encode_queries(index.ids.tolist())
+        )

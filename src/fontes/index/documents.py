@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,60 @@ from ..storage.arrays import ByteWriter, read_array, smallest, write_array
 BLOCK = 1 << 15  # bytes of text in a block, about
 
 
+@dataclass(frozen=True)
+class Block:
+    """Consecutive documents that are compressed together.
+
+    Args:
+        text: The title, the text and the metadata of each, end to end.
+        sizes: uint32, (documents, 3): the bytes of these.
+        packed: The text compressed, where that was done already.
+    """
+
+    text: bytes
+    sizes: NDArray[np.uint32]
+    packed: bytes | None = None
+
+    def of(self, live: NDArray[np.bool_]) -> Block:
+        """The same without the documents that do not live."""
+        if live.all():
+            return self
+        ends = np.cumsum(self.sizes.sum(axis=1, dtype=np.int64)).tolist()
+        kept = np.flatnonzero(live).tolist()
+        return Block(b"".join(self.text[ends[i - 1] if i else 0 : ends[i]] for i in kept), self.sizes[live])
+
+
+class Blocks:
+    """Groups a sequence of documents into blocks of up to BLOCK bytes, or of one document; how they come does not matter."""
+
+    def __init__(self) -> None:
+        self._parts: list[Block] = []
+        self._size = 0
+
+    def add(self, docs: Block) -> Iterator[Block]:
+        """Appends documents and gives the blocks that are complete. Documents that make a block as they are stay packed."""
+        ends = np.cumsum(docs.sizes.sum(axis=1, dtype=np.int64))
+        first, start = 0, 0
+        while first < len(docs.sizes):
+            last = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
+            if last <= first and self._parts:
+                yield from self.rest()
+                continue
+            last = max(first + 1, last)
+            end = int(ends[last - 1])
+            self._parts.append(docs if last - first == len(docs.sizes) else Block(docs.text[start:end], docs.sizes[first:last]))
+            self._size += end - start
+            first, start = last, end
+
+    def rest(self) -> Iterator[Block]:
+        """The last block, which nothing is added to any more."""
+        parts = self._parts
+        if parts:
+            whole = Block(b"".join(part.text for part in parts), np.concatenate([part.sizes for part in parts]))
+            self._parts, self._size = [], 0
+            yield parts[0] if len(parts) == 1 else whole
+
+
 class DocumentWriter:
     """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each), text.sizes."""
 
@@ -25,34 +81,42 @@ class DocumentWriter:
         self._folder = folder
         self._bytes = ByteWriter(folder, "text.bytes")
         self._sizes: list[NDArray[np.uint32]] = []
-        self._blocks: list[tuple[int, int]] = []
+        self._starts: list[tuple[int, int]] = []
         self._count = 0
+        self._blocks = Blocks()
 
     def add(self, titles: Sequence[bytes], texts: Sequence[bytes], metadata: Sequence[bytes]) -> None:
         """Appends documents: their titles, their texts, and their metadata as JSON (empty for none)."""
         sizes = np.array([list(map(len, part)) for part in (titles, texts, metadata)], dtype=np.uint32).T
-        ends = np.cumsum(sizes.sum(axis=1, dtype=np.int64))
-        first = 0
-        while first < len(texts):
-            start = int(ends[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, start + BLOCK, side="right")))
-            self._blocks.append((self._count + first, self._bytes.length))
-            parts = zip(titles[first:last], texts[first:last], metadata[first:last], strict=True)
-            self._bytes.write(zlib.compress(b"".join(b"".join(part) for part in parts), 1))
-            first = last
-        self._sizes.append(sizes)
-        self._count += len(texts)
+        text = b"".join(chain.from_iterable(zip(titles, texts, metadata, strict=True)))
+        for block in self._blocks.add(Block(text, sizes)):
+            self.write(packed(block))
+
+    def write(self, block: Block) -> None:
+        """Appends a block that is packed."""
+        assert block.packed is not None
+        self._starts.append((self._count, self._bytes.length))
+        self._bytes.write(block.packed)
+        self._sizes.append(block.sizes)
+        self._count += len(block.sizes)
 
     def close(self) -> None:
         """Completes the files."""
+        for block in self._blocks.rest():
+            self.write(packed(block))
         self._bytes.close()
-        blocks = np.array([*self._blocks, (self._count, self._bytes.length)], dtype=np.int64)
-        write_array(self._folder, "text.blocks", blocks)
+        starts = np.array([*self._starts, (self._count, self._bytes.length)], dtype=np.int64)
+        write_array(self._folder, "text.blocks", starts)
         write_array(self._folder, "text.sizes", smallest(np.concatenate([*self._sizes, np.zeros((0, 3), np.uint32)])))
 
     def abandon(self) -> None:
         """Closes the files as they are."""
         self._bytes.abandon()
+
+
+def packed(block: Block) -> Block:
+    """The block with its text compressed."""
+    return block if block.packed is not None else Block(b"", block.sizes, zlib.compress(block.text, 1))
 
 
 class DocumentStore:
@@ -78,12 +142,23 @@ class DocumentStore:
             docs.append(Doc(doc_id, body.decode(), title.decode(), json.loads(metadata) if metadata else {}))
         return docs
 
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """All blocks, each with the ordinal of its first document.
+
+        Raises:
+            IndexFormatError: One cannot be unpacked.
+        """
+        edges = self._blocks.tolist()
+        for number, ((first, start), (last, end)) in enumerate(pairwise(edges)):
+            text, bounds = self._open(number)
+            if len(text) != bounds[-1]:
+                raise IndexFormatError(f"{self._folder} is damaged: block {number} of the documents has the wrong length")
+            yield first, Block(text, self._sizes[first:last].astype(np.uint32), self._bytes[start:end].tobytes())
+
     def check(self) -> None:
         """Raises IndexFormatError unless every block can be read."""
-        for block in range(len(self._blocks) - 1):
-            text, bounds = self._open(block)
-            if len(text) != bounds[-1]:
-                raise IndexFormatError(f"{self._folder} is damaged: block {block} of the documents has the wrong length")
+        for _ in self.blocks():
+            pass
 
     def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()

@@ -133,7 +133,10 @@ class VectorStore:
         """Encodes the documents as weighted terms; the parameters are those of `add`."""
         check_there(self._path, self._leaves)
         fingerprint = encoder.fingerprint
-        lacking = [overwrite or all(fingerprint != lists.meta["fingerprint"] for lists in _sparse(leaf.segment)) for leaf in self._leaves]
+        lacking = [
+            overwrite or all(fingerprint != lists.meta["fingerprint"] for lists in _sparse(leaf.segment))
+            for leaf in self._leaves
+        ]
         for number, report in in_turn(self._leaves, lacking, progress):
             segment = self._leaves[number].segment
 
@@ -195,7 +198,9 @@ class VectorStore:
         return sorted(fitting, key=lambda e: list(DTYPES).index(e.dtype))
 
     def _look_again(self) -> None:
-        self._stored = [{**find(leaf.segment.folder), **stored} for leaf, stored in zip(self._leaves, self._stored, strict=True)]
+        self._stored = [
+            {**find(leaf.segment.folder), **stored} for leaf, stored in zip(self._leaves, self._stored, strict=True)
+        ]
 
     def _absent(self, encoder: Encoder, dtype: str | None) -> FontesError:
         """The error that says what there is instead."""

@@ -26,7 +26,9 @@ def encode(
             show_default=False,
         ),
     ],
-    dtype: Annotated[str | None, typer.Option(help="float32, float16 or int8.", show_default="as the stored ones, float32")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="float32, float16 or int8.", show_default="as the stored ones, float32")
+    ] = None,
     algorithm: Annotated[
         str | None,
         typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat"),
@@ -34,7 +36,10 @@ def encode(
     sparse: Annotated[bool, typer.Option("--sparse", help="Weights of terms, by a SPLADE model.")] = False,
     late: Annotated[bool, typer.Option("--late", help="A vector for each token, by a ColBERT model.")] = False,
     nbits: Annotated[
-        int | None, typer.Option(help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="as the stored ones, 2")
+        int | None,
+        typer.Option(
+            help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="as the stored ones, 2"
+        ),
     ] = None,
     precision: Annotated[
         str | None,

@@ -41,7 +41,7 @@ from .store import (
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.index import Index as Reader  # TEMP
+    from ...index.reader import Reader
     from ...index.segment import Segment
 
 ROWS = 1 << 16  # vectors that are compressed at a time
@@ -195,9 +195,7 @@ class _Work:
         for number, draft in drafts.items():
             commit(draft, self._folders[number])
 
-    def _write(
-        self, draft: Path, codec: Codec, whole: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]
-    ) -> None:
+    def _write(self, draft: Path, codec: Codec, whole: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
         """Writes the token vectors of a segment."""
         bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
         codec.save(draft)
@@ -259,9 +257,7 @@ def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64]
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
-def _recall(
-    index: Reader, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object
-) -> dict[str, Any]:
+def _recall(index: Reader, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
     """The share of the exhaustive search's best k that the search finds, for each k that the collection is larger than."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
     depths = [k for k in DEPTHS if k < vectors.documents]

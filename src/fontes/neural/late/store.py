@@ -27,6 +27,7 @@ from .residual import NBITS, Codec
 
 if TYPE_CHECKING:
     from ...index import Index
+    from ...index.reader import Reader
 
 TOKENS = 1 << 12  # of documents that a thread scores at a time
 TOGETHER = 16  # queries that are searched exhaustively at a time
@@ -256,7 +257,7 @@ def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np
     return there[np.argsort(order_keys(scores[there], ranks[docs[there]]))[::-1][:k]]
 
 
-def stored(index: Index, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
+def stored(index: Index | Reader, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
     """The token vectors that `encode_late` stored; of several the ones with most bits.
 
     Raises:
@@ -264,24 +265,24 @@ def stored(index: Index, colbert: ColBERT, nbits: int | None = None) -> JoinedTo
         IndexFormatError: They are damaged.
         FontesError: Another process has removed a segment meanwhile.
     """
-    fingerprint = colbert.fingerprint
+    fingerprint, reader = colbert.fingerprint, index.reader
 
     def open_() -> JoinedTokens:
-        leaves = index.leaves
+        leaves = reader.leaves
         if not leaves:
             return JoinedTokens((), (), {"colbert": repr(colbert), "fingerprint": fingerprint, "nbits": nbits or NBITS[1]})
         widths = [bits for bits in WIDTHS if nbits in (None, bits)]
         for bits in widths:
             folders = [leaf.segment.folder / folder_name(fingerprint, bits) for leaf in leaves]
             if all(folder.is_dir() for folder in folders):
-                return joined(index, leaves, folders)
-        check_there(index.path, leaves)
-        raise ParameterError(_absent(index, colbert, nbits))
+                return joined(reader, leaves, folders)
+        check_there(reader.path, leaves)
+        raise ParameterError(_absent(reader, colbert, nbits))
 
-    return _OPEN.of(index).get((fingerprint, nbits), open_)
+    return _OPEN.of(reader).get((fingerprint, nbits), open_)
 
 
-def joined(index: Index, leaves: Sequence[Leaf], folders: Sequence[Path]) -> JoinedTokens:
+def joined(index: Reader, leaves: Sequence[Leaf], folders: Sequence[Path]) -> JoinedTokens:
     """The token vectors in these folders, one for each segment.
 
     Raises:
@@ -297,25 +298,25 @@ def joined(index: Index, leaves: Sequence[Leaf], folders: Sequence[Path]) -> Joi
     return JoinedTokens(leaves, parts)
 
 
-def _no_vectors(index: Index) -> Cached[tuple[str, int | None], JoinedTokens]:
+def _no_vectors(index: Reader) -> Cached[tuple[str, int | None], JoinedTokens]:
     return Cached()
 
 
 _OPEN = Attached("token_vectors", _no_vectors)
 
 
-def forget(index: Index) -> None:
+def forget(index: Reader) -> None:
     """Closes the token vectors that are open, as there are others now."""
     _OPEN.of(index).clear()
 
 
-def widths_of(index: Index, fingerprint: str) -> list[int]:
+def widths_of(index: Reader, fingerprint: str) -> list[int]:
     """In how many bits some documents have token vectors of a model, most bits first."""
     folders = [leaf.segment.folder for leaf in index.leaves]
     return [bits for bits in WIDTHS if any((folder / folder_name(fingerprint, bits)).is_dir() for folder in folders)]
 
 
-def _absent(index: Index, colbert: ColBERT, nbits: int | None) -> str:
+def _absent(index: Reader, colbert: ColBERT, nbits: int | None) -> str:
     kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
     remedy = f"fontes.neural.encode_late(index, colbert), or fontes encode {index.path} MODEL --late, makes them"
     covered: dict[int, int] = {}
