@@ -18,6 +18,7 @@ from ..core.strings import Strings, utf8
 from ..core.values import Doc
 from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
+from .columns import ColumnWriter
 from .documents import DocumentWriter, metadata_bytes
 from .postings import TextPostings
 
@@ -36,6 +37,7 @@ class Batch:
         titles: Their titles.
         texts: Their texts.
         metadata: Their metadata as JSON, empty for none.
+        values: Their metadata.
         contents: What is indexed of each: text, or its term weights.
     """
 
@@ -43,6 +45,7 @@ class Batch:
     titles: list[bytes]
     texts: list[bytes]
     metadata: list[bytes]
+    values: list[Mapping[str, Any]]
     contents: list[Any]
 
 
@@ -56,6 +59,7 @@ def build_segment(
     memory: int,
     threads: int,
     progress: Report,
+    columns: ColumnWriter | None = None,
     only: Callable[[Doc], bool] | None = None,
     repeated: bool = False,
 ) -> dict[str, int]:
@@ -71,6 +75,7 @@ def build_segment(
             text come on top.
         threads: With two or more, analysis and the compression of texts run beside reading.
         progress: Is called after each batch.
+        columns: Writes the columns of the metadata; None writes none.
         only: Says of each document, in their order, whether it is taken; None takes all.
         repeated: Whether an id may occur twice.
 
@@ -89,9 +94,13 @@ def build_segment(
                 ids += batch.ids
                 workers.run(add, batch.contents)
                 workers.run(store.add, batch.titles, batch.texts, batch.metadata)
+                if columns is not None:
+                    workers.run(columns.add, batch.ids, batch.values)
                 progress(_progress(docs, len(ids), time.perf_counter() - start))
             workers.run(_write_ids, folder, ids, repeated)
         store.close()
+        if columns is not None:
+            columns.close()
         return {"documents": len(ids), **postings.close()}
     finally:
         store.abandon()
@@ -105,7 +114,7 @@ def batches(
     Raises:
         InputError: For a document without an id.
     """
-    batch, size, count = Batch([], [], [], [], []), 0, 0
+    batch, size, count = Batch([], [], [], [], [], []), 0, 0
     stream = _marked(docs)
     while some := list(islice(stream, SOME)):
         _check(some, count)
@@ -122,10 +131,11 @@ def batches(
         batch.titles.extend(titles)
         batch.texts.extend(texts)
         batch.metadata.extend([metadata_bytes(doc) if doc.metadata else b"" for doc in some])
+        batch.values.extend(doc.metadata for doc in some)
         size += sum(map(len, texts)) + 64 * len(some)
         if size >= BATCH:
             yield batch
-            batch, size = Batch([], [], [], [], []), 0
+            batch, size = Batch([], [], [], [], [], []), 0
     if batch.ids:
         yield batch
 

@@ -18,6 +18,7 @@ from ..storage.files import as_path
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
+from .columns.schema import Schema
 
 FORMAT = "fontes-index"
 VERSION = 2
@@ -26,6 +27,8 @@ SEGMENT = "segment"
 SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
 DELETED = "deleted"
 DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
+WRITER = "writer"
+DRAFT_OF_WRITER = f".{WRITER}"  # where the one writer makes what it commits
 COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
 LESS = ("documents", "postings", "tokens")  # what deletions take off them
 
@@ -58,8 +61,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
         )
     try:
         sound = manifest["fingerprint"] == _fingerprint(manifest) and all(map(_is_sound, manifest["segments"]))
+        Schema.read(manifest["columns"])
         sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
-    except (KeyError, TypeError, AttributeError) as e:
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
         raise IndexFormatError(damaged)

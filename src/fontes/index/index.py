@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from ..core.html import table
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
@@ -20,9 +21,12 @@ from ..formats import read_corpus
 from ..storage.files import as_path
 from ..text import Analyzer
 from .build import SCALE, TermWeights, build_segment, memory_size
-from .embeddings import Embeddings
+from .columns import ColumnWriter, Schema
 from .factory import Factory
+from .facts import shown
 from .files import FORMAT, VERSION, building, commit
+from .joined_embeddings import JoinedEmbeddings
+from .joined_weights import JoinedWeights
 from .reader import Reader, stored_analyzer
 from .vectors import VectorStore
 from .weights import WeightLists
@@ -44,6 +48,7 @@ class Index(Factory):
     def __init__(self, reader: Reader) -> None:
         """Use `Index.open`."""
         self._reader = reader
+        self._lock = Lock()
 
     @classmethod
     def build(
@@ -54,6 +59,7 @@ class Index(Factory):
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
         fields: Sequence[str] = ("title", "text"),
         vectors: str | None = None,
+        columns: Mapping[str, str] | None = None,
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
@@ -72,6 +78,9 @@ class Index(Factory):
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
                 stored to two decimals, and everything else of the documents is stored.
+            columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
+                "keywords", a list of them, by key; strings are then read as these ("2020", "true"). None: every key whose
+                values are of one of these types becomes a column.
             memory: How much memory postings may take before they are written to disk and merged at the end.
             threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
@@ -91,6 +100,7 @@ class Index(Factory):
         with building(path, overwrite, drop_vectors) as stage:
             folder = stage / "segment"
             folder.mkdir()
+            writer = ColumnWriter(folder, Schema.of(columns))
             counts = build_segment(
                 documents,
                 folder,
@@ -100,6 +110,7 @@ class Index(Factory):
                 memory=memory_size(memory),
                 threads=threads or os.cpu_count() or 1,
                 progress=progress,
+                columns=writer,
             )
             manifest = {
                 "format": FORMAT,
@@ -108,6 +119,7 @@ class Index(Factory):
                 "analyzer": chosen.to_dict(),
                 "fields": list(fields) if vectors is None else [vectors],
                 "scale": None if vectors is None else SCALE,
+                "columns": writer.schema.to_json(),
             }
             commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
         return cls.open(path, analyzer=chosen)
@@ -147,9 +159,7 @@ class Index(Factory):
             IndexFormatError: There is no index any more, or a damaged one.
             FontesError: In its place is an index that was made with another analyzer.
         """
-        before = self._reader
-        self._reader = before.refreshed()
-        return self._reader is not before
+        return self._go_on(self._reader)
 
     def add(
         self,
@@ -177,9 +187,9 @@ class Index(Factory):
             InputError: A document cannot be used, or an id is there already; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, self._reader = add(
-            self._reader, docs, duplicates, memory_size(memory), threads or os.cpu_count() or 1, progress
-        )
+        threads = threads or os.cpu_count() or 1
+        change, after = add(self._reader, docs, duplicates, memory_size(memory), threads, progress)
+        self._go_on(after)
         return change
 
     def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
@@ -193,7 +203,8 @@ class Index(Factory):
             InputError: An id is not there; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, self._reader = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        change, after = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        self._go_on(after)
         return change
 
     def merge(self, *, memory: str | int = "2G", threads: int | None = None, progress: Report = silent) -> Change:
@@ -208,10 +219,18 @@ class Index(Factory):
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
-        change, self._reader = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        change, after = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        self._go_on(after)
         return change
 
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+    def _go_on(self, reader: Reader) -> bool:
+        """Goes on to the newest state, which may be that of a reader; whether it is another one than before."""
+        with self._lock:  # so that none goes back to a state that it has read before another thread went on
+            before = self._reader
+            self._reader = reader.refreshed()
+            return self._reader is not before
+
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
 
         Raises:
@@ -220,7 +239,7 @@ class Index(Factory):
         """
         return self._reader.embeddings(encoder, dtype)
 
-    def weights(self, encoder: SparseEncoder) -> WeightLists:
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """The weights of terms that a learned sparse encoder gave the documents.
 
         Raises:
@@ -250,14 +269,14 @@ class Index(Factory):
         return self._reader.scale
 
     @property
+    def columns(self) -> dict[str, str]:
+        """What filters can compare and facets count: the keys of the metadata that are columns, with their types."""
+        return self._reader.columns
+
+    @property
     def fingerprint(self) -> str:
         """The SHA-256 of all that its state is made of."""
         return self._reader.fingerprint
-
-    @property
-    def segment_folder(self) -> Path:
-        """The folder of its only segment."""
-        return self._reader.leaves[0].segment.folder
 
     @property
     def name(self) -> str:
@@ -361,7 +380,7 @@ class Index(Factory):
         return self._reader.is_sound
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.path.absolute(), self.analyzer)
+        return partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:
         return len(self._reader)
@@ -374,21 +393,4 @@ class Index(Factory):
 
     def _repr_html_(self) -> str:
         """What the index is, as a table, for notebooks."""
-        info = self.info()
-        analyzer = info["analyzer"]
-        rows = [
-            ("path", info["path"]),
-            *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
-            ("mean length", f"{info['mean_length']:.1f} terms"),
-            ("fields", ", ".join(info["fields"])),
-            ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
-            ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
-            *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
-            *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),
-            ("fingerprint", info["fingerprint"][:16]),
-        ]
-        return table(["index", self.name], rows)
-
-
-def _opened(path: Path, analyzer: Analyzer) -> Index:
-    return Index.open(path, analyzer=analyzer)
+        return shown(self.name, self.info())

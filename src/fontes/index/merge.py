@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.progress import Progress, Report
 from ..storage.arrays import smallest, write_array
+from .columns import merge_columns
 from .documents import Block, Blocks, DocumentWriter, packed
 from .inverted import PostingLists
 from .joined import JoinedLists, counted
@@ -40,6 +41,7 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads
     write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
     write_array(folder, "doc_ids.order", ids.order)
     counts = merge_lists([leaf.segment for leaf in leaves], leaves, folder, memory=memory, threads=threads)
+    merge_columns(leaves, folder)
     _merge_texts(leaves, folder, threads, progress)
     return {"documents": len(ids), **counts}
 

@@ -15,20 +15,22 @@ from ..core.errors import FontesError, IndexFormatError, InputError, ParameterEr
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY
-from ..storage.artifact import check_folder, read_settings
 from ..text import Analyzer, snippet
 from .build import content
+from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
-from .embeddings import Embeddings, find
 from .factory import Factory
+from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
+from .joined_embeddings import JoinedEmbeddings
+from .joined_weights import JoinedWeights
 from .leaf import Leaf, leaves_of
 from .segment import Segment
 from .tables import joined, located
 from .vectors import VectorStore
-from .weights import WeightLists, find_weights
+from .weights import WeightLists
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
@@ -48,6 +50,7 @@ class Reader(Factory):
         analyzer: Makes the terms of documents and queries.
         fields: What is indexed of each document.
         scale: What term weights were multiplied by when they were stored; None for an index of texts.
+        schema: Which metadata are columns, and of which types.
         fingerprint: The SHA-256 of all that the state is made of.
         leaves: Its segments that have documents.
 
@@ -62,6 +65,7 @@ class Reader(Factory):
         self.analyzer = analyzer
         self.fields: tuple[str, ...] = tuple(manifest["fields"])
         self.scale: float | None = manifest["scale"]
+        self.schema = Schema.read(manifest["columns"])
         self.fingerprint: str = manifest["fingerprint"]
         opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
         self.leaves: tuple[Leaf, ...] = leaves_of(_opened(path, entry, opened) for entry in manifest["segments"])
@@ -116,11 +120,11 @@ class Reader(Factory):
         """See `Index.name`."""
         return self.path.absolute().stem
 
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
         """See `Index.embeddings`."""
         return self._vectors.of(encoder, dtype)
 
-    def weights(self, encoder: SparseEncoder) -> WeightLists:
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """See `Index.weights`."""
         return self._vectors.weights(encoder)
 
@@ -162,10 +166,19 @@ class Reader(Factory):
         """For each term how often it occurs in the collection."""
         return self._lists.cf
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """See `Index.columns`."""
+        return self.schema.columns
+
+    def facets(self, ordinals: NDArray[np.integer[Any]], columns: Sequence[str]) -> dict[str, dict[Any, int]]:
+        """How many of the documents with these ordinals have each value of some columns; see `facets_of`."""
+        return facets_of(self, ordinals, columns)
+
     @cached_property
     def tokens(self) -> int:
         """How many terms all documents have together."""
-        return self._count("tokens")
+        return self.count("tokens")
 
     def term_number(self, term: str) -> int:
         """See `Index.term_number`."""
@@ -227,39 +240,12 @@ class Reader(Factory):
         check_contents(self.path, self.manifest)
         for leaf in self.leaves:
             leaf.segment.check()
-            for attached in (*find(leaf.segment.folder).values(), *find_weights(leaf.segment.folder, leaf.segment.ids)):
-                if isinstance(attached, IndexFormatError):
-                    raise attached
-                attached.check()
-            for folder in sorted(leaf.segment.folder.glob("late-*")):
-                check_folder(folder)
+            columns_of(leaf.segment).check(self.schema.types)
+        self._vectors.check()
 
     def info(self) -> dict[str, Any]:
         """See `Index.info`."""
-        files = [(name, file["bytes"]) for s in self.manifest["segments"] for name, file in s["files"].items()]
-        return {
-            "path": str(self.path),
-            "documents": len(self),
-            "terms": len(self.terms),
-            "postings": self._count("postings"),
-            "tokens": self.tokens,
-            "mean_length": self.tokens / len(self) if len(self) else 0.0,
-            "fields": list(self.fields),
-            "analyzer": self.manifest["analyzer"],
-            "segments": len(self.manifest["segments"]),
-            "deleted": sum(s["deleted"]["documents"] for s in self.manifest["segments"] if s["deleted"]),
-            "bytes": sum(size for _, size in files),
-            "bytes_of_text": sum(size for name, size in files if name.startswith("text.")),
-            "format": self.manifest["version"],
-            "fontes": self.manifest["fontes"],
-            "fingerprint": self.fingerprint,
-            "vectors": [self._vector_info(vectors) for vectors in self._vectors.sound()],
-            "weights": [lists.info() for lists in self._vectors.sparse()],
-        }
-
-    def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
-        return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
+        return facts_of(self)
 
     @cached_property
     def is_sound(self) -> bool:
@@ -270,7 +256,7 @@ class Reader(Factory):
             return False
         return True
 
-    def _count(self, name: str) -> int:
+    def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""
         return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
 

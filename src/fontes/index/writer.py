@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,8 +28,19 @@ from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from .attachments import attached
 from .build import TermWeights, build_segment
+from .columns import ColumnWriter, Schema
 from .deletions import Deletions
-from .files import DELETED, complete, entry_of, free_name, read_manifest, replace_manifest, write_manifest
+from .files import (
+    DELETED,
+    DRAFT_OF_WRITER,
+    WRITER,
+    complete,
+    entry_of,
+    free_name,
+    read_manifest,
+    replace_manifest,
+    write_manifest,
+)
 from .leaf import Leaf, leaves_of
 from .merge import merge_segments
 from .reader import Reader
@@ -81,6 +91,7 @@ class State:
         self.leaves = list(reader.leaves)
         self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
         self._draft = draft
+        self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
@@ -141,7 +152,10 @@ class State:
 
     def _folder(self) -> Path:
         """An empty folder in the draft."""
-        return Path(tempfile.mkdtemp(prefix="new-", dir=self._draft))
+        self._count += 1
+        folder = self._draft / f"new-{self._count}"
+        folder.mkdir()
+        return folder
 
 
 def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
@@ -198,6 +212,7 @@ def add(
 
         folder = draft / "segment"
         folder.mkdir()
+        columns = ColumnWriter(folder, before.schema)
         counts = build_segment(
             documents,
             folder,
@@ -207,6 +222,7 @@ def add(
             memory=memory,
             threads=threads,
             progress=progress,
+            columns=columns,
             only=fits if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
@@ -216,7 +232,7 @@ def add(
             state.append(folder, counts)
             replaced = _replaced(state, before, duplicates)
         state.merge_piled(threads)
-        after = _committed(before, state, draft)
+        after = _committed(before, state, draft, columns.schema)
     added = len(after) - len(before) + replaced
     return Change(added, replaced, skipped, 0, len(after), len(after.leaves)), after
 
@@ -308,7 +324,7 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     """
     path, busy = reader.path, FontesError("the index is being changed")
     try:
-        with drafting(path.absolute() / "writer", busy) as draft:
+        with drafting(path.absolute() / WRITER, busy) as draft:
             _empty(draft)
             (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
             try:
@@ -319,7 +335,8 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     except FontesError as error:
         if error is not busy:
             raise
-        raise FontesError(f"{path} is being changed by {_shown(path / '.writer' / HOLDER)}; wait until that is done") from None
+        who = _shown(path / DRAFT_OF_WRITER / HOLDER)
+        raise FontesError(f"{path} is being changed by {who}; wait until that is done") from None
     except OSError as error:
         if getattr(error, "of_documents", False):
             raise
@@ -351,7 +368,7 @@ def _empty(draft: Path) -> None:
                 entry.unlink()
 
 
-def _committed(before: Reader, state: State, draft: Path) -> Reader:
+def _committed(before: Reader, state: State, draft: Path, schema: Schema | None = None) -> Reader:
     """Makes a state the index's, in one step, and opens it.
 
     Raises:
@@ -361,6 +378,8 @@ def _committed(before: Reader, state: State, draft: Path) -> Reader:
         return before
     path = before.path.absolute()
     facts = {key: value for key, value in before.manifest.items() if key not in ("fingerprint", "segments")}
+    if schema is not None:
+        facts["columns"] = schema.to_json()
     with uninterrupted(before.path), locked(path.parent):
         if read_manifest(path)["fingerprint"] != before.fingerprint:
             raise FontesError(f"{before.path} was replaced by another index meanwhile; nothing was changed")
