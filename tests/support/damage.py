@@ -31,7 +31,24 @@ ROOM = 1 << 30  # bytes that a trial may take beside what the worker has
 SECONDS = 60  # that a trial may take
 SHAPE = re.compile(rb"'shape': \(([^)]*)\)")
 DESCR = re.compile(rb"'descr': '([^']*)'")
-TYPES = (b"<i8", b"<u8", b"<f8", b"<i4", b"<u4", b"<f4", b"<i2", b"<u2", b"<f2", b"|i1", b"|u1", b"|b1", b">i4", b"|O", b"<c8", b"|V4")
+TYPES = (
+    b"<i8",
+    b"<u8",
+    b"<f8",
+    b"<i4",
+    b"<u4",
+    b"<f4",
+    b"<i2",
+    b"<u2",
+    b"<f2",
+    b"|i1",
+    b"|u1",
+    b"|b1",
+    b">i4",
+    b"|O",
+    b"<c8",
+    b"|V4",
+)
 TOPICS = {"q1": "w1 w7 w300", "q2": "w2 w1999 w45 w46 spring", "q3": "w1"}
 
 
@@ -82,13 +99,16 @@ def build(root: Path) -> None:
         {"_id": f"d{n * 7919 % 5003:04}", "text": " ".join(f"w{w}" for w in row)} for n, row in enumerate(words.tolist())
     ]
     for n in range(0, DOCUMENTS, 50):
-        docs[n] |= {"title": f"Pramen č. {n}", "metadata": {"year": 2000 + n % 25}}
-    Index.build(docs, sound / "texts.index", analyzer="whitespace")
+        docs[n] |= {"title": f"Pramen č. {n}", "metadata": {"year": 2000 + n % 25, "tag": ["léto", "zima"][: n % 3]}}
     index = Index.build(
-        [(f"d{n}", " ".join(f"w{w}" for w in row)) for n, row in enumerate(words[:FEW].tolist())],
-        sound / "vectors.index",
-        analyzer="whitespace",
+        docs[:-600], sound / "texts.index", analyzer="whitespace", columns={"year": "integer", "tag": "keywords"}
     )
+    index.add(docs[-600:-300])
+    index.add(docs[-300:])
+    index.delete([doc["_id"] for doc in docs[5:-400:97]])
+    index = Index.build(docs[:FEW], sound / "vectors.index", analyzer="whitespace")
+    index.add(docs[FEW : FEW + FEW // 2])
+    index.delete([docs[7]["_id"], docs[70]["_id"]])
     for encoder, dtype in encoders():
         index.encode(encoder, dtype=dtype)
     index.encode(CountingTerms())
@@ -121,7 +141,7 @@ def lexical(root: Path) -> Any:
         index.ql(k=10, smoothing="jelinek-mercer"),
     ]
     runs = [_scores(stage(TOPICS)) for stage in stages]
-    explained = [stages[0].explain("w1 w7", doc).value for doc in ("d0000", "d0001")]
+    explained = [stages[0].explain("w1 w7", index.ids[place]).value for place in (0, 4_000)]
     return runs, _scores(stages[0](minus)), explained, len(index), repr(index), index.info()["tokens"]
 
 
@@ -132,7 +152,11 @@ def texts(root: Path) -> Any:
     index = Index.open(root / "texts.index")
     docs = index.docs(index.ids)
     some = list(index.ids)[::500]
-    return [(d.id, d.text, d.title, sorted(d.metadata.items())) for d in docs], index.analyzed(some), index.marked("w1", docs[0])
+    return (
+        [(d.id, d.text, d.title, sorted(d.metadata.items())) for d in docs],
+        index.analyzed(some),
+        index.marked("w1", docs[0]),
+    )
 
 
 def dense(root: Path) -> Any:
@@ -141,7 +165,7 @@ def dense(root: Path) -> Any:
 
     index = Index.open(root / "vectors.index")
     runs = [_scores(index.dense(e, dtype=dtype, k=20)({"q": "fox", "r": "dog"})) for e, dtype in encoders()]
-    value = index.dense(encoders()[2][0]).explain("fox", "d7").value
+    value = index.dense(encoders()[2][0]).explain("fox", index.ids[3]).value
     return runs, value, [v["dim"] for v in index.info()["vectors"]]
 
 
@@ -172,6 +196,15 @@ def late(root: Path) -> Any:
     return answers
 
 
+def columns(root: Path) -> Any:
+    """Facets, and what columns say of all documents."""
+    from fontes import Index
+
+    index = Index.open(root / "texts.index")
+    everything = np.arange(len(index))
+    return index.columns, [sorted(index.reader.facets(everything, [name])[name].items()) for name in ("year", "tag")]
+
+
 def sparse(root: Path) -> Any:
     """Search in weights of terms."""
     from fontes import Index
@@ -184,6 +217,7 @@ def sparse(root: Path) -> Any:
 SEARCHES: dict[str, Callable[[Path], Any]] = {
     "lexical": lexical,
     "texts": texts,
+    "columns": columns,
     "dense": dense,
     "approximate": approximate,
     "late": late,
@@ -197,6 +231,8 @@ def concerned(file: str) -> list[str]:
         return ["lexical"]
     if file.startswith("cache/"):
         return ["approximate"]
+    if "/column" in file:
+        return ["columns"]
     if file.startswith("texts.index"):
         return ["texts", "lexical"] if "text." in file or "doc_ids" in file else ["lexical", "texts"]
     kinds = {"vectors-": ["dense", "approximate", "late"], "late-": ["late"], "sparse-": ["sparse"]}
@@ -259,7 +295,13 @@ def _overwritten(content: bytes, draw: Any) -> bytes:
     if places <= 0:
         return content
     at = 128 + width * int(draw.integers(places))
-    values = [b"\xff" * width, b"\0" * width, b"\xff" * (width - 1) + b"\x7f", b"\0" * (width - 1) + b"\x80", b"\1" + b"\0" * (width - 1)]
+    values = [
+        b"\xff" * width,
+        b"\0" * width,
+        b"\xff" * (width - 1) + b"\x7f",
+        b"\0" * (width - 1) + b"\x80",
+        b"\1" + b"\0" * (width - 1),
+    ]
     return content[:at] + values[int(draw.integers(len(values)))] + content[at + width :]
 
 
@@ -316,7 +358,10 @@ def _json(content: bytes, draw: Any) -> bytes:
     others = [None, -1, 0, 10**30, 1.5, True, "", "x", "../..", [], {}, [[]], "\ud800", 2**31]
     inner, at = value, None
     while isinstance(inner, (dict, list)) and inner and (at is None or draw.random() < 0.7):
-        at, outer = (list(inner)[int(draw.integers(len(inner)))] if isinstance(inner, dict) else int(draw.integers(len(inner)))), inner
+        at, outer = (
+            (list(inner)[int(draw.integers(len(inner)))] if isinstance(inner, dict) else int(draw.integers(len(inner)))),
+            inner,
+        )
         inner = outer[at]
     if at is None:
         return content
@@ -425,7 +470,9 @@ class Trials:
             return f"{type(error).__name__}: {error}"
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
-            ours = [f for f in traceback.extract_tb(error.__traceback__) if "fontes" in f.filename and "support" not in f.filename]
+            ours = [
+                f for f in traceback.extract_tb(error.__traceback__) if "fontes" in f.filename and "support" not in f.filename
+            ]
             where = ours[-1] if ours else where
             return f"raw: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
 
@@ -472,7 +519,9 @@ def outcomes(root: Path, numbers: Iterable[int], source: str | None = None) -> l
     variables = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{TESTS}", "OMP_NUM_THREADS": "1"}
     while waiting:
         command = [sys.executable, __file__, str(root)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables) as worker:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables
+        ) as worker:
             printed, failure = worker.communicate(json.dumps(waiting).encode())
         lines = [json.loads(line) for line in printed.splitlines()]
         if not lines and worker.returncode:
