@@ -117,9 +117,13 @@ class PostingLists:
         Raises:
             IndexFormatError: The bytes are not the postings of the terms.
         """
-        size = int(self.df[terms].sum(dtype=np.int64))
+        # Each segment has types of its own; the loop is compiled for one.
+        df, starts, ends = (
+            array.astype(np.int64) for array in (self.df[terms], self._bounds[:-1][terms], self._bounds[1:][terms])
+        )
+        size = int(df.sum())
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        if not unpack_postings(self._postings, self._bounds, self.df, self.documents, terms, docs, tfs):
+        if size and not unpack_postings(self._postings, starts, ends, df, self.documents, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
         return docs, tfs
 

@@ -98,17 +98,15 @@ def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, 
 
 
 @njit(cache=True, nogil=True)
-def unpack_postings(postings: Any, byte_bounds: Any, df: Any, documents: int, terms: Any, docs: Any, tfs: Any) -> bool:
-    """The postings of `terms`, end to end, into `docs` and `tfs`.
+def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
+    """The postings of some terms, end to end, into `docs` and `tfs`: those of term i are the bytes from starts[i] to ends[i].
 
     False where the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.
     """
     filled = 0
-    for term in terms:
-        at = np.int64(byte_bounds[term])
-        end = np.int64(byte_bounds[term + 1])
-        doc = np.int64(-1)
-        for _ in range(df[term]):
+    for i in range(len(df)):
+        at, end, doc = starts[i], ends[i], np.int64(-1)
+        for _ in range(df[i]):
             if 0 <= at < end and postings[at] < 128:  # most are of one byte: twice as fast as a call
                 value, at = np.int64(postings[at]), at + 1
             else:
