@@ -56,7 +56,7 @@ def merge_attachments(leaves: Sequence[Leaf], folder: Path, *, memory: int, thre
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
     names = [_attached(leaf.segment.folder) for leaf in leaves]
     for name, fit in names[0].items() if names else ():
-        if any(own.get(name) != fit for own in names):
+        if any(name not in own or own[name] != fit for own in names):
             continue
         folders = [_place(leaf.segment.folder, name) for leaf in leaves]
         if name.startswith("vectors-"):
