@@ -31,7 +31,24 @@ ROOM = 1 << 30  # bytes that a trial may take beside what the worker has
 SECONDS = 60  # that a trial may take
 SHAPE = re.compile(rb"'shape': \(([^)]*)\)")
 DESCR = re.compile(rb"'descr': '([^']*)'")
-TYPES = (b"<i8", b"<u8", b"<f8", b"<i4", b"<u4", b"<f4", b"<i2", b"<u2", b"<f2", b"|i1", b"|u1", b"|b1", b">i4", b"|O", b"<c8", b"|V4")
+TYPES = (
+    b"<i8",
+    b"<u8",
+    b"<f8",
+    b"<i4",
+    b"<u4",
+    b"<f4",
+    b"<i2",
+    b"<u2",
+    b"<f2",
+    b"|i1",
+    b"|u1",
+    b"|b1",
+    b">i4",
+    b"|O",
+    b"<c8",
+    b"|V4",
+)
 TOPICS = {"q1": "w1 w7 w300", "q2": "w2 w1999 w45 w46 spring", "q3": "w1"}
 
 
@@ -71,9 +88,10 @@ def encoders() -> list[tuple[Any, str]]:
 
 def build(root: Path) -> None:
     """Makes the folder `sound`: two indexes and the cache of their searches."""
+    from support.counting_terms import CountingTerms
+
     from fontes import Index
     from fontes.neural.late.encode import encode_late
-    from support.counting_terms import CountingTerms
 
     sound = root / "sound"
     draw = np.random.default_rng(7)
@@ -132,7 +150,11 @@ def texts(root: Path) -> Any:
     index = Index.open(root / "texts.index")
     docs = index.docs(index.ids)
     some = list(index.ids)[::500]
-    return [(d.id, d.text, d.title, sorted(d.metadata.items())) for d in docs], index.analyzed(some), index.marked("w1", docs[0])
+    return (
+        [(d.id, d.text, d.title, sorted(d.metadata.items())) for d in docs],
+        index.analyzed(some),
+        index.marked("w1", docs[0]),
+    )
 
 
 def dense(root: Path) -> Any:
@@ -174,8 +196,9 @@ def late(root: Path) -> Any:
 
 def sparse(root: Path) -> Any:
     """Search in weights of terms."""
-    from fontes import Index
     from support.counting_terms import CountingTerms
+
+    from fontes import Index
 
     index = Index.open(root / "vectors.index")
     return _scores(index.splade(CountingTerms(), k=20)({"q": "w1 w2", "r": "w77"}))
@@ -259,7 +282,13 @@ def _overwritten(content: bytes, draw: Any) -> bytes:
     if places <= 0:
         return content
     at = 128 + width * int(draw.integers(places))
-    values = [b"\xff" * width, b"\0" * width, b"\xff" * (width - 1) + b"\x7f", b"\0" * (width - 1) + b"\x80", b"\1" + b"\0" * (width - 1)]
+    values = [
+        b"\xff" * width,
+        b"\0" * width,
+        b"\xff" * (width - 1) + b"\x7f",
+        b"\0" * (width - 1) + b"\x80",
+        b"\1" + b"\0" * (width - 1),
+    ]
     return content[:at] + values[int(draw.integers(len(values)))] + content[at + width :]
 
 
@@ -316,7 +345,10 @@ def _json(content: bytes, draw: Any) -> bytes:
     others = [None, -1, 0, 10**30, 1.5, True, "", "x", "../..", [], {}, [[]], "\ud800", 2**31]
     inner, at = value, None
     while isinstance(inner, (dict, list)) and inner and (at is None or draw.random() < 0.7):
-        at, outer = (list(inner)[int(draw.integers(len(inner)))] if isinstance(inner, dict) else int(draw.integers(len(inner)))), inner
+        at, outer = (
+            (list(inner)[int(draw.integers(len(inner)))] if isinstance(inner, dict) else int(draw.integers(len(inner)))),
+            inner,
+        )
         inner = outer[at]
     if at is None:
         return content
@@ -354,8 +386,9 @@ WAYS: dict[str, Callable[[bytes, Any, dict[str, bytes], str], bytes | None]] = {
 
 def forge(folder: Path, file: Path) -> None:
     """Makes the metadata fit a file that was changed, as a stranger can."""
-    from fontes.index.files import _fingerprint
     from support.forged import digest, forged_artifact
+
+    from fontes.index.files import _fingerprint
 
     fact = {"bytes": file.stat().st_size, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
     if (file.parent / "artifact.json").exists():
@@ -425,7 +458,9 @@ class Trials:
             return f"{type(error).__name__}: {error}"
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
-            ours = [f for f in traceback.extract_tb(error.__traceback__) if "fontes" in f.filename and "support" not in f.filename]
+            ours = [
+                f for f in traceback.extract_tb(error.__traceback__) if "fontes" in f.filename and "support" not in f.filename
+            ]
             where = ours[-1] if ours else where
             return f"raw: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
 
@@ -472,7 +507,9 @@ def outcomes(root: Path, numbers: Iterable[int], source: str | None = None) -> l
     variables = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{TESTS}", "OMP_NUM_THREADS": "1"}
     while waiting:
         command = [sys.executable, __file__, str(root)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables) as worker:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables
+        ) as worker:
             printed, failure = worker.communicate(json.dumps(waiting).encode())
         lines = [json.loads(line) for line in printed.splitlines()]
         if not lines and worker.returncode:

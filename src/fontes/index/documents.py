@@ -200,7 +200,9 @@ class DocumentStore:
         return text, bounds
 
     def _damaged(self, block: int, problem: str) -> IndexFormatError:
-        return IndexFormatError(f"{self._folder / 'text.bytes.npy'} is damaged: block {block} of the documents: {problem}; {REMEDY}")
+        return IndexFormatError(
+            f"{self._folder / 'text.bytes.npy'} is damaged: block {block} of the documents: {problem}; {REMEDY}"
+        )
 
 
 def _metadata(text: str) -> dict[str, Any]:

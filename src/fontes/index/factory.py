@@ -6,11 +6,14 @@ names, in the same order, with the same defaults.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..core import Ranking, Topic
 from ..core.errors import ParameterError
 from ..core.progress import Report, silent
+from .leaf import Leaf
 from .vectors import VectorStore
 
 if TYPE_CHECKING:
@@ -206,3 +209,17 @@ class Factory:
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
             )
         self._vectors.add(cast("Encoder", encoder), settings_of(encoder), document_vectors, dtype, overwrite, progress)
+
+
+def merge_token_vectors(leaves: Sequence[Leaf], folders: Sequence[Path], folder: Path) -> None:
+    """Carries token vectors over to a merged segment; see `neural.late.merging.merge_tokens`."""
+    from ..neural.late.merging import merge_tokens
+
+    merge_tokens(leaves, folders, folder)
+
+
+def token_vectors_fit(folder: Path) -> list[str]:
+    """What tells the centroids of token vectors from those of another fit; see `neural.late.merging.fit_in`."""
+    from ..neural.late.merging import fit_in
+
+    return fit_in(folder)

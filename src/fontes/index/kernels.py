@@ -141,7 +141,9 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def append_postings(numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> bool:
+def append_postings(
+    numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any
+) -> bool:
     """Appends the postings of one segment to those of the segments before it, without those of deleted documents.
 
     `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the

@@ -106,14 +106,18 @@ class WeightLists(PostingLists):
     def is_sound(self) -> bool:
         """Whether the files are as they were written."""
         try:
-            self._artifact.check()
+            self.check_files()
         except IndexFormatError:
             return False
         return True
 
     def check(self) -> None:
-        self._artifact.check()
+        self.check_files()
         super().check()
+
+    def check_files(self) -> None:
+        """Raises IndexFormatError where a file is not as it was written."""
+        self._artifact.check()
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, scale, counts, bytes."""
