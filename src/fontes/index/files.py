@@ -27,6 +27,8 @@ SEGMENT = "segment"
 SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
 DELETED = "deleted"
 DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
+WRITER = "writer"
+DRAFT_OF_WRITER = f".{WRITER}"  # where the one writer makes what it commits
 COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
 LESS = ("documents", "postings", "tokens")  # what deletions take off them
 
@@ -118,8 +120,8 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
 
 def _fingerprint(manifest: dict[str, Any]) -> str:
     """A digest of all that an index is made of."""
-    facts = {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
-    return hash_json([facts, [[one["files"], one["deleted"] and one["deleted"]["files"]] for one in manifest["segments"]]])
+    facts, segments = {k: v for k, v in manifest.items() if k not in ("fingerprint", "segments")}, manifest["segments"]
+    return hash_json([facts, [{**one, "name": "", "deleted": one["deleted"] and one["deleted"]["files"]} for one in segments]])
 
 
 def entry_of(segment: Path, counts: dict[str, int]) -> dict[str, Any]:

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, ParameterError
-from ..core.html import table
+from ..core.errors import ParameterError
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
-from ..storage.arrays import REMEDY
 from ..storage.files import as_path
 from ..text import Analyzer
 from .build import SCALE, TermWeights, build_segment, memory_size
 from .columns import ColumnWriter, Schema
-from .embeddings import Embeddings
 from .factory import Factory
-from .files import FORMAT, MANIFEST, VERSION, building, commit
-from .reader import Reader
-from .states import newest, refreshed
+from .facts import shown
+from .files import FORMAT, VERSION, building, commit
+from .joined_embeddings import JoinedEmbeddings
+from .joined_weights import JoinedWeights
+from .reader import Reader, stored_analyzer
 from .vectors import VectorStore
 from .weights import WeightLists
 from .writer import Change, add, delete, merge
@@ -34,9 +35,6 @@ from .writer import Change, add, delete, merge
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.sparse.base import SparseEncoder
-
-
-ANALYZER = "leave analyzer out, or give the one it was made with"
 
 
 class Index(Factory):
@@ -50,6 +48,7 @@ class Index(Factory):
     def __init__(self, reader: Reader) -> None:
         """Use `Index.open`."""
         self._reader = reader
+        self._lock = Lock()
 
     @classmethod
     def build(
@@ -139,26 +138,7 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        return cls(newest(as_path(path), lambda manifest: cls._analyzer(as_path(path), manifest, analyzer)))
-
-    @staticmethod
-    def _analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-        """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
-        try:
-            stored = Analyzer.from_dict(manifest["analyzer"])
-        except ParameterError as error:
-            raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
-        if analyzer is None:
-            return stored
-        if callable(analyzer) and not isinstance(analyzer, Analyzer):
-            try:
-                return stored.with_tokenizer(analyzer)
-            except ParameterError as error:
-                raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
-        named = Analyzer.of(analyzer)
-        if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
-            raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
-        return named
+        return cls(Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer)))
 
     @property
     def _vectors(self) -> VectorStore:  # type: ignore[override]
@@ -179,9 +159,7 @@ class Index(Factory):
             IndexFormatError: There is no index any more, or a damaged one.
             FontesError: In its place is an index that was made with another analyzer.
         """
-        before = self._reader
-        self._reader = refreshed(before)
-        return self._reader is not before
+        return self._go_on(self._reader)
 
     def add(
         self,
@@ -209,9 +187,9 @@ class Index(Factory):
             InputError: A document cannot be used, or an id is there already; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, self._reader = add(
-            self._reader, docs, duplicates, memory_size(memory), threads or os.cpu_count() or 1, progress
-        )
+        threads = threads or os.cpu_count() or 1
+        change, after = add(self._reader, docs, duplicates, memory_size(memory), threads, progress)
+        self._go_on(after)
         return change
 
     def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
@@ -225,7 +203,8 @@ class Index(Factory):
             InputError: An id is not there; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, self._reader = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        change, after = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        self._go_on(after)
         return change
 
     def merge(self, *, memory: str | int = "2G", threads: int | None = None, progress: Report = silent) -> Change:
@@ -240,10 +219,18 @@ class Index(Factory):
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
-        change, self._reader = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        change, after = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        self._go_on(after)
         return change
 
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+    def _go_on(self, reader: Reader) -> bool:
+        """Goes on to the newest state, which may be that of a reader; whether it is another one than before."""
+        with self._lock:  # so that none goes back to a state that it has read before another thread went on
+            before = self._reader
+            self._reader = reader.refreshed()
+            return self._reader is not before
+
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
 
         Raises:
@@ -252,7 +239,7 @@ class Index(Factory):
         """
         return self._reader.embeddings(encoder, dtype)
 
-    def weights(self, encoder: SparseEncoder) -> WeightLists:
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """The weights of terms that a learned sparse encoder gave the documents.
 
         Raises:
@@ -290,11 +277,6 @@ class Index(Factory):
     def fingerprint(self) -> str:
         """The SHA-256 of all that its state is made of."""
         return self._reader.fingerprint
-
-    @property
-    def segment_folder(self) -> Path:
-        """The folder of its only segment."""
-        return self._reader.leaves[0].segment.folder
 
     @property
     def name(self) -> str:
@@ -398,7 +380,7 @@ class Index(Factory):
         return self._reader.is_sound
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.path.absolute(), self.analyzer)
+        return partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:
         return len(self._reader)
@@ -411,21 +393,4 @@ class Index(Factory):
 
     def _repr_html_(self) -> str:
         """What the index is, as a table, for notebooks."""
-        info = self.info()
-        analyzer = info["analyzer"]
-        rows = [
-            ("path", info["path"]),
-            *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
-            ("mean length", f"{info['mean_length']:.1f} terms"),
-            ("fields", ", ".join(info["fields"])),
-            ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
-            ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
-            *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
-            *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),
-            ("fingerprint", info["fingerprint"][:16]),
-        ]
-        return table(["index", self.name], rows)
-
-
-def _opened(path: Path, analyzer: Analyzer) -> Index:
-    return Index.open(path, analyzer=analyzer)
+        return shown(self.name, self.info())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -11,24 +11,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError
+from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..storage.artifact import check_folder, read_settings
+from ..storage.arrays import REMEDY
 from ..text import Analyzer, snippet
 from .build import content
 from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
-from .embeddings import Embeddings, find
 from .factory import Factory
-from .files import check_contents
+from .facts import facts_of
+from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
+from .joined_embeddings import JoinedEmbeddings
+from .joined_weights import JoinedWeights
 from .leaf import Leaf, leaves_of
 from .segment import Segment
 from .tables import joined, located
 from .vectors import VectorStore
-from .weights import WeightLists, find_weights
+from .weights import WeightLists
+
+ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
@@ -67,6 +71,45 @@ class Reader(Factory):
         self.leaves: tuple[Leaf, ...] = leaves_of(_opened(path, entry, opened) for entry in manifest["segments"])
         self._vectors = VectorStore(path, self.leaves)
 
+    @classmethod
+    def newest(cls, path: Path, analyzer_of: Callable[[dict[str, Any]], Analyzer], before: Reader | None = None) -> Reader:
+        """The newest state of the index in a directory.
+
+        Args:
+            path: The directory.
+            analyzer_of: Makes the analyzer that a manifest names.
+            before: An older state, whose open segments the new one shares.
+
+        Raises:
+            IndexFormatError: There is no index, or a damaged one, or one of another format version.
+        """
+        while True:
+            seen = manifest_file(path)
+            manifest = read_manifest(path)
+            try:
+                check_sizes(path, manifest)
+                return cls(path, manifest, analyzer_of(manifest), before)
+            except IndexFormatError:
+                # Another process may have replaced the manifest between two files, perhaps by an equal one: once more.
+                if manifest_file(path) == seen:
+                    raise
+
+    def refreshed(self) -> Reader:
+        """The newest state of its index: itself where there is no newer one.
+
+        Raises:
+            IndexFormatError: There is no index any more, or a damaged one.
+            FontesError: In its place is an index that was made with another analyzer.
+        """
+        if read_manifest(self.path)["fingerprint"] == self.fingerprint:
+            return self
+        return Reader.newest(self.path, self._same_analyzer, self)
+
+    def _same_analyzer(self, manifest: dict[str, Any]) -> Analyzer:
+        if {**manifest["analyzer"], "libraries": None} != {**self.manifest["analyzer"], "libraries": None}:
+            raise FontesError(f"{self.path} was replaced by an index with another analyzer; open it again")
+        return self.analyzer
+
     @property
     def reader(self) -> Reader:
         """Itself, as `Index.reader` is its state."""
@@ -77,11 +120,11 @@ class Reader(Factory):
         """See `Index.name`."""
         return self.path.absolute().stem
 
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
         """See `Index.embeddings`."""
         return self._vectors.of(encoder, dtype)
 
-    def weights(self, encoder: SparseEncoder) -> WeightLists:
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """See `Index.weights`."""
         return self._vectors.weights(encoder)
 
@@ -135,7 +178,7 @@ class Reader(Factory):
     @cached_property
     def tokens(self) -> int:
         """How many terms all documents have together."""
-        return self._count("tokens")
+        return self.count("tokens")
 
     def term_number(self, term: str) -> int:
         """See `Index.term_number`."""
@@ -198,40 +241,11 @@ class Reader(Factory):
         for leaf in self.leaves:
             leaf.segment.check()
             columns_of(leaf.segment).check(self.schema.types)
-            for attached in (*find(leaf.segment.folder).values(), *find_weights(leaf.segment.folder, leaf.segment.ids)):
-                if isinstance(attached, IndexFormatError):
-                    raise attached
-                attached.check()
-            for folder in sorted(leaf.segment.folder.glob("late-*")):
-                check_folder(folder)
+        self._vectors.check()
 
     def info(self) -> dict[str, Any]:
         """See `Index.info`."""
-        files = [(name, file["bytes"]) for s in self.manifest["segments"] for name, file in s["files"].items()]
-        return {
-            "path": str(self.path),
-            "documents": len(self),
-            "terms": len(self.terms),
-            "postings": self._count("postings"),
-            "tokens": self.tokens,
-            "mean_length": self.tokens / len(self) if len(self) else 0.0,
-            "fields": list(self.fields),
-            "columns": self.columns,
-            "analyzer": self.manifest["analyzer"],
-            "segments": len(self.manifest["segments"]),
-            "deleted": sum(s["deleted"]["documents"] for s in self.manifest["segments"] if s["deleted"]),
-            "bytes": sum(size for _, size in files),
-            "bytes_of_text": sum(size for name, size in files if name.startswith("text.")),
-            "format": self.manifest["version"],
-            "fontes": self.manifest["fontes"],
-            "fingerprint": self.fingerprint,
-            "vectors": [self._vector_info(vectors) for vectors in self._vectors.sound()],
-            "weights": [lists.info() for lists in self._vectors.sparse()],
-        }
-
-    def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
-        return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
+        return facts_of(self)
 
     @cached_property
     def is_sound(self) -> bool:
@@ -242,7 +256,7 @@ class Reader(Factory):
             return False
         return True
 
-    def _count(self, name: str) -> int:
+    def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""
         return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
 
@@ -261,9 +275,7 @@ class Reader(Factory):
 
 def _again(path: Path, analyzer: Analyzer) -> Reader:
     """The newest state of the index in a directory, in another process."""
-    from .states import newest  # which opens readers
-
-    return newest(path, lambda manifest: analyzer)
+    return Reader.newest(path, lambda manifest: analyzer)
 
 
 def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> tuple[Segment, Deletions | None]:
@@ -271,3 +283,22 @@ def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> t
     segment = before.get(folder) or Segment(folder)
     deleted = entry["deleted"]
     return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment)
+
+
+def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
+    """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
+    try:
+        stored = Analyzer.from_dict(manifest["analyzer"])
+    except ParameterError as error:
+        raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
+    if analyzer is None:
+        return stored
+    if callable(analyzer) and not isinstance(analyzer, Analyzer):
+        try:
+            return stored.with_tokenizer(analyzer)
+        except ParameterError as error:
+            raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
+    named = Analyzer.of(analyzer)
+    if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
+        raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
+    return named

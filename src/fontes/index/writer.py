@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,12 +30,21 @@ from .attachments import attached
 from .build import TermWeights, build_segment
 from .columns import ColumnWriter, Schema
 from .deletions import Deletions
-from .files import DELETED, complete, entry_of, free_name, read_manifest, replace_manifest, write_manifest
+from .files import (
+    DELETED,
+    DRAFT_OF_WRITER,
+    WRITER,
+    complete,
+    entry_of,
+    free_name,
+    read_manifest,
+    replace_manifest,
+    write_manifest,
+)
 from .leaf import Leaf, leaves_of
 from .merge import merge_segments
 from .reader import Reader
 from .segment import Segment
-from .states import refreshed
 
 HOLDER = "holder.json"
 DUPLICATES = ("error", "skip", "replace")
@@ -83,6 +91,7 @@ class State:
         self.leaves = list(reader.leaves)
         self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
         self._draft = draft
+        self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
@@ -143,7 +152,10 @@ class State:
 
     def _folder(self) -> Path:
         """An empty folder in the draft."""
-        return Path(tempfile.mkdtemp(prefix="new-", dir=self._draft))
+        self._count += 1
+        folder = self._draft / f"new-{self._count}"
+        folder.mkdir()
+        return folder
 
 
 def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
@@ -312,18 +324,19 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     """
     path, busy = reader.path, FontesError("the index is being changed")
     try:
-        with drafting(path.absolute() / "writer", busy) as draft:
+        with drafting(path.absolute() / WRITER, busy) as draft:
             _empty(draft)
             (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
             try:
-                yield refreshed(reader), draft
+                yield reader.refreshed(), draft
             finally:
                 with uninterrupted():
                     _empty(draft)
     except FontesError as error:
         if error is not busy:
             raise
-        raise FontesError(f"{path} is being changed by {_shown(path / '.writer' / HOLDER)}; wait until that is done") from None
+        who = _shown(path / DRAFT_OF_WRITER / HOLDER)
+        raise FontesError(f"{path} is being changed by {who}; wait until that is done") from None
     except OSError as error:
         if getattr(error, "of_documents", False):
             raise
@@ -372,4 +385,4 @@ def _committed(before: Reader, state: State, draft: Path, schema: Schema | None 
             raise FontesError(f"{before.path} was replaced by another index meanwhile; nothing was changed")
         write_manifest(draft, complete(facts, state.place(path)))
         replace_manifest(path, draft)
-    return refreshed(before)
+    return before.refreshed()
