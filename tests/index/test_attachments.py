@@ -120,7 +120,9 @@ def test_several_segments_without_vectors_are_encoded_in_one_piece_of_work_that_
 def test_vectors_of_some_documents_alone_are_an_error_that_says_how_many_and_names_the_command(tmp_path: Path) -> None:
     index = lived(tmp_path / "x", Hashed(), CountingTerms(), every=False)
     for search in (index.dense(Hashed()), index.splade(CountingTerms())):
-        with pytest.raises(ParameterError, match=r"for 80 of 257 documents; index.encode\(encoder\), or fontes encode .* others"):
+        with pytest.raises(
+            ParameterError, match=r"for 80 of 257 documents; index.encode\(encoder\), or fontes encode .* others"
+        ):
             search.search("w1")
     assert [facts["documents"] for facts in index.info()["vectors"]] == [80]
     index.dense(Hashed()).prepare(lambda progress: None)
@@ -152,7 +154,9 @@ def test_segments_with_other_vectors_are_not_merged_by_the_way_and_a_merge_that_
     index.encode(Hashed())
     index.add(DOCS[100:120])
     assert index.info()["segments"] == 2
-    with pytest.raises(FontesError, match=r"cannot be merged: some of its documents have no vectors .* index.encode\(encoder\)"):
+    with pytest.raises(
+        FontesError, match=r"cannot be merged: some of its documents have no vectors .* index.encode\(encoder\)"
+    ):
         index.merge()
     assert index.info()["segments"] == 2
     index.merge(drop_vectors=True)

@@ -72,6 +72,8 @@ def test_a_merge_writes_the_bytes_of_one_build(tmp_path_factory, rows, weighted,
     cuts = [0, *(n for n, row in enumerate(rows) if row[3]), len(rows)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "BLOCK", block)
+        patch.setattr(documents, "LEAST", block // 2)
+        patch.setattr(documents, "MARKED", 1 << 31)
         parts = [built(docs[a:b], folder / f"part{n}", weights) for n, (a, b) in enumerate(pairwise(cuts))]
         state = leaves(parts, [dead[a:b] for a, b in pairwise(cuts)])
         built([doc for doc, gone in zip(docs, dead, strict=True) if not gone], folder / "fresh", weights)
@@ -87,35 +89,38 @@ def test_leaves_from_the_middle_of_a_reader_are_merged_from_ordinal_0_on(tmp_pat
 
 
 def test_the_blocks_of_texts_depend_on_the_documents_alone_not_on_the_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "BLOCK", 100)
+    monkeypatch.setattr(documents, "BLOCK", 400)
+    monkeypatch.setattr(documents, "LEAST", 250)
+    monkeypatch.setattr(documents, "MARKED", 1 << 30)
     monkeypatch.setattr(build, "SOME", 1)
-    docs = [Doc(f"d{n}", "x" * (n * 37 % 150)) for n in range(80)]
-    expected = []  # the number of documents in each block, by the rule in plain words
-    size = 0
-    for doc in docs:
-        if expected and (size + len(doc.text) <= 100):
-            expected[-1] += 1
-            size += len(doc.text)
+    docs = [Doc(f"d{n}", "x" * (n * 37 % 151 + n // 60 * 400)) for n in range(120)]
+    expected: list[list[int]] = []  # the sizes of the documents in each block, by the rule in plain words
+    for size in (len(doc.text) for doc in docs):
+        marked = size * 0x9E3779B1 % 2**32 < 2**30
+        if expected and sum(expected[-1]) + size <= 400 and not (marked and sum(expected[-1]) >= 250):
+            expected[-1].append(size)
         else:
-            expected.append(1)
-            size = len(doc.text)
+            expected.append([size])
+    assert {len(block) for block in expected} >= {1, 4, 5, 6}
+    assert any(sum(block) + after[0] <= 400 for block, after in pairwise(expected))
     for batch in (1, 64, 1_000, 1 << 20):
         monkeypatch.setattr(build, "BATCH", batch)
         segment = built(docs, tmp_path / str(batch))
-        assert [len(block.sizes) for _, block in segment.store.blocks()] == expected
+        assert [block.sizes[:, 1].tolist() for _, block in segment.store.blocks()] == expected
         assert files(tmp_path / str(batch)) == files(tmp_path / "1")
 
 
 def test_blocks_that_come_out_alike_are_copied_and_not_compressed_again(tmp_path, monkeypatch):
-    docs = [Doc(f"d{n}", f"w{n} " * 400) for n in range(300)]
-    parts = [built(docs[:280], tmp_path / "1"), built(docs[280:], tmp_path / "2")]
-    built(docs, tmp_path / "fresh")
+    draw = np.random.default_rng(5)
+    docs = [Doc(f"d{n}", f"w{n} " * int(draw.integers(20, 200))) for n in range(3000)]
+    parts = [built(docs[:1000], tmp_path / "1"), built(docs[1000:2500], tmp_path / "2"), built(docs[2500:], tmp_path / "3")]
+    built([docs[0], *docs[2:]], tmp_path / "fresh")
     sizes = []
     compress = zlib.compress
     monkeypatch.setattr(zlib, "compress", lambda text, level: (sizes.append(len(text)), compress(text, level))[1])
-    state = leaves(parts, [[False] * 280, [False] * 20])
+    state = leaves(parts, [[n == 1 for n in range(1000)], [False] * 1500, [False] * 500])
     assert merged(state, tmp_path / "merged") == files(tmp_path / "fresh")
-    assert 0 < sum(sizes) < sum(len(doc.text) for doc in docs) / 4
+    assert 0 < sum(sizes) < sum(len(doc.text) for doc in docs) / 3
 
 
 def test_other_lists_of_the_same_documents_are_merged_with_their_own_deletions(tmp_path):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..core import Doc
 
 IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -22,6 +26,19 @@ Measures = Annotated[
     ),
 ]
 Format = Annotated[str | None, typer.Option(help="The format of the input.", show_default="detected")]
+Corpus = Annotated[
+    str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
+]
+Id = Annotated[
+    str | None, typer.Option("--id", help="The column, key or tag of the ids.", show_default="id, docno, cord_uid, …")
+]
+Titles = Annotated[
+    list[str] | None, typer.Option("--title", help="That of the titles; several are joined.", show_default="title")
+]
+Texts = Annotated[
+    list[str] | None, typer.Option("--text", help="That of the texts; several are joined.", show_default="text, abstract, …")
+]
+Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
 Tag = Annotated[str, typer.Option(help="The name of the run, its last column.")]
@@ -32,6 +49,17 @@ Analyzer = Annotated[
         help="Your own function that made the index's terms, MODULE:FUNCTION, which is imported.", show_default="the index's"
     ),
 ]
+
+
+def documents(
+    corpus: str, format: str | None, id: str | None, title: list[str] | None, text: list[str] | None
+) -> Iterable[Doc]:
+    """The documents that the options `Corpus`, `Format`, `Id`, `Titles` and `Texts` name."""
+    from ..datasets import corpus_of
+
+    named: dict[str, str | list[str] | None] = {"id": id, "title": title, "text": text}
+    return corpus_of(corpus, format, {part: names for part, names in named.items() if names})
+
 
 # What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
 Pipeline = Annotated[

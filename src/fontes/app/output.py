@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,7 +17,7 @@ from ..core import Explanation, Ranking
 from ..text import Snippet, snippet
 
 if TYPE_CHECKING:
-    from ..index import Index
+    from ..index import Change, Index
     from ..measures import Evaluation
     from ..passages import Rationale
 
@@ -92,6 +94,23 @@ def print_evaluation(result: Evaluation, per_topic: bool) -> None:
 def print_explanation(explanation: Explanation) -> None:
     """Prints the tree."""
     console.print(_branch(explanation, None))
+
+
+def print_change(path: Path, change: Change, done: str, seconds: float, json: bool) -> None:
+    """Prints what a change of an index did.
+
+    Args:
+        path: The index.
+        change: The change.
+        done: It in words.
+        seconds: How long it took.
+        json: Print JSON in place of the words.
+    """
+    if json:
+        print_json({"path": str(path), **asdict(change), "seconds": round(seconds, 3)})
+        return
+    there = f"{counted(change.documents, 'document')} in {counted(change.segments, 'segment')}"
+    say(f"{path}: {done} in {seconds:.1f} s; {there}")
 
 
 def print_info(facts: dict[str, Any]) -> None:

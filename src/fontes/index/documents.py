@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +17,11 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError, InputError
 from ..core.strings import utf8
 from ..core.values import Doc
-from ..storage.arrays import ByteWriter, read_array, smallest, write_array
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, rises, smallest, write_array
 
-BLOCK = 1 << 15  # bytes of text in a block, about
+BLOCK = 1 << 15  # bytes of text in a block, at the most
+LEAST = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
+MARKED = 1 << 28  # of 1 << 32: the part of all sizes that do
 
 
 @dataclass(frozen=True)
@@ -25,26 +29,30 @@ class Block:
     """Consecutive documents that are compressed together.
 
     Args:
-        text: The title, the text and the metadata of each, end to end.
-        sizes: uint32, (documents, 3): the bytes of these.
-        packed: The text compressed, where that was done already.
+        sizes: uint32, (documents, 3): the bytes of the title, the text and the metadata of each.
+        load: Gives these, end to end.
+        packed: The same compressed, where that was done already.
     """
 
-    text: bytes
     sizes: NDArray[np.uint32]
+    load: Callable[[], bytes]
     packed: bytes | None = None
 
     def of(self, live: NDArray[np.bool_]) -> Block:
         """The same without the documents that do not live."""
         if live.all():
             return self
-        ends = np.cumsum(self.sizes.sum(axis=1, dtype=np.int64)).tolist()
+        text, ends = self.load(), np.cumsum(self.sizes.sum(axis=1, dtype=np.int64)).tolist()
         kept = np.flatnonzero(live).tolist()
-        return Block(b"".join(self.text[ends[i - 1] if i else 0 : ends[i]] for i in kept), self.sizes[live])
+        return Block(self.sizes[live], partial(b"".join, [text[ends[i - 1] if i else 0 : ends[i]] for i in kept]))
 
 
 class Blocks:
-    """Groups a sequence of documents into blocks of up to BLOCK bytes, or of one document; how they come does not matter."""
+    """Groups a sequence of documents into blocks of up to BLOCK bytes, or of one document.
+
+    A block ends, too, before a document of one of some sizes, once it has LEAST bytes. So the blocks of two sequences that have
+    their last documents in common soon become the same: when segments are merged, most of theirs need not be compressed again.
+    """
 
     def __init__(self) -> None:
         self._parts: list[Block] = []
@@ -52,26 +60,32 @@ class Blocks:
 
     def add(self, docs: Block) -> Iterator[Block]:
         """Appends documents and gives the blocks that are complete. Documents that make a block as they are stay packed."""
-        ends = np.cumsum(docs.sizes.sum(axis=1, dtype=np.int64))
+        totals = docs.sizes.sum(axis=1, dtype=np.int64)
+        ends = np.cumsum(totals)
+        marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
         first, start = 0, 0
         while first < len(docs.sizes):
-            last = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
+            room = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
+            least = first if self._size >= LEAST else 1 + int(np.searchsorted(ends, start + LEAST - self._size))
+            last = min(room, *marked[np.searchsorted(marked, least) :][:1].tolist(), len(docs.sizes))
             if last <= first and self._parts:
                 yield from self.rest()
                 continue
             last = max(first + 1, last)
             end = int(ends[last - 1])
-            self._parts.append(docs if last - first == len(docs.sizes) else Block(docs.text[start:end], docs.sizes[first:last]))
+            whole = last - first == len(docs.sizes)
+            part = docs if whole else Block(docs.sizes[first:last], partial(bytes, docs.load()[start:end]))
+            self._parts.append(part)
             self._size += end - start
             first, start = last, end
 
     def rest(self) -> Iterator[Block]:
         """The last block, which nothing is added to any more."""
         parts = self._parts
-        if parts:
-            whole = Block(b"".join(part.text for part in parts), np.concatenate([part.sizes for part in parts]))
-            self._parts, self._size = [], 0
-            yield parts[0] if len(parts) == 1 else whole
+        self._parts, self._size = [], 0
+        if len(parts) > 1:
+            yield Block(np.concatenate([part.sizes for part in parts]), lambda: b"".join(part.load() for part in parts))
+        yield from parts if len(parts) == 1 else ()
 
 
 class DocumentWriter:
@@ -89,7 +103,7 @@ class DocumentWriter:
         """Appends documents: their titles, their texts, and their metadata as JSON (empty for none)."""
         sizes = np.array([list(map(len, part)) for part in (titles, texts, metadata)], dtype=np.uint32).T
         text = b"".join(chain.from_iterable(zip(titles, texts, metadata, strict=True)))
-        for block in self._blocks.add(Block(text, sizes)):
+        for block in self._blocks.add(Block(sizes, partial(bytes, text))):
             self.write(packed(block))
 
     def write(self, block: Block) -> None:
@@ -116,17 +130,29 @@ class DocumentWriter:
 
 def packed(block: Block) -> Block:
     """The block with its text compressed."""
-    return block if block.packed is not None else Block(b"", block.sizes, zlib.compress(block.text, 1))
+    return block if block.packed is not None else replace(block, packed=zlib.compress(block.load(), 1))
 
 
 class DocumentStore:
-    """Reads what `DocumentWriter` wrote."""
+    """Reads what `DocumentWriter` wrote.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: The segment's folder.
+        documents: How many documents it has.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged; so in all methods.
+    """
+
+    def __init__(self, folder: Path, documents: int) -> None:
         self._folder = folder
-        self._bytes = read_array(folder, "text.bytes")
-        self._blocks = read_array(folder, "text.blocks")
-        self._sizes = read_array(folder, "text.sizes")
+        arrays = Arrays(folder)
+        self._bytes = arrays.array("text.bytes", "|u1", None)
+        self._blocks = arrays.array("text.blocks", "<i8", None, 2)
+        self._sizes = arrays.array("text.sizes", UNSIGNED[:3], documents, 3)
+        for column, end in enumerate((documents, len(self._bytes))):
+            if not rises(self._blocks[:, column], end):
+                raise arrays.damaged("text.blocks", f"its column {column + 1} does not rise from 0 to {end:,}")
 
     def read(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
         """The documents with these ordinals, which have these ids."""
@@ -138,39 +164,53 @@ class DocumentStore:
                 opened[block] = self._open(block)
             text, bounds = opened[block]
             at = 3 * (ordinal - int(self._blocks[block, 0]))
-            title, body, metadata = (text[bounds[at + i] : bounds[at + i + 1]] for i in range(3))
-            docs.append(Doc(doc_id, body.decode(), title.decode(), json.loads(metadata) if metadata else {}))
+            parts = [text[bounds[at + i] : bounds[at + i + 1]] for i in range(3)]
+            try:
+                title, body, metadata = (part.decode() for part in parts)
+                docs.append(Doc(doc_id, body, title, _metadata(metadata)))
+            except (ValueError, RecursionError) as e:
+                raise self._damaged(block, f"document '{doc_id}' cannot be read") from e
         return docs
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
-        """All blocks, each with the ordinal of its first document.
-
-        Raises:
-            IndexFormatError: One cannot be unpacked.
-        """
-        edges = self._blocks.tolist()
-        for number, ((first, start), (last, end)) in enumerate(pairwise(edges)):
-            text, bounds = self._open(number)
-            if len(text) != bounds[-1]:
-                raise IndexFormatError(f"{self._folder} is damaged: block {number} of the documents has the wrong length")
-            yield first, Block(text, self._sizes[first:last].astype(np.uint32), self._bytes[start:end].tobytes())
+        """All blocks, packed, each with the ordinal of its first document."""
+        for number, ((first, start), (last, end)) in enumerate(pairwise(self._blocks.tolist())):
+            sizes = self._sizes[first:last].astype(np.uint32)
+            yield first, Block(sizes, partial(self._text, number), self._bytes[start:end].tobytes())
 
     def check(self) -> None:
-        """Raises IndexFormatError unless every block can be read."""
-        for _ in self.blocks():
-            pass
+        """Reads every block."""
+        for _, block in self.blocks():
+            block.load()
+
+    def _text(self, block: int) -> bytes:
+        return self._open(block)[0]
 
     def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
-        try:
-            text = zlib.decompress(self._bytes[start:end].tobytes())
-        except zlib.error as e:
-            raise IndexFormatError(
-                f"{self._folder} is damaged: block {block} of the documents cannot be unpacked; build the index again"
-            ) from e
         bounds = np.zeros(3 * (last - first) + 1, dtype=np.int64)
         np.cumsum(self._sizes[first:last].ravel(), out=bounds[1:])
+        length, unpack = int(bounds[-1]), zlib.decompressobj()
+        try:
+            text = unpack.decompress(self._bytes[start:end].tobytes(), length + 1)
+        except zlib.error as e:
+            raise self._damaged(block, "it cannot be unpacked") from e
+        if len(text) != length or not unpack.eof or unpack.unused_data:
+            raise self._damaged(block, f"it does not have {length:,} bytes")
         return text, bounds
+
+    def _damaged(self, block: int, problem: str) -> IndexFormatError:
+        return IndexFormatError(
+            f"{self._folder / 'text.bytes.npy'} is damaged: block {block} of the documents: {problem}; {REMEDY}"
+        )
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    """Metadata out of JSON; empty for none. Raises ValueError for what is no object."""
+    metadata = json.loads(text) if text else {}
+    if not isinstance(metadata, dict):
+        raise ValueError(text)
+    return metadata
 
 
 def metadata_bytes(doc: Doc) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
@@ -13,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from ..core.html import table
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
@@ -23,6 +23,7 @@ from ..text import Analyzer
 from .build import SCALE, TermWeights, build_segment, memory_size
 from .columns import ColumnWriter, Schema
 from .factory import Factory
+from .facts import shown
 from .files import FORMAT, VERSION, building, commit
 from .joined_embeddings import JoinedEmbeddings
 from .joined_weights import JoinedWeights
@@ -186,9 +187,9 @@ class Index(Factory):
             InputError: A document cannot be used, or an id is there already; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, self._reader = add(
-            self._reader, docs, duplicates, memory_size(memory), threads or os.cpu_count() or 1, progress
-        )
+        threads = threads or os.cpu_count() or 1
+        change, after = add(self._reader, docs, duplicates, memory_size(memory), threads, progress)
+        self._go_on(after)
         return change
 
     def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
@@ -389,7 +390,7 @@ class Index(Factory):
         return self._reader.is_sound
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.path.absolute(), self.analyzer)
+        return partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:
         return len(self._reader)
@@ -402,21 +403,4 @@ class Index(Factory):
 
     def _repr_html_(self) -> str:
         """What the index is, as a table, for notebooks."""
-        info = self.info()
-        analyzer = info["analyzer"]
-        rows = [
-            ("path", info["path"]),
-            *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
-            ("mean length", f"{info['mean_length']:.1f} terms"),
-            ("fields", ", ".join(info["fields"])),
-            ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
-            ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
-            *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
-            *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),
-            ("fingerprint", info["fingerprint"][:16]),
-        ]
-        return table(["index", self.name], rows)
-
-
-def _opened(path: Path, analyzer: Analyzer) -> Index:
-    return Index.open(path, analyzer=analyzer)
+        return shown(self.name, self.info())

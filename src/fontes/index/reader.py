@@ -20,6 +20,7 @@ from .build import content
 from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
 from .factory import Factory
+from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
@@ -177,7 +178,7 @@ class Reader(Factory):
     @cached_property
     def tokens(self) -> int:
         """How many terms all documents have together."""
-        return self._count("tokens")
+        return self.count("tokens")
 
     def term_number(self, term: str) -> int:
         """See `Index.term_number`."""
@@ -244,26 +245,7 @@ class Reader(Factory):
 
     def info(self) -> dict[str, Any]:
         """See `Index.info`."""
-        files = [(name, file["bytes"]) for s in self.manifest["segments"] for name, file in s["files"].items()]
-        return {
-            "path": str(self.path),
-            "documents": len(self),
-            "terms": len(self.terms),
-            "postings": self._count("postings"),
-            "tokens": self.tokens,
-            "mean_length": self.tokens / len(self) if len(self) else 0.0,
-            "fields": list(self.fields),
-            "columns": self.columns,
-            "analyzer": self.manifest["analyzer"],
-            "segments": len(self.manifest["segments"]),
-            "deleted": sum(s["deleted"]["documents"] for s in self.manifest["segments"] if s["deleted"]),
-            "bytes": sum(size for _, size in files),
-            "bytes_of_text": sum(size for name, size in files if name.startswith("text.")),
-            "format": self.manifest["version"],
-            "fontes": self.manifest["fontes"],
-            "fingerprint": self.fingerprint,
-            **self._vectors.info(),
-        }
+        return facts_of(self)
 
     @cached_property
     def is_sound(self) -> bool:
@@ -274,7 +256,7 @@ class Reader(Factory):
             return False
         return True
 
-    def _count(self, name: str) -> int:
+    def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""
         return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
 
@@ -298,9 +280,9 @@ def _again(path: Path, analyzer: Analyzer) -> Reader:
 
 def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> tuple[Segment, Deletions | None]:
     folder = path / entry["name"]
-    segment = before.get(folder) or Segment(folder)
+    segment = before.get(folder) or Segment(folder, entry)
     deleted = entry["deleted"]
-    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment)
+    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:

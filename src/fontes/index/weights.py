@@ -78,9 +78,11 @@ class WeightLists(PostingLists):
         self.folder, self.ids = folder, ids
         self._artifact = Artifact(folder, KIND)
         self.meta = self._artifact.meta
-        if self.meta["documents"] != len(ids):
-            raise IndexFormatError(f"{folder} has the weights of {self.meta['documents']} documents, not {len(ids)}; {REMEDY}")
-        super().__init__(folder, len(ids), REMEDY)
+        if (documents := self._artifact.fact("documents", int)) != len(ids):
+            raise self._artifact.damaged(f"{folder} has the weights of {documents} documents, not {len(ids)}")
+        if self._artifact.fact("scale", int) < 1:
+            raise self._artifact.damaged(f"{folder} has the scale {self.meta['scale']}")
+        super().__init__(folder, len(ids), REMEDY, self.meta)
 
     def __len__(self) -> int:
         return len(self.ids)

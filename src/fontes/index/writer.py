@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -92,6 +91,7 @@ class State:
         self.leaves = list(reader.leaves)
         self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
         self._draft = draft
+        self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
@@ -153,7 +153,10 @@ class State:
 
     def _folder(self) -> Path:
         """An empty folder in the draft."""
-        return Path(tempfile.mkdtemp(prefix="new-", dir=self._draft))
+        self._count += 1
+        folder = self._draft / f"new-{self._count}"
+        folder.mkdir()
+        return folder
 
 
 def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
@@ -333,9 +336,8 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     except FontesError as error:
         if error is not busy:
             raise
-        raise FontesError(
-            f"{path} is being changed by {_shown(path / DRAFT_OF_WRITER / HOLDER)}; wait until that is done"
-        ) from None
+        who = _shown(path / DRAFT_OF_WRITER / HOLDER)
+        raise FontesError(f"{path} is being changed by {who}; wait until that is done") from None
     except OSError as error:
         if getattr(error, "of_documents", False):
             raise

@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format, Json, Threads
+from ..options import Corpus, Format, Id, Json, Memory, Texts, Threads, Titles, documents
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
 def index(
-    corpus: Annotated[
-        str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
-    ],
+    corpus: Corpus,
     output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
     analyzer: Annotated[
         str,
@@ -25,16 +23,10 @@ def index(
     ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
     format: Format = None,
-    id: Annotated[
-        str | None, typer.Option(help="The column, key or tag of the ids.", show_default="id, docno, cord_uid, …")
-    ] = None,
-    title: Annotated[
-        list[str] | None, typer.Option(help="That of the titles; several are joined.", show_default="title")
-    ] = None,
-    text: Annotated[
-        list[str] | None, typer.Option(help="That of the texts; several are joined.", show_default="text, abstract, …")
-    ] = None,
-    memory: Annotated[str, typer.Option(help="Memory for postings before they go to disk.")] = "2G",
+    id: Id = None,
+    title: Titles = None,
+    text: Texts = None,
+    memory: Memory = "2G",
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
     drop_vectors: Annotated[
@@ -43,17 +35,15 @@ def index(
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
-    from ...datasets import corpus_of
     from ...index import Index
     from ...text.analyzer import typed_analyzer
     from ..output import counted, print_json, say, size
     from ..progress import reporting
 
-    named: dict[str, str | list[str] | None] = {"id": id, "title": title, "text": text}
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
         built = Index.build(
-            corpus_of(corpus, format, {part: names for part, names in named.items() if names}),
+            documents(corpus, format, id, title, text),
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],

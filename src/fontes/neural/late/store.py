@@ -23,7 +23,7 @@ from ...storage.caches import Attached, Cached
 from ...storage.hashes import hash_json, hash_text
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .residual import NBITS, Codec
+from .residual import NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
     from ...index import Index
@@ -44,6 +44,7 @@ class TokenVectors:
         folder: Where they are.
         meta: Their metadata: model, fingerprint, nbits, counts, and the recall that was measured.
         nbits: Bits a dimension.
+        documents: How many documents there are.
         codec: Its centroids and buckets.
         bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
         codes: int32: the centroid of each token.
@@ -57,23 +58,26 @@ class TokenVectors:
         self.folder = folder
         self._artifact = artifact = Artifact(folder, KIND)
         self.meta = artifact.meta
-        self.nbits: int = self.meta["nbits"]
-        self.codec = Codec.load(folder)
-        self.bounds, self.codes, self._lists, self._list_bounds = (
-            artifact.array(name) for name in ("bounds", "codes", "lists", "lists.bounds")
-        )
+        self.nbits = artifact.fact("nbits", int)
+        self.documents = artifact.fact("documents", int)
+        if self.nbits not in (*NBITS, *WHOLE):
+            raise artifact.damaged(f"{folder} has {self.nbits} bits, which there are not")
+        arrays, tokens, centroids = artifact.arrays, artifact.fact("tokens", int), artifact.fact("centroids", int)
+        self.codec = Codec.load(arrays, centroids, artifact.fact("dim", int), self.nbits if self.nbits in NBITS else 0)
+        self.bounds = arrays.bounds("bounds", tokens, self.documents, "<i8")
+        self.codes = arrays.numbers("codes", centroids, "<i4", tokens)
+        self._lists = arrays.numbers("lists", self.documents, "<i4", None)
+        self._list_bounds = arrays.bounds("lists.bounds", len(self._lists), centroids, "<i8")
         self._whole = None if self.nbits in NBITS else _whole(folder.parent, self.meta["fingerprint"], self.nbits)
         self.residuals: NDArray[np.uint8] | None = None
         if self._whole is None:
-            self.residuals = artifact.array("residuals").reshape(len(self.codes), self.codec.width)
+            packed = arrays.array("residuals", "|u1", tokens * self.codec.width)
+            self.residuals = packed.reshape(tokens, self.codec.width)
+        elif len(self._whole) != tokens or self._whole.dim != self.codec.centroids.shape[1]:
+            raise artifact.damaged(f"{folder} does not fit {self._whole.folder}")
 
     def __len__(self) -> int:
         return len(self.codes)
-
-    @property
-    def documents(self) -> int:
-        """How many documents there are."""
-        return len(self.bounds) - 1
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""

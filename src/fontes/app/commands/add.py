@@ -1,0 +1,44 @@
+"""`fontes add`: more documents in an index."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from ..options import Analyzer, Corpus, Format, Id, IndexPath, Json, Memory, Texts, Threads, Titles, documents
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Index")
+def add(
+    index: IndexPath,
+    corpus: Corpus,
+    duplicates: Annotated[
+        str, typer.Option(help="Of ids that the index has: error, skip, or replace, the newer document for the older.")
+    ] = "error",
+    format: Format = None,
+    id: Id = None,
+    title: Titles = None,
+    text: Texts = None,
+    analyzer: Analyzer = None,
+    memory: Memory = "2G",
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Add documents to an index, or replace some that it has. Whoever searches meanwhile is not disturbed."""
+    from ..output import counted, print_change
+    from ..pipelines import open_index
+    from ..progress import reporting
+
+    opened = open_index(index, analyzer)
+    start = time.perf_counter()
+    with reporting(json, compiling=True) as report:
+        change = opened.add(
+            documents(corpus, format, id, title, text), duplicates=duplicates, memory=memory, threads=threads, progress=report
+        )
+    parts = [f"{counted(change.added, 'document')} added"]
+    parts += [f"{number:,} {what}" for what, number in (("replaced", change.replaced), ("skipped", change.skipped)) if number]
+    print_change(index, change, ", ".join(parts), time.perf_counter() - start, json)

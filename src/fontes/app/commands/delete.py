@@ -1,0 +1,39 @@
+"""`fontes delete`: documents that leave an index."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from ..options import Analyzer, IndexPath, Json
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Index")
+def delete(
+    index: IndexPath,
+    id: Annotated[list[str], typer.Argument(help="Ids of documents; or -, and each line is one.", show_default=False)],
+    missing: Annotated[str, typer.Option(help="Of ids that the index has not: error or skip.")] = "error",
+    analyzer: Analyzer = None,
+    json: Json = False,
+) -> None:
+    """Delete documents from an index. Whoever searches meanwhile is not disturbed."""
+    from ..output import counted, print_change
+    from ..pipelines import open_index
+
+    opened = open_index(index, analyzer)
+    start = time.perf_counter()
+    change = opened.delete(_lines() if id == ["-"] else id, missing=missing)
+    skipped = f", {change.skipped:,} skipped" if change.skipped else ""
+    print_change(index, change, f"{counted(change.deleted, 'document')} deleted{skipped}", time.perf_counter() - start, json)
+
+
+def _lines() -> list[str]:
+    """The lines of standard input."""
+    from ...storage.files import STANDARD, reading
+
+    with reading(STANDARD) as source:
+        return [line for _, line in source.texts()]

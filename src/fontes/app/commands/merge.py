@@ -1,0 +1,30 @@
+"""`fontes merge`: the segments of an index become one."""
+
+from __future__ import annotations
+
+import time
+
+import typer
+
+from ..options import IndexPath, Json, Memory, Threads
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Index")
+def merge(
+    index: IndexPath,
+    memory: Memory = "2G",
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Join the segments of an index, and drop what was deleted. Whoever searches meanwhile is not disturbed."""
+    from ...index import Index
+    from ..output import print_change
+    from ..progress import reporting
+
+    opened = Index.open(index)
+    start = time.perf_counter()
+    with reporting(json, compiling=True) as report:
+        change = opened.merge(memory=memory, threads=threads, progress=report)
+    print_change(index, change, "merged", time.perf_counter() - start, json)
