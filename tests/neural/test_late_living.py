@@ -103,7 +103,8 @@ def test_new_documents_are_encoded_alone_with_the_centroids_and_the_bits_that_ar
     for place, number in enumerate((80, 3, 41)):
         whole, _ = model.encode_documents([index.doc(DOCS[number][0])])
         near = np.sum(whole * vectors[bounds[place] : bounds[place + 1]], axis=1)
-        assert len(near) == len(whole) and near.min() > 0.8, "the cosine of each token's vector with what is kept of it"
+        assert len(near) == len(whole)
+        assert near.min() > 0.8, "the cosine of each token's vector with what is kept of it"
 
 
 def test_a_merge_keeps_what_compressing_all_with_the_same_centroids_gives(
@@ -202,7 +203,8 @@ def test_the_reranker_reads_token_vectors_of_all_segments(tmp_path: Path, model:
     encode_late(new, model, nbits=32)
     encoded.clear()
     rerank = LateReranker(model)
-    assert answers((index.bm25() >> rerank)(QUERIES)) == answers((new.bm25() >> rerank)(QUERIES))
+    topics = {topic: text for topic, text in QUERIES.items() if text}
+    assert answers((index.bm25() >> rerank)(topics)) == answers((new.bm25() >> rerank)(topics))
     assert not encoded
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 from ..core import Ranking, Topic
 from ..core.errors import ParameterError
 from ..core.progress import Report, silent
+from .attached.store import VectorStore
 from .leaf import Leaf
-from .vectors import VectorStore
 
 if TYPE_CHECKING:
     from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood

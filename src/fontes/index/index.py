@@ -20,16 +20,16 @@ from ..core.values import Doc
 from ..formats import read_corpus
 from ..storage.files import as_path
 from ..text import Analyzer
+from .attached.joined_embeddings import JoinedEmbeddings
+from .attached.joined_weights import JoinedWeights
+from .attached.store import VectorStore
+from .attached.weights import WeightLists
 from .build import SCALE, TermWeights, build_segment, memory_size
 from .columns import ColumnWriter, Schema
 from .factory import Factory
 from .facts import shown
 from .files import FORMAT, VERSION, building, commit
-from .joined_embeddings import JoinedEmbeddings
-from .joined_weights import JoinedWeights
 from .reader import Reader, stored_analyzer
-from .vectors import VectorStore
-from .weights import WeightLists
 from .writer import Change, add, delete, merge
 
 if TYPE_CHECKING:

@@ -16,6 +16,10 @@ from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY
 from ..text import Analyzer, snippet
+from .attached.joined_embeddings import JoinedEmbeddings
+from .attached.joined_weights import JoinedWeights
+from .attached.store import VectorStore
+from .attached.weights import WeightLists
 from .build import content
 from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
@@ -24,13 +28,9 @@ from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
-from .joined_embeddings import JoinedEmbeddings
-from .joined_weights import JoinedWeights
 from .leaf import Leaf, leaves_of
 from .segment import Segment
 from .tables import joined, located
-from .vectors import VectorStore
-from .weights import WeightLists
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 

@@ -26,7 +26,7 @@ from ..storage.artifact import drafting, file_table
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
-from .attachments import attached, merge_attachments
+from .attached.merging import attached, merge_attachments
 from .build import TermWeights, build_segment
 from .columns import ColumnWriter, Schema
 from .deletions import Deletions

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Topics
-from ...index.embeddings import Embeddings
-from ...index.encoding import Job, VectorsOfDocuments, store_vectors
-from ...index.joined_embeddings import JoinedEmbeddings, Share
-from ...index.vectors import check_there, docs_of, in_turn
+from ...index.attached.embeddings import Embeddings
+from ...index.attached.encoding import Job, VectorsOfDocuments, store_vectors
+from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
+from ...index.attached.store import check_there, docs_of, in_turn
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from .colbert import ColBERT

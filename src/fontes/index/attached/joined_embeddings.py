@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage.caches import Cached, cache_folder
-from ..storage.hashes import hash_json
+from ...storage.caches import Cached, cache_folder
+from ...storage.hashes import hash_json
+from ..leaf import Leaf, located
 from .embeddings import Embeddings
-from .leaf import Leaf, located
 
 
 @dataclass(frozen=True, eq=False)
