@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fontes.index.files import complete
+
 
 def forged_manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
     """Changes the manifest of an index and works out its fingerprint again, as anybody can."""
     file = path / "manifest.json"
     manifest = json.loads(file.read_text())
     change(manifest)
-    facts = {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
-    manifest["fingerprint"] = digest([facts, manifest["segments"][0]["files"]])
-    file.write_text(json.dumps(manifest))
+    file.write_text(json.dumps(complete(manifest, manifest["segments"])))
     return path
 
 

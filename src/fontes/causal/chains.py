@@ -219,10 +219,10 @@ class _Words:
 
     @classmethod
     def of(cls, documents: object) -> _Words:
-        from ..index import Index
+        from ..index import Index, Reader
         from ..text import Analyzer
 
-        if not isinstance(documents, Index):
+        if not isinstance(documents, Index | Reader):
             english = Analyzer.of("english")
             return cls(lambda text: frozenset(english(text)), lambda term: 1.0)
         index = documents

@@ -10,12 +10,13 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from .errors import ParameterError, PipelineError
 from .progress import Report
 from .registry import Registry, nearest
 
+P = TypeVar("P", bound="Part")
 Names = Mapping[int, str]
 """For each index, by its identity, the name under which a text speaks of it."""
 
@@ -222,6 +223,25 @@ def indexes_of(part: Part) -> dict[str, Any]:
             name = f"{base}_{number}"
         indexes[name] = index
     return indexes
+
+
+def pinned(part: P) -> P:
+    """The part over the states that its indexes have now (`index.reader`), so that all that one call does is of one state."""
+    kept: tuple[dict[int, tuple[Any, Any]], P] | None = vars(part).get("_pinned")
+    if kept is not None and all(index.reader is reader for index, reader in kept[0].values()):
+        return kept[1]
+    states: dict[int, tuple[Any, Any]] = {}
+
+    def over_state(inner: Part) -> Part:
+        index = inner.params().get("index")
+        if index is None or getattr(index, "reader", index) is index:
+            return inner
+        _, reader = states.setdefault(id(index), (index, index.reader))
+        return inner.with_(index=reader)
+
+    copy: P = part.map(over_state)  # type: ignore[assignment]
+    vars(part)["_pinned"] = states, copy
+    return copy
 
 
 def index_names(part: Part) -> Names:

@@ -13,7 +13,7 @@ from .checks import check_whole
 from .errors import ParameterError, PipelineError
 from .html import boxes
 from .pairs import Pairs
-from .part import Names, Part, fields, indexes_of
+from .part import Names, Part, fields, indexes_of, pinned
 from .progress import Report, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
@@ -76,13 +76,14 @@ class Stage(Part, ABC, Generic[A, B]):
         """
         taken: Any = (Topics if self.takes is Topics else Run).of(value)
         start = time.perf_counter()
-        result: Any = self.apply(taken, progress)
+        now = pinned(self)
+        result: Any = now.apply(taken, progress)
         if isinstance(result, Run):
             result = result.with_(
                 provenance={
                     **result.provenance,
                     "system": repr(self),
-                    "indexes": {name: index.fingerprint for name, index in indexes_of(self).items()},
+                    "indexes": {name: index.fingerprint for name, index in indexes_of(now).items()},
                     "seconds": time.perf_counter() - start,
                 }
             )
@@ -235,7 +236,7 @@ class Pipeline(Stage[Any, Any]):
         """How the last stage scores the document, for the topic that the stages before it make of the query."""
         self.require(Topics, Run, "explain")
         topic = topic_of(query)
-        *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
+        *before, last = (stage for stage in pinned(self).stages if not isinstance(stage, Cut))
         if before:
             output = Pipeline(tuple(before))(topic)
             if isinstance(output, Run):
@@ -311,7 +312,7 @@ class Sum(Stage[Any, Run]):
         return _summed(runs, weights)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        parts = tuple(stage.explain(query, doc_id) for stage in self.stages)
+        parts = tuple(stage.explain(query, doc_id) for stage in pinned(self).stages)
         return Explanation(sum(p.value for p in parts), "sum of the stages", parts)
 
     def written(self, names: Names, *, strict: bool) -> str:

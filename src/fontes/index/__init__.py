@@ -1,5 +1,7 @@
-"""The index: build, open, read."""
+"""The index: build, open, read, change."""
 
 from .index import Index
+from .reader import Reader
+from .writer import Change
 
-__all__ = ["Index"]
+__all__ = ["Change", "Index", "Reader"]

@@ -18,6 +18,7 @@ from ..core.strings import Strings, utf8
 from ..core.values import Doc
 from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
+from .columns import ColumnWriter
 from .documents import DocumentWriter, metadata_bytes
 from .postings import TextPostings
 
@@ -36,6 +37,7 @@ class Batch:
         titles: Their titles.
         texts: Their texts.
         metadata: Their metadata as JSON, empty for none.
+        values: Their metadata.
         contents: What is indexed of each: text, or its term weights.
     """
 
@@ -43,6 +45,7 @@ class Batch:
     titles: list[bytes]
     texts: list[bytes]
     metadata: list[bytes]
+    values: list[Mapping[str, Any]]
     contents: list[Any]
 
 
@@ -56,6 +59,9 @@ def build_segment(
     memory: int,
     threads: int,
     progress: Report,
+    columns: ColumnWriter | None = None,
+    only: Callable[[Doc], bool] | None = None,
+    repeated: bool = False,
 ) -> dict[str, int]:
     """Writes the files of one segment.
 
@@ -69,6 +75,9 @@ def build_segment(
             text come on top.
         threads: With two or more, analysis and the compression of texts run beside reading.
         progress: Is called after each batch.
+        columns: Writes the columns of the metadata; None writes none.
+        only: Says of each document, in their order, whether it is taken; None takes all.
+        repeated: Whether an id may occur twice.
 
     Returns:
         The counts of documents, terms, postings and tokens.
@@ -81,29 +90,36 @@ def build_segment(
         with _Workers(threads) as workers:
             add = postings.add if weights is None else postings.add_weights
             workers.run(add, [])  # loads the compiled code while the first documents are read
-            for batch in batches(docs, fields, weights):
+            for batch in batches(docs, fields, weights, only):
                 ids += batch.ids
                 workers.run(add, batch.contents)
                 workers.run(store.add, batch.titles, batch.texts, batch.metadata)
+                if columns is not None:
+                    workers.run(columns.add, batch.ids, batch.values)
                 progress(_progress(docs, len(ids), time.perf_counter() - start))
-            workers.run(_write_ids, folder, ids)
+            workers.run(_write_ids, folder, ids, repeated)
         store.close()
+        if columns is not None:
+            columns.close()
         return {"documents": len(ids), **postings.close()}
     finally:
         store.abandon()
 
 
-def batches(docs: Iterable[Doc], fields: Sequence[str], weights: TermWeights | None) -> Iterator[Batch]:
+def batches(
+    docs: Iterable[Doc], fields: Sequence[str], weights: TermWeights | None, only: Callable[[Doc], bool] | None = None
+) -> Iterator[Batch]:
     """Groups documents into batches of about BATCH bytes of text.
 
     Raises:
         InputError: For a document without an id.
     """
-    batch, size, count = Batch([], [], [], [], []), 0, 0
+    batch, size, count = Batch([], [], [], [], [], []), 0, 0
     stream = _marked(docs)
     while some := list(islice(stream, SOME)):
         _check(some, count)
         count += len(some)
+        some = some if only is None else list(filter(only, some))
         titles, texts = [utf8(doc.title) for doc in some], [utf8(doc.text) for doc in some]
         if weights is not None:
             batch.contents.extend(map(weights.of, some))
@@ -115,10 +131,11 @@ def batches(docs: Iterable[Doc], fields: Sequence[str], weights: TermWeights | N
         batch.titles.extend(titles)
         batch.texts.extend(texts)
         batch.metadata.extend([metadata_bytes(doc) if doc.metadata else b"" for doc in some])
+        batch.values.extend(doc.metadata for doc in some)
         size += sum(map(len, texts)) + 64 * len(some)
         if size >= BATCH:
             yield batch
-            batch, size = Batch([], [], [], [], []), 0
+            batch, size = Batch([], [], [], [], [], []), 0
     if batch.ids:
         yield batch
 
@@ -188,13 +205,13 @@ def memory_size(size: str | int) -> int:
     return int(memory)
 
 
-def _write_ids(folder: Path, ids: list[str]) -> None:
-    """Writes doc_ids. Raises InputError where one occurs twice."""
+def _write_ids(folder: Path, ids: list[str], repeated: bool) -> None:
+    """Writes doc_ids. Raises InputError where one occurs twice, unless ids may be repeated."""
     table = Strings.of(ids)
     order = table.order
     in_order = table.take(order)
     for i in range(1, len(in_order)):
-        if in_order[i] == in_order[i - 1]:
+        if not repeated and in_order[i] == in_order[i - 1]:
             first, second = sorted((int(order[i - 1]) + 1, int(order[i]) + 1))
             raise InputError(f"document id '{in_order[i]}' occurs twice, as documents {first} and {second}; ids must be unique")
     write_array(folder, "doc_ids.bytes", table.blob)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +18,73 @@ from ..core.strings import utf8
 from ..core.values import Doc
 from ..storage.arrays import ByteWriter, read_array, smallest, write_array
 
-BLOCK = 1 << 15  # bytes of text in a block, about
+BLOCK = 1 << 15  # bytes of text in a block, at the most
+LEAST = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
+MARKED = 1 << 28  # of 1 << 32: the part of all sizes that do
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive documents that are compressed together.
+
+    Args:
+        sizes: uint32, (documents, 3): the bytes of the title, the text and the metadata of each.
+        load: Gives these, end to end.
+        packed: The same compressed, where that was done already.
+    """
+
+    sizes: NDArray[np.uint32]
+    load: Callable[[], bytes]
+    packed: bytes | None = None
+
+    def of(self, live: NDArray[np.bool_]) -> Block:
+        """The same without the documents that do not live."""
+        if live.all():
+            return self
+        text, ends = self.load(), np.cumsum(self.sizes.sum(axis=1, dtype=np.int64)).tolist()
+        kept = np.flatnonzero(live).tolist()
+        return Block(self.sizes[live], partial(b"".join, [text[ends[i - 1] if i else 0 : ends[i]] for i in kept]))
+
+
+class Blocks:
+    """Groups a sequence of documents into blocks of up to BLOCK bytes, or of one document.
+
+    A block ends, too, before a document of one of some sizes, once it has LEAST bytes. So the blocks of two sequences that have
+    their last documents in common soon become the same: when segments are merged, most of theirs need not be compressed again.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[Block] = []
+        self._size = 0
+
+    def add(self, docs: Block) -> Iterator[Block]:
+        """Appends documents and gives the blocks that are complete. Documents that make a block as they are stay packed."""
+        totals = docs.sizes.sum(axis=1, dtype=np.int64)
+        ends = np.cumsum(totals)
+        marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
+        first, start = 0, 0
+        while first < len(docs.sizes):
+            room = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
+            least = first if self._size >= LEAST else 1 + int(np.searchsorted(ends, start + LEAST - self._size))
+            last = min(room, *marked[np.searchsorted(marked, least) :][:1].tolist(), len(docs.sizes))
+            if last <= first and self._parts:
+                yield from self.rest()
+                continue
+            last = max(first + 1, last)
+            end = int(ends[last - 1])
+            whole = last - first == len(docs.sizes)
+            part = docs if whole else Block(docs.sizes[first:last], partial(bytes, docs.load()[start:end]))
+            self._parts.append(part)
+            self._size += end - start
+            first, start = last, end
+
+    def rest(self) -> Iterator[Block]:
+        """The last block, which nothing is added to any more."""
+        parts = self._parts
+        self._parts, self._size = [], 0
+        if len(parts) > 1:
+            yield Block(np.concatenate([part.sizes for part in parts]), lambda: b"".join(part.load() for part in parts))
+        yield from parts if len(parts) == 1 else ()
 
 
 class DocumentWriter:
@@ -25,34 +94,42 @@ class DocumentWriter:
         self._folder = folder
         self._bytes = ByteWriter(folder, "text.bytes")
         self._sizes: list[NDArray[np.uint32]] = []
-        self._blocks: list[tuple[int, int]] = []
+        self._starts: list[tuple[int, int]] = []
         self._count = 0
+        self._blocks = Blocks()
 
     def add(self, titles: Sequence[bytes], texts: Sequence[bytes], metadata: Sequence[bytes]) -> None:
         """Appends documents: their titles, their texts, and their metadata as JSON (empty for none)."""
         sizes = np.array([list(map(len, part)) for part in (titles, texts, metadata)], dtype=np.uint32).T
-        ends = np.cumsum(sizes.sum(axis=1, dtype=np.int64))
-        first = 0
-        while first < len(texts):
-            start = int(ends[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, start + BLOCK, side="right")))
-            self._blocks.append((self._count + first, self._bytes.length))
-            parts = zip(titles[first:last], texts[first:last], metadata[first:last], strict=True)
-            self._bytes.write(zlib.compress(b"".join(b"".join(part) for part in parts), 1))
-            first = last
-        self._sizes.append(sizes)
-        self._count += len(texts)
+        text = b"".join(chain.from_iterable(zip(titles, texts, metadata, strict=True)))
+        for block in self._blocks.add(Block(sizes, partial(bytes, text))):
+            self.write(packed(block))
+
+    def write(self, block: Block) -> None:
+        """Appends a block that is packed."""
+        assert block.packed is not None
+        self._starts.append((self._count, self._bytes.length))
+        self._bytes.write(block.packed)
+        self._sizes.append(block.sizes)
+        self._count += len(block.sizes)
 
     def close(self) -> None:
         """Completes the files."""
+        for block in self._blocks.rest():
+            self.write(packed(block))
         self._bytes.close()
-        blocks = np.array([*self._blocks, (self._count, self._bytes.length)], dtype=np.int64)
-        write_array(self._folder, "text.blocks", blocks)
+        starts = np.array([*self._starts, (self._count, self._bytes.length)], dtype=np.int64)
+        write_array(self._folder, "text.blocks", starts)
         write_array(self._folder, "text.sizes", smallest(np.concatenate([*self._sizes, np.zeros((0, 3), np.uint32)])))
 
     def abandon(self) -> None:
         """Closes the files as they are."""
         self._bytes.abandon()
+
+
+def packed(block: Block) -> Block:
+    """The block with its text compressed."""
+    return block if block.packed is not None else replace(block, packed=zlib.compress(block.load(), 1))
 
 
 class DocumentStore:
@@ -78,12 +155,22 @@ class DocumentStore:
             docs.append(Doc(doc_id, body.decode(), title.decode(), json.loads(metadata) if metadata else {}))
         return docs
 
+    def blocks(self) -> Iterator[tuple[int, Block]]:
+        """All blocks, packed, each with the ordinal of its first document."""
+        for number, ((first, start), (last, end)) in enumerate(pairwise(self._blocks.tolist())):
+            sizes = self._sizes[first:last].astype(np.uint32)
+            yield first, Block(sizes, partial(self._text, number), self._bytes[start:end].tobytes())
+
     def check(self) -> None:
         """Raises IndexFormatError unless every block can be read."""
-        for block in range(len(self._blocks) - 1):
-            text, bounds = self._open(block)
-            if len(text) != bounds[-1]:
-                raise IndexFormatError(f"{self._folder} is damaged: block {block} of the documents has the wrong length")
+        for _, block in self.blocks():
+            block.load()
+
+    def _text(self, block: int) -> bytes:
+        text, bounds = self._open(block)
+        if len(text) != bounds[-1]:
+            raise IndexFormatError(f"{self._folder} is damaged: block {block} of the documents has the wrong length")
+        return text
 
     def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()

@@ -18,6 +18,7 @@ from ..storage.files import as_path
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
+from .columns.schema import Schema
 
 FORMAT = "fontes-index"
 VERSION = 2
@@ -26,6 +27,8 @@ SEGMENT = "segment"
 SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")
 DELETED = "deleted"
 DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
+WRITER = "writer"
+DRAFT_OF_WRITER = f".{WRITER}"  # where the one writer makes what it commits
 COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
 LESS = ("documents", "postings", "tokens")  # what deletions take off them
 
@@ -58,8 +61,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
         )
     try:
         sound = manifest["fingerprint"] == _fingerprint(manifest) and all(map(_is_sound, manifest["segments"]))
+        Schema.read(manifest["columns"])
         sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
-    except (KeyError, TypeError, AttributeError) as e:
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
         raise IndexFormatError(damaged)
@@ -116,12 +120,12 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
 
 def _fingerprint(manifest: dict[str, Any]) -> str:
     """A digest of all that an index is made of."""
-    facts = {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
-    return hash_json([facts, [[one["files"], one["deleted"] and one["deleted"]["files"]] for one in manifest["segments"]]])
+    facts, segments = {k: v for k, v in manifest.items() if k not in ("fingerprint", "segments")}, manifest["segments"]
+    return hash_json([facts, [{**one, "name": "", "deleted": one["deleted"] and one["deleted"]["files"]} for one in segments]])
 
 
 def entry_of(segment: Path, counts: dict[str, int]) -> dict[str, Any]:
-    """What the manifest says of a new segment: the name that its folder is to have, its counts, its files; nothing is deleted."""
+    """What the manifest says of a new segment: the name that its folder is to have, its counts, its files."""
     files = file_table(segment)
     return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **counts, "files": files, "deleted": None}
 
@@ -166,7 +170,13 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
 
 
 def commit(
-    stage: Path, path: Path, segment: Path, counts: dict[str, int], manifest: dict[str, Any], overwrite: bool, drop_vectors: bool
+    stage: Path,
+    path: Path,
+    segment: Path,
+    counts: dict[str, int],
+    manifest: dict[str, Any],
+    overwrite: bool,
+    drop_vectors: bool,
 ) -> None:
     """Makes the one finished `segment` in `stage` the content of the index at `path`, in one atomic step.
 

@@ -3,68 +3,51 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from html import escape
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError, ParameterError
-from ..core.html import table
+from ..core.errors import ParameterError
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
-from ..storage.arrays import REMEDY
-from ..storage.artifact import check_folder, read_settings
 from ..storage.files import as_path
-from ..text import Analyzer, snippet
-from .build import SCALE, TermWeights, build_segment, content, memory_size
-from .embeddings import Embeddings, find
+from ..text import Analyzer
+from .build import SCALE, TermWeights, build_segment, memory_size
+from .columns import ColumnWriter, Schema
+from .embeddings import Embeddings
 from .factory import Factory
-from .files import FORMAT, MANIFEST, VERSION, building, check_contents, check_sizes, commit, manifest_file, read_manifest
-from .segment import Segment
+from .facts import shown
+from .files import FORMAT, VERSION, building, commit
+from .reader import Reader, stored_analyzer
 from .vectors import VectorStore
-from .weights import WeightLists, find_weights
+from .weights import WeightLists
+from .writer import Change, add, delete, merge
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.sparse.base import SparseEncoder
 
 
-ANALYZER = "leave analyzer out, or give the one it was made with"
-
-
 class Index(Factory):
     """A collection, ready to be searched. `Index.build` makes one on disk, `Index.open` opens it.
 
     It holds the documents and statistics (ids, term frequencies, document lengths), never scores, and the analyzer that made
-    them; so models and parameters are chosen when asking. An index on disk does not change under those who have it open.
-
-    Attributes:
-        path: The directory.
-        analyzer: Makes the terms of documents and queries.
-        fields: What is indexed of each document.
-        scale: What term weights were multiplied by when they were stored; None for an index of texts.
-        fingerprint: The SHA-256 of all that the index is made of.
-        segment_folder: The folder of its segment: arrays, and what is attached to the documents, such as vectors.
+    them; so models and parameters are chosen when asking. Documents are added and deleted; one that has the index open goes on
+    over the state that it has opened until it calls `refresh`.
     """
 
-    def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer) -> None:
+    def __init__(self, reader: Reader) -> None:
         """Use `Index.open`."""
-        self.path = path
-        self.analyzer = analyzer
-        self.fields: tuple[str, ...] = tuple(manifest["fields"])
-        self.scale: float | None = manifest["scale"]
-        self.fingerprint: str = manifest["fingerprint"]
-        self.segment_folder = path / manifest["segments"][0]["name"]
-        self._manifest = manifest
-        self._segment = Segment(self.segment_folder)
-        self._vectors = VectorStore(path, self.segment_folder, self._segment)
+        self._reader = reader
+        self._lock = Lock()
 
     @classmethod
     def build(
@@ -75,6 +58,7 @@ class Index(Factory):
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
         fields: Sequence[str] = ("title", "text"),
         vectors: str | None = None,
+        columns: Mapping[str, str] | None = None,
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
@@ -93,6 +77,9 @@ class Index(Factory):
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
                 stored to two decimals, and everything else of the documents is stored.
+            columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
+                "keywords", a list of them, by key; strings are then read as these ("2020", "true"). None: every key whose
+                values are of one of these types becomes a column.
             memory: How much memory postings may take before they are written to disk and merged at the end.
             threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
@@ -112,6 +99,7 @@ class Index(Factory):
         with building(path, overwrite, drop_vectors) as stage:
             folder = stage / "segment"
             folder.mkdir()
+            writer = ColumnWriter(folder, Schema.of(columns))
             counts = build_segment(
                 documents,
                 folder,
@@ -121,6 +109,7 @@ class Index(Factory):
                 memory=memory_size(memory),
                 threads=threads or os.cpu_count() or 1,
                 progress=progress,
+                columns=writer,
             )
             manifest = {
                 "format": FORMAT,
@@ -129,9 +118,9 @@ class Index(Factory):
                 "analyzer": chosen.to_dict(),
                 "fields": list(fields) if vectors is None else [vectors],
                 "scale": None if vectors is None else SCALE,
-                **counts,
+                "columns": writer.schema.to_json(),
             }
-            commit(stage, path, folder, manifest, overwrite, drop_vectors)
+            commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
         return cls.open(path, analyzer=chosen)
 
     @classmethod
@@ -148,36 +137,97 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        path = as_path(path)
-        while True:
-            seen = manifest_file(path)
-            manifest = read_manifest(path)
-            try:
-                check_sizes(path, manifest)
-                return cls(path, manifest, cls._analyzer(path, manifest, analyzer))
-            except IndexFormatError:
-                # Another process may have replaced the index between two files, perhaps by an equal one; then that is opened.
-                if manifest_file(path) == seen:
-                    raise
+        return cls(Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer)))
 
-    @staticmethod
-    def _analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-        """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
-        try:
-            stored = Analyzer.from_dict(manifest["analyzer"])
-        except ParameterError as error:
-            raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
-        if analyzer is None:
-            return stored
-        if callable(analyzer) and not isinstance(analyzer, Analyzer):
-            try:
-                return stored.with_tokenizer(analyzer)
-            except ParameterError as error:
-                raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
-        named = Analyzer.of(analyzer)
-        if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
-            raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
-        return named
+    @property
+    def _vectors(self) -> VectorStore:  # type: ignore[override]
+        return self._reader.vectors
+
+    @property
+    def reader(self) -> Reader:
+        """The state that it reads. A stage that is called takes all that it needs from the state of that moment."""
+        return self._reader
+
+    def refresh(self) -> bool:
+        """Goes on to the newest state, whoever has made it.
+
+        Returns:
+            Whether there was a newer one.
+
+        Raises:
+            IndexFormatError: There is no index any more, or a damaged one.
+            FontesError: In its place is an index that was made with another analyzer.
+        """
+        return self._go_on(self._reader)
+
+    def add(
+        self,
+        docs: str | Path | Iterable[Any],
+        *,
+        duplicates: str = "error",
+        memory: str | int = "2G",
+        threads: int | None = None,
+        progress: Report = silent,
+    ) -> Change:
+        """Adds documents, which come after those that are there, and commits them in one step.
+
+        They are analysed as the others were. This index reads them at once; others that are open go on over their state until
+        `refresh`. Vectors are made for them by the next `encode`. Where segments pile up they are merged.
+
+        Args:
+            docs: As `build` takes them.
+            duplicates: What is done about an id that is there already, or that comes twice: "error"; "skip", the document that
+                came first stays; "replace", the one that comes last takes its place, at the end.
+            memory: As of `build`.
+            threads: As of `build`.
+            progress: Is called after each batch of documents.
+
+        Raises:
+            InputError: A document cannot be used, or an id is there already; nothing was changed.
+            FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
+        """
+        threads = threads or os.cpu_count() or 1
+        change, after = add(self._reader, docs, duplicates, memory_size(memory), threads, progress)
+        self._go_on(after)
+        return change
+
+    def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
+        """Deletes documents, in one step. They leave all statistics at once, and the disk when their segment is merged.
+
+        Args:
+            ids: Their ids, or the one id.
+            missing: What is done about an id that is not there: "error" or "skip".
+
+        Raises:
+            InputError: An id is not there; nothing was changed.
+            FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
+        """
+        change, after = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        self._go_on(after)
+        return change
+
+    def merge(self, *, memory: str | int = "2G", threads: int | None = None, progress: Report = silent) -> Change:
+        """Makes one segment of all, without what was deleted: the files that `build` would have made of the documents left.
+
+        Args:
+            memory: As of `build`.
+            threads: As of `build`.
+            progress: Is called as terms and documents are done.
+
+        Raises:
+            FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
+                full or cannot be written; nothing was changed.
+        """
+        change, after = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        self._go_on(after)
+        return change
+
+    def _go_on(self, reader: Reader) -> bool:
+        """Goes on to the newest state, which may be that of a reader; whether it is another one than before."""
+        with self._lock:  # so that none goes back to a state that it has read before another thread went on
+            before = self._reader
+            self._reader = reader.refreshed()
+            return self._reader is not before
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
@@ -186,7 +236,7 @@ class Index(Factory):
             ParameterError: Where there are none.
             IndexFormatError: Where they are damaged.
         """
-        return self._vectors.of(encoder, dtype)
+        return self._reader.embeddings(encoder, dtype)
 
     def weights(self, encoder: SparseEncoder) -> WeightLists:
         """The weights of terms that a learned sparse encoder gave the documents.
@@ -195,46 +245,81 @@ class Index(Factory):
             ParameterError: Where there are none.
             IndexFormatError: Where they are damaged.
         """
-        return self._vectors.weights(encoder)
+        return self._reader.weights(encoder)
 
-    @cached_property
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self._reader.path
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """Makes the terms of documents and queries."""
+        return self._reader.analyzer
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What is indexed of each document."""
+        return self._reader.fields
+
+    @property
+    def scale(self) -> float | None:
+        """What term weights were multiplied by when they were stored; None for an index of texts."""
+        return self._reader.scale
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What filters can compare and facets count: the keys of the metadata that are columns, with their types."""
+        return self._reader.columns
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of all that its state is made of."""
+        return self._reader.fingerprint
+
+    @property
+    def segment_folder(self) -> Path:
+        """The folder of its only segment."""
+        return self._reader.leaves[0].segment.folder
+
+    @property
     def name(self) -> str:
         """The name of the directory without its ending: "papers" of `papers.index`."""
-        return self.path.absolute().stem
+        return self._reader.name
 
     @property
     def ids(self) -> Strings:
         """The document ids, in the order in which the documents came."""
-        return self._segment.ids
+        return self._reader.ids
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:
         """How many terms each document has."""
-        return self._segment.lengths
+        return self._reader.lengths
 
     @property
     def terms(self) -> Strings:
         """The terms, in ascending order."""
-        return self._segment.terms
+        return self._reader.terms
 
     @property
     def df(self) -> NDArray[np.integer[Any]]:
         """For each term the number of documents that hold it."""
-        return self._segment.df
+        return self._reader.df
 
     @property
     def cf(self) -> NDArray[np.integer[Any]]:
         """For each term how often it occurs in the collection."""
-        return self._segment.cf
+        return self._reader.cf
 
-    @cached_property
+    @property
     def tokens(self) -> int:
         """How many terms all documents have together."""
-        return int(self._manifest["tokens"])
+        return self._reader.tokens
 
     def term_number(self, term: str) -> int:
         """The number of a term: its place in `terms`, from 0; -1 for a term that the index does not have."""
-        return self._segment.term_number(term)
+        return self._reader.term_number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The postings of the terms with these numbers, end to end.
@@ -243,7 +328,7 @@ class Index(Factory):
             The ordinals of the documents, ascending within a term, and the term frequencies; as many of each as the terms' `df`
             together.
         """
-        return self._segment.postings(np.asarray(terms))
+        return self._reader.postings(terms)
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
         """The documents with these ids.
@@ -251,8 +336,7 @@ class Index(Factory):
         Raises:
             InputError: For an id that is not in the index.
         """
-        ids = list(ids)
-        return self._segment.store.read(ids, [self.ordinal(doc_id) for doc_id in ids])
+        return self._reader.docs(ids)
 
     def doc(self, doc_id: str) -> Doc:
         """The document with this id.
@@ -260,7 +344,7 @@ class Index(Factory):
         Raises:
             InputError: Where there is none.
         """
-        return self.docs([doc_id])[0]
+        return self._reader.doc(doc_id)
 
     def analyzed(self, ids: Iterable[str]) -> list[list[str]]:
         """The terms of the documents with these ids, from their stored text.
@@ -268,17 +352,11 @@ class Index(Factory):
         Raises:
             InputError: For an unknown id.
         """
-        return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
+        return self._reader.analyzed(ids)
 
     def marked(self, query: str, doc: Doc) -> str:
         """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
-        piece = snippet(self.analyzer, doc.text, self.analyzer(query))
-        shown, at = "", 0
-        for start, end in piece.matches:
-            shown += f"{escape(piece.text[at:start])}<b>{escape(piece.text[start:end])}</b>"
-            at = end
-        title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
-        return title + shown + escape(piece.text[at:])
+        return self._reader.marked(query, doc)
 
     def ordinal(self, doc_id: str) -> int:
         """The number of a document in the index: its place in `ids`, from 0.
@@ -286,10 +364,7 @@ class Index(Factory):
         Raises:
             InputError: Where there is no such id.
         """
-        ordinal = self.ids.find(doc_id)
-        if ordinal < 0:
-            raise InputError(f"document '{doc_id}' is not in the index {self.path}")
-        return ordinal
+        return self._reader.ordinal(doc_id)
 
     def check(self) -> None:
         """Reads every file.
@@ -297,77 +372,29 @@ class Index(Factory):
         Raises:
             IndexFormatError: Where anything is not as it was written or does not fit together.
         """
-        check_contents(self.path, self._manifest)
-        self._segment.check()
-        for attached in (*find(self.segment_folder).values(), *find_weights(self.segment_folder, self.ids)):
-            if isinstance(attached, IndexFormatError):
-                raise attached
-            attached.check()
-        for folder in sorted(self.segment_folder.glob("late-*")):
-            check_folder(folder)
+        self._reader.check()
 
     def info(self) -> dict[str, Any]:
         """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""
-        files = {name: f["bytes"] for s in self._manifest["segments"] for name, f in s["files"].items()}
-        text = sum(size for name, size in files.items() if name.startswith("text."))
-        counts = {key: self._manifest[key] for key in ("documents", "terms", "postings", "tokens")}
-        return {
-            "path": str(self.path),
-            **counts,
-            "mean_length": self.tokens / len(self) if len(self) else 0.0,
-            "fields": list(self.fields),
-            "analyzer": self._manifest["analyzer"],
-            "bytes": sum(files.values()),
-            "bytes_of_text": text,
-            "format": self._manifest["version"],
-            "fontes": self._manifest["fontes"],
-            "fingerprint": self.fingerprint,
-            "vectors": [self._vector_info(vectors) for vectors in self._vectors.sound()],
-            "weights": [lists.info() for lists in self._vectors.sparse()],
-        }
+        return self._reader.info()
 
-    def _vector_info(self, vectors: Embeddings) -> dict[str, Any]:
-        stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
-        return {**vectors.info(), "approximate": [facts for facts in stored if facts]}
-
-    @cached_property
+    @property
     def is_sound(self) -> bool:
         """Whether its files are what its fingerprint says; only then what is worked out from them may be kept under it."""
-        try:
-            check_contents(self.path, self._manifest)
-        except IndexFormatError:
-            return False
-        return True
+        return self._reader.is_sound
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.path.absolute(), self.analyzer)
+        return partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self._reader)
 
     def __contains__(self, doc_id: object) -> bool:
-        return doc_id in self.ids
+        return doc_id in self._reader
 
     def __repr__(self) -> str:
         return f"Index('{self.path}', {len(self)} documents)"
 
     def _repr_html_(self) -> str:
         """What the index is, as a table, for notebooks."""
-        info = self.info()
-        analyzer = info["analyzer"]
-        rows = [
-            ("path", info["path"]),
-            *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
-            ("mean length", f"{info['mean_length']:.1f} terms"),
-            ("fields", ", ".join(info["fields"])),
-            ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
-            ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
-            *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
-            *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),
-            ("fingerprint", info["fingerprint"][:16]),
-        ]
-        return table(["index", self.name], rows)
-
-
-def _opened(path: Path, analyzer: Analyzer) -> Index:
-    return Index.open(path, analyzer=analyzer)
+        return shown(self.name, self.info())

@@ -109,11 +109,17 @@ def unpack_postings(postings: Any, byte_bounds: Any, df: Any, documents: int, te
         end = np.int64(byte_bounds[term + 1])
         doc = np.int64(-1)
         for _ in range(df[term]):
-            value, at = _varint(postings, at, end)
+            if 0 <= at < end and postings[at] < 128:  # most are of one byte: twice as fast as a call
+                value, at = np.int64(postings[at]), at + 1
+            else:
+                value, at = _varint(postings, at, end)
             doc += value >> 1
             tf = np.int64(1)
             if not value & 1:
-                tf, at = _varint(postings, at, end)
+                if 0 <= at < end and postings[at] < 128:
+                    tf, at = np.int64(postings[at]), at + 1
+                else:
+                    tf, at = _varint(postings, at, end)
             if at < 0 or value < 2 or doc >= documents or not 1 <= tf <= 0x7FFFFFFF:
                 return False
             docs[filled], tfs[filled] = doc, tf
@@ -134,32 +140,6 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
         shift += 7
         at += 1
     return value, -1
-
-
-@njit(cache=True, nogil=True)
-def count_in(
-    postings: Any, byte_bounds: Any, df: Any, chosen: Any, first: int, last: int, of_documents: Any, occurrences: Any
-) -> bool:
-    """For the terms from `first` to `last` how many of the `chosen` documents hold them, and how often.
-
-    False where the bytes are not postings of documents that there are.
-    """
-    for term in range(first, last):
-        at = np.int64(byte_bounds[term])
-        end = np.int64(byte_bounds[term + 1])
-        doc = np.int64(-1)
-        for _ in range(df[term]):
-            value, at = _varint(postings, at, end)
-            doc += value >> 1
-            tf = np.int64(1)
-            if not value & 1:
-                tf, at = _varint(postings, at, end)
-            if at < 0 or value < 2 or doc >= len(chosen):
-                return False
-            if chosen[doc]:
-                of_documents[term] += 1
-                occurrences[term] += tf
-    return True
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ from ..storage.leftovers import Leftover, hidden, is_in_use
 from ..storage.locks import locked
 from .embeddings import FOLDER, latest
 from .encoding import LEFT
-from .files import MANIFEST, SEGMENT_NAME, read_manifest
+from .files import DRAFT_OF_WRITER, MANIFEST, read_manifest, unnamed
 
 DRAFT = re.compile(r"\.(vectors-[0-9a-f]{16}-\w+|late-[0-9a-f]{16}-\w+|sparse-[0-9a-f]{16})")
 
@@ -39,25 +39,24 @@ def leftovers(place: Path) -> list[Leftover]:
 
 
 def _of_index(path: Path) -> Iterator[Leftover]:
-    """Segments that the manifest does not name, encodings that were stopped, and vectors that newer ones have replaced."""
+    """What the manifest does not name, changes and encodings that were stopped, and vectors that newer ones have replaced."""
     with ExitStack() as stack, suppress(IndexFormatError):
         with suppress(OSError):
             stack.enter_context(locked(path.parent))  # while an index is committed, the manifest comes after the segment
-        named = _segments(path)
-        others = [f for f in sorted(path.iterdir()) if SEGMENT_NAME.fullmatch(f.name) and f.name not in named and f.is_dir()]
-        for segment in others:
-            yield Leftover(segment, "a segment of no index", False, path.parent, partial(_is_unnamed, segment))
+        others = unnamed(path)
+        for folder in others:
+            what = "a segment of no index" if folder.parent == path else "deletions that newer ones have replaced"
+            yield Leftover(folder, what, False, path.parent, partial(_is_unnamed, folder, path))
         stack.close()
-        for name in sorted(named):
-            yield from _of_segment(path / name)
+        draft = path / DRAFT_OF_WRITER
+        if draft.is_dir() and not draft.is_symlink():
+            yield Leftover(draft, "a change that was stopped", is_in_use(draft), draft)
+        for segment in read_manifest(path)["segments"]:
+            yield from _of_segment(path / segment["name"])
 
 
-def _is_unnamed(segment: Path) -> bool:
-    return segment.name not in _segments(segment.parent)
-
-
-def _segments(path: Path) -> set[str]:
-    return {segment["name"] for segment in read_manifest(path)["segments"]}
+def _is_unnamed(folder: Path, path: Path) -> bool:
+    return folder in unnamed(path)
 
 
 def _of_segment(segment: Path) -> Iterator[Leftover]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ from .kernels import MOST_BYTES, count_terms, gather, invert, pack_postings
 
 CHUNK = 1 << 22  # postings that are merged at a time
 POSTING = 24  # bytes of memory that a posting takes at the most before it is written
+Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Numbered(Protocol):
@@ -73,29 +78,12 @@ class PostingsWriter:
             df[: len(block.order)] += np.diff(block.bounds)[block.places]
         order = order[df[order] > 0]  # the words of n-grams may stand in no document by themselves
         df = df[order]
-        cf = np.zeros(len(order), dtype=np.int64)
-        byte_bounds = np.zeros(len(order) + 1, dtype=np.int64)
-        postings = ByteWriter(self._folder, "postings")
-        try:
-            for first, last in chunks(df, CHUNK):
-                docs, tfs, bounds = _merged(blocks, order[first:last], df[first:last])
-                out = np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
-                ends = np.zeros(last - first + 1, dtype=np.int64)
-                length = pack_postings(bounds, docs, tfs, out, ends, cf[first:last])
-                byte_bounds[first + 1 : last + 1] = postings.length + ends[1:]
-                postings.write(out[:length])
-            postings.close()
-        finally:
-            postings.abandon()
-        table = self._table.reordered(order)
+
+        def postings(first: int, last: int) -> Postings:
+            return _merged(blocks, order[first:last], df[first:last])
+
         lengths = np.concatenate([*self._lengths, np.zeros(0, dtype=np.int64)])
-        write_array(self._folder, "postings.bounds", smallest(byte_bounds))
-        write_array(self._folder, "terms.bytes", table.blob)
-        write_array(self._folder, "terms.bounds", smallest(table.offsets))
-        write_array(self._folder, "df", smallest(df))
-        write_array(self._folder, "cf", smallest(cf))
-        write_array(self._folder, "doc_lengths", smallest(lengths))
-        return {"terms": len(order), "postings": int(df.sum()), "tokens": int(cf.sum())}
+        return write_lists(self._folder, self._table.reordered(order), df, lengths, postings)
 
     def _invert(self) -> InvertedBlock:
         """The pending documents as a block."""
@@ -175,10 +163,81 @@ class InvertedBlock:
         return InvertedBlock(self.order, self.places, **arrays)
 
 
-def _merged(
-    blocks: list[InvertedBlock], terms: NDArray[np.int32], df: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """The postings of `terms` from all blocks: documents, frequencies, and where those of each term start."""
+def write_lists(
+    folder: Path,
+    terms: Strings,
+    df: NDArray[np.integer[Any]],
+    lengths: NDArray[np.integer[Any]],
+    postings: Callable[[int, int], Postings],
+    *,
+    memory: int | None = None,
+    threads: int = 1,
+) -> dict[str, int]:
+    """Writes the files of an inverted index: terms, df, cf, postings, doc_lengths.
+
+    Args:
+        folder: Where the files go.
+        terms: The terms, in ascending order.
+        df: For each term how many postings it has, from 1.
+        lengths: For each document the sum of its frequencies.
+        postings: Gives the postings of the terms from one number up to another, end to end: documents and frequencies.
+        memory: The bytes that postings may take; None: as many as CHUNK postings do.
+        threads: How many ranges of terms are worked out side by side.
+
+    Returns:
+        The counts of terms, postings and tokens.
+    """
+    cf = np.zeros(len(df), dtype=np.int64)
+    byte_bounds = np.zeros(len(df) + 1, dtype=np.int64)
+
+    def part(edges: tuple[int, int]) -> tuple[int, int, NDArray[np.uint8]]:
+        first, last = edges
+        docs, tfs = postings(first, last)
+        bounds = np.zeros(last - first + 1, dtype=np.int64)
+        np.cumsum(df[first:last], out=bounds[1:])
+        out = np.empty(MOST_BYTES * len(docs), dtype=np.uint8)
+        length = pack_postings(bounds, docs, tfs, out, byte_bounds[first : last + 1], cf[first:last])
+        return first, last, out[:length].copy()
+
+    most = CHUNK if memory is None else max(1, min(CHUNK, memory // (POSTING * (threads + 1))))
+    file = ByteWriter(folder, "postings")
+    try:
+        for first, last, packed in in_order(part, chunks(df, most), threads):
+            byte_bounds[first + 1 : last + 1] += file.length
+            file.write(packed)
+        file.close()
+    finally:
+        file.abandon()
+    write_array(folder, "postings.bounds", smallest(byte_bounds))
+    write_array(folder, "terms.bytes", terms.blob)
+    write_array(folder, "terms.bounds", smallest(terms.offsets))
+    write_array(folder, "df", smallest(df))
+    write_array(folder, "cf", smallest(cf))
+    write_array(folder, "doc_lengths", smallest(lengths))
+    return {"terms": len(df), "postings": int(df.sum(dtype=np.int64)), "tokens": int(cf.sum())}
+
+
+def in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """What a function gives for each item, in order; so many calls run side by side, and none runs far ahead."""
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        running: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                running.append(pool.submit(function, item))
+                if len(running) > threads:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _merged(blocks: list[InvertedBlock], terms: NDArray[np.int32], df: NDArray[np.int64]) -> Postings:
+    """The postings of `terms` from all blocks: documents and frequencies."""
     bounds = np.zeros(len(terms) + 1, dtype=np.int64)
     np.cumsum(df, out=bounds[1:])
     docs, tfs = np.empty(bounds[-1], dtype=np.int32), np.empty(bounds[-1], dtype=np.int32)
@@ -188,4 +247,4 @@ def _merged(
         known = terms < len(block.order)  # a later term is not in this block
         places[known] = block.places[terms[known]]
         gather(block.bounds, block.docs, block.tfs, places, cursor, docs, tfs)
-    return docs, tfs, bounds
+    return docs, tfs

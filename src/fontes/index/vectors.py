@@ -14,7 +14,7 @@ from ..core.values import Doc
 from .embeddings import DTYPES, Embeddings, find
 from .encoding import Job, VectorsOfDocuments, store_vectors
 from .journal import encode
-from .segment import Segment
+from .leaf import Leaf
 from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, weights_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ class VectorStore:
         segment: The segment.
     """
 
-    def __init__(self, path: Path, folder: Path, segment: Segment) -> None:
+    def __init__(self, path: Path, leaves: Sequence[Leaf]) -> None:
+        segment = leaves[0].segment if leaves else None
+        folder = segment.folder if segment else path / "none"
         self._path = path
         self._folder = folder
         self._segment = segment

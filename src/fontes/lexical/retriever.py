@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.checks import check_whole
 from ..core.errors import InputError
+from ..core.part import pinned
 from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
@@ -72,6 +73,7 @@ class Lexical(Stage[Topics, Run]):
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
+        self = pinned(self)
         self.check()
         topic = topic_of(query)
         weighting, depth = self.weighting, min(check_depth(k), self.k)
@@ -80,6 +82,7 @@ class Lexical(Stage[Topics, Run]):
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
+        self = pinned(self)
         topic = topic_of(query)
         weighting, searched = self.weighting, self.searched
         statistics = Statistics.of(searched)

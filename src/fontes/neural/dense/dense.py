@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...core.part import Part
+from ...core.part import Part, pinned
 from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.stage import Stage
@@ -130,6 +130,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         """The inner product with its nearest facts: the lengths of the vectors, their cosine, which of a document's vectors."""
         from .vectors import exact
 
+        self = pinned(self)
         text = query.text if isinstance(query, Topic) else query
         embeddings = self._embeddings()
         doc = self.index.ordinal(doc_id)

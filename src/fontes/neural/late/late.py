@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
+from ...core.part import pinned
 from ...core.progress import Progress, Report
 from ...core.run import Run
 from ...core.stage import Stage
@@ -124,6 +125,7 @@ class Late(Stage[Topics, Run], name="late"):
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, token by token of the query. It adds up to the score in the run."""
         self.check()
+        self = pinned(self)
         text = query.text if isinstance(query, Topic) else query
         ordinal = self.index.ordinal(doc_id)
         vectors, _ = self._stored().vectors(np.array([ordinal]))

@@ -1,0 +1,290 @@
+"""Filters as text: the one parser of conditions such as `year >= 2020 and lang in ("cs", "en") and not retracted`.
+
+A text is read by Python's `ast` and never evaluated. Of the language there are names of columns (one that is no name in Python
+is written `metadata["name"]`), literals, comparisons, `in`, `is None`, `and`, `or`, `not` and brackets. Logic is three-valued,
+as SQL's: a comparison with a missing value is neither true nor false, nor is its negation, and only what is true matches.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ParameterError
+from .registry import nearest
+
+LONGEST = 100_000  # characters of a text
+GREATEST = 2**63 - 1  # whole number, so that arrays can hold it
+DEEPEST = 100  # conditions inside one another
+TYPES = ("keyword", "integer", "float", "date", "boolean", "keywords")
+"""The types of columns; `keywords` is a list of them."""
+REFUSED = {"text": "holds long texts", "mixed": "holds values of several types, or others than columns have"}
+"""The types of metadata that are no columns, and what messages say of them."""
+SIGNS = {ast.Eq: "==", ast.NotEq: "==", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NAMES = {"keyword": "a string", "integer": "a whole number", "float": "a number", "boolean": "True or False"}
+NAMES |= {"keywords": NAMES["keyword"], "date": 'a date such as "2020-05-17" or "2020-05-17T12:00:00Z"'}
+
+Mask = NDArray[np.bool_]
+
+
+class Columns(Protocol):
+    """Whoever has the values of columns."""
+
+    def present(self, column: str) -> Mask:
+        """For each document whether it has a value."""
+        ...
+
+    def test(self, column: str, sign: str, value: Any) -> Mask:
+        """For each document whether its value passes a test; false where it has none.
+
+        Args:
+            column: The name of the column.
+            sign: "==", "<", "<=", ">", ">="; "in", where `value` is a tuple; "holds" for a list that has `value` in it.
+            value: What is compared with: a string, a number, a truth value; of dates `date_of`.
+        """
+        ...
+
+
+class Condition(ABC):
+    """What a text of a filter says."""
+
+    @abstractmethod
+    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+        """For each document whether the condition is true, and whether it is false; it is neither where values are missing."""
+
+
+@dataclass(frozen=True)
+class Test(Condition):
+    """A comparison of a column with a constant; see `Columns.test`."""
+
+    column: str
+    sign: str
+    value: Any
+
+    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+        passed = columns.test(self.column, self.sign, self.value)
+        return passed, columns.present(self.column) & ~passed
+
+
+@dataclass(frozen=True)
+class Missing(Condition):
+    """Whether a document has no value in a column."""
+
+    column: str
+
+    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+        present = columns.present(self.column)
+        return ~present, present
+
+
+@dataclass(frozen=True)
+class Not(Condition):
+    """The contrary."""
+
+    inner: Condition
+
+    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+        true, false = self.inner.masks(columns)
+        return false, true
+
+
+@dataclass(frozen=True)
+class Every(Condition):
+    """Conditions joined by `and`."""
+
+    parts: tuple[Condition, ...]
+
+    def masks(self, columns: Columns) -> tuple[Mask, Mask]:
+        true, false = zip(*(part.masks(columns) for part in self.parts), strict=True)
+        return reduce(np.logical_and, true), reduce(np.logical_or, false)
+
+
+def condition(text: str, types: Mapping[str, str]) -> Condition:
+    """The condition that a text describes.
+
+    Args:
+        text: An expression, such as `year >= 2020 and "nlp" in tags`.
+        types: The type of each column by name; `REFUSED` has those of metadata that are none.
+
+    Raises:
+        ParameterError: The text is no such expression, or has columns that there are not, or constants of another type; the
+            message names the place.
+    """
+    return _Reader(text, types).condition()
+
+
+def both(first: str | None, second: str | None) -> str | None:
+    """The text of a filter that passes what two others pass; None passes all."""
+    return f"({first}) and ({second})" if first is not None and second is not None else second if first is None else first
+
+
+def date_of(text: str) -> int | None:
+    """An ISO date, or date and time, in microseconds since 1970, by UTC where no zone is written; None for other text."""
+    if not DATE.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+
+
+def date_text(microseconds: int) -> str:
+    """The date, with its time where it is not midnight, of what `date_of` gives."""
+    moment = EPOCH + timedelta(microseconds=microseconds)
+    return moment.date().isoformat() if moment.time() == EPOCH.time() else moment.isoformat().replace("+00:00", "Z")
+
+
+class _Reader:
+    """Reads one text."""
+
+    def __init__(self, text: str, types: Mapping[str, str]) -> None:
+        self._text, self._types, self._depth = text, types, 0
+
+    def condition(self) -> Condition:
+        if not isinstance(self._text, str):
+            raise ParameterError(f"a filter is written as a text, not as {type(self._text).__name__}")
+        if not self._text.strip():
+            raise ParameterError('the filter is empty; write it as where="year >= 2020 and not retracted"')
+        if len(self._text) > LONGEST:
+            raise ParameterError(f"the filter has {len(self._text):,} characters; {LONGEST:,} are allowed")
+        self._source = self._text.replace("\n", " ").strip()  # a text may go over several lines
+        try:
+            tree = ast.parse(self._source, mode="eval")
+        except SyntaxError as error:
+            raise self._error((error.offset or 1) - 1, f"not an expression ({error.msg})") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise ParameterError(f"the filter cannot be read ({error or 'nested too deeply'})") from None
+        return self._read(tree.body)
+
+    def _read(self, node: ast.expr) -> Condition:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise self._error(node, f"nested more than {DEEPEST} deep")
+        try:
+            match node:
+                case ast.BoolOp(op=ast.And()):
+                    return Every(tuple(map(self._read, node.values)))
+                case ast.BoolOp():
+                    return Not(Every(tuple(Not(self._read(value)) for value in node.values)))
+                case ast.UnaryOp(op=ast.Not()):
+                    return Not(self._read(node.operand))
+                case ast.Compare():
+                    sides = [node.left, *node.comparators]
+                    pairs = tuple(map(self._compared, sides, node.ops, sides[1:]))
+                    return pairs[0] if len(pairs) == 1 else Every(pairs)
+            column = self._column(node)
+            if column is None:
+                raise self._error(node, "only columns, comparisons, in, is None, and, or, not are known here")
+            if self._types[column] != "boolean":
+                raise self._error(node, f"{self._described(column)}, which has to be compared: {column} == …")
+            return Test(column, "==", True)
+        finally:
+            self._depth -= 1
+
+    def _compared(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Condition:
+        column, other = self._column(left), self._column(right)
+        if column is not None and other is not None:
+            raise self._error(right, "two columns; compare a column with a constant")
+        test: Condition
+        if isinstance(sign, ast.Is | ast.IsNot):
+            if column is None or not (isinstance(right, ast.Constant) and right.value is None):
+                raise self._error(right, "`is` and `is not` are of None alone: year is None")
+            test = Missing(column)
+        elif isinstance(sign, ast.In | ast.NotIn):
+            test = self._inside(left, column, right, other)
+        elif column is not None:
+            test = self._sided(left, column, SIGNS[type(sign)], right)
+        elif other is not None:
+            test = self._sided(right, other, MIRRORED[SIGNS[type(sign)]], left)
+        else:
+            raise self._error(left, "no column; compare a column with a constant")
+        return Not(test) if isinstance(sign, ast.NotEq | ast.IsNot | ast.NotIn) else test
+
+    def _inside(self, left: ast.expr, column: str | None, right: ast.expr, other: str | None) -> Condition:
+        """A comparison by `in`: of a column with some constants, or of a constant with a column of lists."""
+        if other is not None:
+            if self._types[other] != "keywords":
+                raise self._error(right, f"{self._described(other)} and no list; write {other} == …, or {other} in (…, …)")
+            return Test(other, "holds", self._constant(left, other))
+        if column is None:
+            raise self._error(left, "no column; write year in (2020, 2021), or 'nlp' in tags of a column of lists")
+        if self._types[column] == "keywords":
+            raise self._error(left, f"{self._described(column)}; write 'a' in {column} or 'b' in {column}")
+        if not isinstance(right, ast.Tuple | ast.List | ast.Set):
+            raise self._error(right, f"constants in brackets follow: {column} in (…, …)")
+        return Test(column, "in", tuple(self._constant(item, column) for item in right.elts))
+
+    def _sided(self, place: ast.expr, column: str, sign: str, constant: ast.expr) -> Condition:
+        if self._types[column] == "keywords":
+            raise self._error(place, f"{self._described(column)}; write 'a' in {column}")
+        if self._types[column] == "boolean" and sign != "==":
+            raise self._error(place, f"{self._described(column)}, which is equal or not; write {column}, or not {column}")
+        return Test(column, sign, self._constant(constant, column))
+
+    def _column(self, node: ast.expr) -> str | None:
+        """The column that is named, or None where something else is."""
+        match node:
+            case ast.Name():
+                name = node.id
+            case ast.Subscript(value=ast.Name(id="metadata"), slice=ast.Constant(value=str() as name)):
+                pass
+            case _:
+                return None
+        kind = self._types.get(name)
+        if kind in TYPES:
+            return name
+        if kind is not None:
+            raise self._error(node, f"'{name}' {REFUSED.get(kind, 'is no column')}: it cannot be filtered by")
+        if name in ("title", "text"):
+            raise self._error(node, f"the {name} of documents is searched, and cannot be filtered by; {self._known(name)}")
+        raise self._error(node, f"there is no column '{name}'; {self._known(name)}")
+
+    def _known(self, name: str) -> str:
+        known = [column for column, kind in self._types.items() if kind in TYPES]
+        return nearest(name, known) if known else "the index has none, as its documents came without metadata"
+
+    def _constant(self, node: ast.expr, column: str) -> Any:
+        """The value of a constant that is compared with a column."""
+        kind = self._types[column]
+        match node:
+            case ast.Constant():
+                value = node.value
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant(value=int() | float() as number)) if (
+                not isinstance(number, bool)
+            ):
+                value = -number if isinstance(node.op, ast.USub) else number
+            case _:
+                raise self._error(node, f"{self._described(column)}, so that a constant is needed here: {NAMES[kind]}")
+        if value is None:
+            raise self._error(node, f"None is no value; write {column} is None")
+        if isinstance(value, int | float) and (abs(value) > GREATEST if isinstance(value, int) else not math.isfinite(value)):
+            raise self._error(node, f"numbers are finite, and whole ones go up to {GREATEST:,}")
+        if isinstance(value, str) and kind == "date" and date_of(value) is not None:
+            return date_of(value)
+        expected = {"boolean": bool, "integer": int | float, "float": int | float, "date": ()}.get(kind, str)
+        if not isinstance(value, expected) or (isinstance(value, bool) and kind != "boolean"):
+            raise self._error(node, f"{self._described(column)}; it is compared with {NAMES[kind]}, not with {value!r}")
+        return value
+
+    def _described(self, column: str) -> str:
+        kind = self._types[column]
+        return f"'{column}' is {'a list of keywords' if kind == 'keywords' else f'a column of type {kind}'}"
+
+    def _error(self, place: ast.expr | int, problem: str) -> ParameterError:
+        # ast counts bytes
+        column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
+        return ParameterError(f"where, column {column + 1}: {problem}")

@@ -1,0 +1,87 @@
+"""Filters: which documents of an index a condition lets pass, worked out for each segment and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.where import Condition, Mask, condition
+from ...storage.caches import Attached, Cached
+from ..leaf import Leaf
+from ..segment import Segment
+from .schema import Schema
+from .stored import columns_of
+
+KEPT = 16  # filters of a segment, and of an index
+
+
+class Columned(Protocol):
+    """One state of an index, as filters need it."""
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """Its segments."""
+        ...
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """The documents that a search may return.
+
+    Args:
+        mask: One a document: whether it passes.
+    """
+
+    mask: Mask
+
+    def __len__(self) -> int:
+        return len(self.docs)
+
+    @cached_property
+    def docs(self) -> NDArray[np.int32]:
+        """The ordinals of the documents that pass, ascending."""
+        return np.flatnonzero(self.mask).astype(np.int32)
+
+
+def filter_of(reader: Columned, where: str | None) -> Filter | None:
+    """The documents that a filter lets pass; None where there is no filter.
+
+    Raises:
+        ParameterError: It is none, or not one of these columns.
+        IndexFormatError: A file is damaged.
+    """
+    if where is None:
+        return None
+    parsed = condition(where, reader.schema.types)
+    return _FILTERS.of(reader).get(where, lambda: _filtered(reader, where, parsed))
+
+
+def _filtered(reader: Columned, where: str, parsed: Condition) -> Filter:
+    masks = []
+    for leaf in reader.leaves:
+        columns_of(leaf.segment).require(reader.schema.types)
+        mask = _MASKS.of(leaf.segment).get(parsed, lambda leaf=leaf: parsed.masks(columns_of(leaf.segment))[0])  # type: ignore[misc]
+        masks.append(mask if leaf.dead is None else mask[leaf.live])
+    mask = masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, bool), *masks])
+    mask.flags.writeable = False
+    return Filter(mask)
+
+
+def _none(owner: Any) -> Cached[Any, Any]:
+    return Cached(KEPT)
+
+
+_FILTERS: Attached[Columned, Cached[str, Filter]] = Attached("filters", _none)
+_MASKS: Attached[Segment, Cached[Condition, Mask]] = Attached("masks", _none)

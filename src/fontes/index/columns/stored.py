@@ -1,0 +1,192 @@
+"""The columns of a segment, by memory map: what filters test and facets count."""
+
+from __future__ import annotations
+
+import math
+import operator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import IndexFormatError
+from ...core.strings import Strings
+from ...core.where import TYPES, Mask, date_text
+from ...storage.arrays import REMEDY, read_array
+from ...storage.caches import Attached, Cached
+from ..segment import Segment
+from .values import Values, absent, ascending, read_values
+
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class SegmentColumns:
+    """The columns of a segment; what no document of it has is a column without values. See `core.where.Columns`.
+
+    Args:
+        folder: The folder of the segment.
+        documents: How many documents it has.
+
+    Attributes:
+        types: The types by name of the columns in which a document has a value.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
+    """
+
+    def __init__(self, folder: Path, documents: int) -> None:
+        self._folder, self._documents = folder, documents
+        self.types: Mapping[str, str] = _types(folder)
+        self._numbers = {name: number for number, name in enumerate(self.types)}
+        self._values: Cached[str, Values] = Cached()
+
+    def require(self, types: Mapping[str, str]) -> None:
+        """Raises IndexFormatError unless the columns have these types."""
+        for column, kind in self.types.items():
+            if types.get(column) != kind:
+                raise IndexFormatError(f"{self._folder} has a column '{column}' of type {kind}, its index has not; {REMEDY}")
+
+    def values(self, column: str, kind: str = "boolean") -> Values:
+        """The values of all documents of the segment.
+
+        Args:
+            column: The name of the column.
+            kind: Its type, where the segment does not have it.
+
+        Raises:
+            IndexFormatError: A file is missing or damaged.
+        """
+        own = self.types.get(column)
+        if own is None:
+            return absent(kind, self._documents)
+        return self._values.get(column, lambda: read_values(self._folder, self._numbers[column], own, self._documents))
+
+    def present(self, column: str) -> Mask:
+        """For each document whether it has a value."""
+        return self.values(column).present
+
+    def test(self, column: str, sign: str, value: Any) -> Mask:
+        """For each document whether its value passes a test; see `core.where.Columns`."""
+        if column not in self.types:
+            return np.zeros(self._documents, dtype=bool)
+        own = self.values(column)
+        if own.table is not None:
+            return self._textual(own, sign, value)
+        if sign == "in":
+            passed = np.zeros(self._documents, dtype=bool)
+            for each in value:
+                passed |= self.test(column, "==", each)
+            return passed
+        if own.kind == "boolean":
+            return np.asarray(own.values == 1 + value)
+        if own.kind == "float":
+            with np.errstate(invalid="ignore"):
+                return np.asarray(SIGNS[sign](own.values, float(value)))
+        if (whole := _whole(sign, value)) is None:
+            return np.zeros(self._documents, dtype=bool)
+        return np.asarray(SIGNS[sign](own.values, whole)) & own.present
+
+    def counts(self, column: str, docs: NDArray[np.integer[Any]]) -> dict[Any, int]:
+        """How many of some documents, by their places in the segment, have each value."""
+        if column not in self.types:
+            return {}
+        own = self.values(column).of(docs)
+        values = own.values if own.starts is not None else own.values[own.present]
+        different, counts = np.unique(values, return_counts=True)
+        return dict(zip(self._shown(own, different), counts.tolist(), strict=True))
+
+    def check(self, types: Mapping[str, str]) -> None:
+        """Raises IndexFormatError unless all columns can be read and have these types."""
+        self.require(types)
+        for column in self.types:
+            own = self.values(column)
+            if own.table is not None:
+                texts = self._texts(own.table)
+                if any(a >= b for a, b in pairwise(texts)):
+                    raise IndexFormatError(f"{self._folder} is damaged: the values of '{column}' are not in order; {REMEDY}")
+
+    def _shown(self, own: Values, values: NDArray[Any]) -> list[Any]:
+        """Stored values as those of the metadata."""
+        if own.table is not None:
+            return self._texts(own.table.reordered(values.astype(np.int64) - 1))
+        if own.kind == "boolean":
+            return [value == 2 for value in values.tolist()]
+        return [date_text(value) for value in values.tolist()] if own.kind == "date" else values.tolist()
+
+    def _texts(self, table: Strings) -> list[str]:
+        try:
+            return table.tolist()
+        except UnicodeDecodeError as e:
+            raise IndexFormatError(f"{self._folder} is damaged: a value of a column is not UTF-8 ({e}); {REMEDY}") from e
+
+    def _textual(self, own: Values, sign: str, value: Any) -> Mask:
+        """A test of keywords: by their places in the table, counted from 1."""
+        table = own.table
+        assert table is not None
+        if sign in ("==", "holds", "in"):
+            codes = [table.find(text) + 1 for text in (value if sign == "in" else (value,))]
+            if sign == "holds":
+                passed = np.zeros(self._documents, dtype=bool)
+                if codes[0]:
+                    assert own.starts is not None
+                    passed[np.searchsorted(own.starts, np.flatnonzero(own.values == codes[0]), side="right") - 1] = True
+                return passed
+            flags = np.zeros(len(table) + 1, dtype=bool)
+            flags[codes] = True
+            flags[0] = False
+            return np.asarray(flags[own.values])
+        try:
+            place = (bisect_left if sign in ("<", ">=") else bisect_right)(table, value)
+        except UnicodeDecodeError as e:
+            raise IndexFormatError(f"{self._folder} is damaged: a value of a column is not UTF-8 ({e}); {REMEDY}") from e
+        if sign in ("<", "<="):
+            return np.asarray((own.values > 0) & (own.values <= place))
+        return np.asarray(own.values > place)
+
+
+def columns_of(segment: Segment) -> SegmentColumns:
+    """The columns of a segment, which are opened once."""
+    return _COLUMNS.of(segment)
+
+
+def _opened(segment: Segment) -> SegmentColumns:
+    return SegmentColumns(segment.folder, segment.documents)
+
+
+_COLUMNS = Attached("columns", _opened)
+
+
+def _types(folder: Path) -> dict[str, str]:
+    """The names of the columns in a folder, ascending, with their types."""
+    if not (folder / "columns.types.npy").exists():  # what the manifest lists was there when the index was opened
+        return {}
+    blob, bounds, types = (read_array(folder, f"columns.{part}") for part in ("bytes", "bounds", "types"))
+    sound = blob.dtype == types.dtype == np.uint8 and blob.ndim == bounds.ndim == types.ndim == 1 and bounds.dtype.kind == "u"
+    sound = sound and len(bounds) == len(types) + 1 and bounds[0] == 0 and bounds[-1] == len(blob)
+    if sound and np.all(bounds[1:] >= bounds[:-1]) and int(types.max(initial=0)) < len(TYPES):
+        try:
+            names = ascending(Strings(blob, bounds)).tolist()
+        except UnicodeDecodeError:
+            names = []
+        if len(set(names)) == len(types) and names == sorted(names):
+            return dict(zip(names, (TYPES[number] for number in types.tolist()), strict=True))
+    raise IndexFormatError(f"{folder / 'columns.types.npy'} and the files beside it do not fit together; {REMEDY}")
+
+
+def _whole(sign: str, value: float) -> int | None:
+    """The whole number that whole numbers are compared with in place of `value`; None where none is equal."""
+    if isinstance(value, int):
+        return value
+    if sign == "==":
+        return int(value) if value.is_integer() else None
+    return math.ceil(value) if sign in ("<", ">=") else math.floor(value)

@@ -1,0 +1,180 @@
+"""Columns out of documents: values are gathered as they come, and written when the last one has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.strings import Strings, encodable, utf8
+from ...core.where import REFUSED, TYPES, date_of
+from .schema import LEAST, LONGEST, MOST, Schema, typed
+from .values import Values, ascending, write_columns
+
+KINDS: dict[type, str] = {bool: "boolean", int: "integer", float: "float", str: "keyword", list: "keywords", tuple: "keywords"}
+WIDER = {frozenset(("integer", "float")): "float", frozenset(("keyword", "keywords")): "keywords"}
+
+
+class ColumnWriter:
+    """Gathers the columns of documents and writes them.
+
+    Args:
+        folder: Where the files go.
+        schema: The columns so far; values of these must fit.
+
+    Attributes:
+        schema: The columns; when it is closed, with those that have come up.
+    """
+
+    def __init__(self, folder: Path, schema: Schema) -> None:
+        self._folder, self.schema, self._count = folder, schema, 0
+        self._columns = {
+            name: _Column(name, kind, fixed=True, lenient=schema.declared)
+            for name, kind in schema.types.items()
+            if kind not in REFUSED
+        }
+        self._refused = {name for name, kind in schema.types.items() if kind in REFUSED}
+
+    def add(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> None:
+        """Appends documents by their ids and metadata.
+
+        Raises:
+            InputError: A value does not fit its column.
+        """
+        gathered: dict[str, tuple[list[int], list[Any]]] = {}
+        for number, values in enumerate(metadata):
+            for name, value in values.items():
+                if name in gathered or self._takes(name):
+                    docs, of_column = gathered.setdefault(name, ([], []))
+                    docs.append(number)
+                    of_column.append(value)
+        for name, (docs, of_column) in gathered.items():
+            self._columns[name].extend(self._count, docs, of_column, ids)
+        self._count += len(ids)
+
+    def _takes(self, name: Any) -> bool:
+        """Whether there is a column of this name; one that may be begins to be."""
+        if name in self._columns:
+            return self._columns[name].kind not in REFUSED
+        if self.schema.declared or name in self._refused or len(self._columns) + len(self._refused) >= MOST:
+            return False
+        if not isinstance(name, str) or not name or encodable(name) != name:
+            return False
+        self._columns[name] = _Column(name)
+        return True
+
+    def close(self) -> None:
+        """Writes the files."""
+        finished = {name: column.values(self._count) for name, column in self._columns.items() if column.kind in TYPES}
+        write_columns(self._folder, finished)
+        new = {name: column.kind for name, column in self._columns.items() if column.kind in REFUSED}
+        self.schema = self.schema.with_types({**new, **{name: values.kind for name, values in finished.items()}})
+
+
+class _Column:
+    """The values of one column, in pieces: the documents with one, and theirs."""
+
+    def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False) -> None:
+        self.name, self.kind, self._fixed, self._lenient = name, kind, fixed, lenient
+        self._docs: list[NDArray[np.int64]] = []
+        self._pieces: list[NDArray[Any]] = []
+        self._sizes: list[NDArray[np.int64]] = []  # of lists
+        self._table: dict[str, int] = {}
+
+    def extend(self, before: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
+        """Appends the values of the documents with the numbers before + docs."""
+        if self.kind in REFUSED:
+            return
+        if not self._fixed:
+            self._widen(values)
+            if self.kind in REFUSED or not self.kind:
+                return
+        kind = self.kind
+        stored = [typed(self.name, kind, value, ids[doc], self._lenient) for doc, value in zip(docs, values, strict=True)]
+        kept = [number for number, value in enumerate(stored) if value is not None]
+        stored = [stored[number] for number in kept]
+        self._docs.append(before + np.array([docs[number] for number in kept], dtype=np.int64))
+        if kind in ("keyword", "keywords"):
+            lists = [(value,) if isinstance(value, str) else value for value in stored]
+            table = self._table
+            self._sizes.append(np.fromiter(map(len, lists), np.int64, len(lists)))
+            self._pieces.append(np.array([table.setdefault(item, len(table)) for own in lists for item in own], dtype=np.int64))
+        else:
+            self._pieces.append(np.array(stored, dtype=np.float64 if kind == "float" else np.int64))
+
+    def values(self, documents: int) -> Values:
+        """All values, one a document."""
+        docs = np.concatenate([np.zeros(0, np.int64), *self._docs])
+        pieces = np.concatenate([np.zeros(0, np.float64 if self.kind == "float" else np.int64), *self._pieces])
+        if self.kind == "boolean":
+            return Values("boolean", _filled(documents, 0, docs, (pieces + 1).astype(np.uint8)))
+        if self.kind == "float":
+            return Values("float", _filled(documents, np.nan, docs, pieces))
+        if self.kind in ("integer", "date"):
+            return Values(self.kind, _filled(documents, LEAST, docs, pieces))
+        if self.kind == "keyword" and not self._fixed:
+            dates = [date_of(text) for text in self._table]
+            if dates and None not in dates:
+                self.kind = "date"
+                return Values("date", _filled(documents, LEAST, docs, np.array(dates, dtype=np.int64)[pieces]))
+        table, rank = _sorted(self._table)
+        codes = rank[pieces] + 1
+        if self.kind == "keyword":
+            return Values("keyword", _filled(documents, 0, docs, codes), table)
+        return _lists(documents, docs, np.concatenate([np.zeros(0, np.int64), *self._sizes]), codes, table)
+
+    def _widen(self, values: list[Any]) -> None:
+        """Makes the type one that has room for more values; the values of what cannot be a column are let go."""
+        values = [value for value in values if value is not None and value != "" and value == value]
+        kinds = {KINDS.get(kind) or _kind(kind) for kind in set(map(type, values))}
+        kinds |= {self.kind} if self.kind else set()
+        if not kinds:
+            return
+        kind = kinds.pop() if len(kinds) == 1 else WIDER.get(frozenset(kinds), "mixed")
+        if kind in ("integer", "float") and any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+            kind = "mixed"
+        if kind == "keywords":
+            flat = [item for value in values if isinstance(value, list | tuple) for item in value]
+            strings = [value for value in values if isinstance(value, str)] + [item for item in flat if isinstance(item, str)]
+            if not all(item is None or isinstance(item, str) for item in flat):
+                kind = "mixed"
+        else:
+            strings = [value for value in values if isinstance(value, str)] if kind == "keyword" else []
+        if max(map(len, strings), default=0) > LONGEST and kind in ("keyword", "keywords"):
+            kind = "text"
+        self.kind = kind
+        if kind in REFUSED:
+            self._docs, self._pieces, self._sizes, self._table = [], [], [], {}
+
+
+def _kind(cls: type) -> str:
+    """The type of a column for values of a class derived from one of Python's."""
+    return next((kind for base, kind in KINDS.items() if issubclass(cls, base)), "mixed")
+
+
+def _filled(documents: int, missing: Any, docs: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
+    filled = np.full(documents, missing, dtype=values.dtype)
+    filled[docs] = values
+    return filled
+
+
+def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
+    """The different strings in ascending order, and for each of the table its place therein."""
+    encoded = list(map(utf8, table))  # in which two may be equal: lone surrogates are replaced
+    place = {text: number for number, text in enumerate(sorted(set(encoded)))}
+    blob = np.frombuffer(b"".join(place), dtype=np.uint8)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.fromiter(map(len, place), np.int64, len(place)))])
+    return ascending(Strings(blob, offsets)), np.fromiter((place[text] for text in encoded), np.int64, len(encoded))
+
+
+def _lists(
+    documents: int, docs: NDArray[np.int64], sizes: NDArray[np.int64], codes: NDArray[np.int64], table: Strings
+) -> Values:
+    """Lists, each ascending and without repetition."""
+    width = len(table) + 1
+    pairs = np.unique(np.repeat(docs, sizes) * width + codes)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(pairs // width, minlength=documents))])
+    return Values("keywords", pairs % width, table, starts)

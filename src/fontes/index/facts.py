@@ -1,0 +1,62 @@
+"""What a state of an index is: counts, sizes, what encoders have made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..core.html import table
+from ..storage.artifact import read_settings
+
+if TYPE_CHECKING:
+    from .embeddings import Embeddings
+    from .reader import Reader
+
+
+def facts_of(reader: Reader) -> dict[str, Any]:
+    """What `Index.info` gives."""
+    segments = reader.manifest["segments"]
+    files = [(name, file["bytes"]) for segment in segments for name, file in segment["files"].items()]
+    return {
+        "path": str(reader.path),
+        "documents": len(reader),
+        "terms": len(reader.terms),
+        "postings": reader.count("postings"),
+        "tokens": reader.tokens,
+        "mean_length": reader.tokens / len(reader) if len(reader) else 0.0,
+        "fields": list(reader.fields),
+        "columns": reader.columns,
+        "analyzer": reader.manifest["analyzer"],
+        "segments": len(segments),
+        "deleted": sum(s["deleted"]["documents"] for s in segments if s["deleted"]),
+        "bytes": sum(size for _, size in files),
+        "bytes_of_text": sum(size for name, size in files if name.startswith("text.")),
+        "format": reader.manifest["version"],
+        "fontes": reader.manifest["fontes"],
+        "fingerprint": reader.fingerprint,
+        "vectors": [_of_vectors(vectors) for vectors in reader.vectors.sound()],
+        "weights": [lists.info() for lists in reader.vectors.sparse()],
+    }
+
+
+def shown(name: str, info: Mapping[str, Any]) -> str:
+    """The facts as a table in HTML, for notebooks."""
+    analyzer = info["analyzer"]
+    rows = [
+        ("path", info["path"]),
+        *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
+        ("segments", f"{info['segments']}, with {info['deleted']:,} deleted documents in them"),
+        ("mean length", f"{info['mean_length']:.1f} terms"),
+        ("fields", ", ".join(info["fields"])),
+        ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
+        ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
+        *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
+        *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),
+        ("fingerprint", info["fingerprint"][:16]),
+    ]
+    return table(["index", name], rows)
+
+
+def _of_vectors(vectors: Embeddings) -> dict[str, Any]:
+    stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
+    return {**vectors.info(), "approximate": [facts for facts in stored if facts]}

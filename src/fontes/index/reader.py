@@ -1,0 +1,309 @@
+"""A state of an index: its segments as one, over the documents that live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
+from ..core.strings import Strings
+from ..core.values import Doc
+from ..storage.arrays import REMEDY
+from ..storage.artifact import check_folder
+from ..text import Analyzer, snippet
+from .build import content
+from .columns import Schema, columns_of, facets_of
+from .deletions import Deletions
+from .embeddings import Embeddings, find
+from .factory import Factory
+from .facts import facts_of
+from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
+from .inverted import PostingLists
+from .joined import JoinedLists
+from .leaf import Leaf, leaves_of
+from .segment import Segment
+from .tables import joined, located
+from .vectors import VectorStore
+from .weights import WeightLists, find_weights
+
+ANALYZER = "leave analyzer out, or give the one it was made with"
+
+if TYPE_CHECKING:
+    from ..neural.encoders.base import Encoder
+    from ..neural.sparse.base import SparseEncoder
+
+
+class Reader(Factory):
+    """What an index holds at one time. It does not change; `Index.refresh` goes on to a newer state.
+
+    Ordinals count the documents that live, from 0, in their order.
+
+    Attributes:
+        path: The directory.
+        manifest: The manifest of the state.
+        analyzer: Makes the terms of documents and queries.
+        fields: What is indexed of each document.
+        scale: What term weights were multiplied by when they were stored; None for an index of texts.
+        schema: Which metadata are columns, and of which types.
+        fingerprint: The SHA-256 of all that the state is made of.
+        leaves: Its segments that have documents.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
+    """
+
+    def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, before: Reader | None = None) -> None:
+        """Use `Index.open`; `before` is an older state, whose open segments this one shares."""
+        self.path = path
+        self.manifest = manifest
+        self.analyzer = analyzer
+        self.fields: tuple[str, ...] = tuple(manifest["fields"])
+        self.scale: float | None = manifest["scale"]
+        self.schema = Schema.read(manifest["columns"])
+        self.fingerprint: str = manifest["fingerprint"]
+        opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
+        self.leaves: tuple[Leaf, ...] = leaves_of(_opened(path, entry, opened) for entry in manifest["segments"])
+        self._vectors = VectorStore(path, self.leaves)
+
+    @classmethod
+    def newest(cls, path: Path, analyzer_of: Callable[[dict[str, Any]], Analyzer], before: Reader | None = None) -> Reader:
+        """The newest state of the index in a directory.
+
+        Args:
+            path: The directory.
+            analyzer_of: Makes the analyzer that a manifest names.
+            before: An older state, whose open segments the new one shares.
+
+        Raises:
+            IndexFormatError: There is no index, or a damaged one, or one of another format version.
+        """
+        while True:
+            seen = manifest_file(path)
+            manifest = read_manifest(path)
+            try:
+                check_sizes(path, manifest)
+                return cls(path, manifest, analyzer_of(manifest), before)
+            except IndexFormatError:
+                # Another process may have replaced the manifest between two files, perhaps by an equal one: once more.
+                if manifest_file(path) == seen:
+                    raise
+
+    def refreshed(self) -> Reader:
+        """The newest state of its index: itself where there is no newer one.
+
+        Raises:
+            IndexFormatError: There is no index any more, or a damaged one.
+            FontesError: In its place is an index that was made with another analyzer.
+        """
+        if read_manifest(self.path)["fingerprint"] == self.fingerprint:
+            return self
+        return Reader.newest(self.path, self._same_analyzer, self)
+
+    def _same_analyzer(self, manifest: dict[str, Any]) -> Analyzer:
+        if {**manifest["analyzer"], "libraries": None} != {**self.manifest["analyzer"], "libraries": None}:
+            raise FontesError(f"{self.path} was replaced by an index with another analyzer; open it again")
+        return self.analyzer
+
+    @property
+    def reader(self) -> Reader:
+        """Itself, as `Index.reader` is its state."""
+        return self
+
+    @cached_property
+    def name(self) -> str:
+        """See `Index.name`."""
+        return self.path.absolute().stem
+
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+        """See `Index.embeddings`."""
+        return self._vectors.of(encoder, dtype)
+
+    def weights(self, encoder: SparseEncoder) -> WeightLists:
+        """See `Index.weights`."""
+        return self._vectors.weights(encoder)
+
+    @property
+    def vectors(self) -> VectorStore:
+        """What encoders have made of its documents."""
+        return self._vectors
+
+    @cached_property
+    def ids(self) -> Strings:
+        """The document ids, in the order of the documents."""
+        return joined(
+            [leaf.segment.ids for leaf in self.leaves], [None if leaf.dead is None else leaf.live for leaf in self.leaves]
+        )
+
+    @cached_property
+    def _lists(self) -> PostingLists | JoinedLists:
+        if len(self.leaves) == 1 and self.leaves[0].dead is None:
+            return self.leaves[0].segment
+        return JoinedLists([leaf.segment for leaf in self.leaves], self.leaves)
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """How many terms each document has."""
+        return self._lists.lengths
+
+    @property
+    def terms(self) -> Strings:
+        """The terms, in ascending order."""
+        return self._lists.terms
+
+    @property
+    def df(self) -> NDArray[np.integer[Any]]:
+        """For each term the number of documents that hold it."""
+        return self._lists.df
+
+    @property
+    def cf(self) -> NDArray[np.integer[Any]]:
+        """For each term how often it occurs in the collection."""
+        return self._lists.cf
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """See `Index.columns`."""
+        return self.schema.columns
+
+    def facets(self, ordinals: NDArray[np.integer[Any]], columns: Sequence[str]) -> dict[str, dict[Any, int]]:
+        """How many of the documents with these ordinals have each value of some columns; see `facets_of`."""
+        return facets_of(self, ordinals, columns)
+
+    @cached_property
+    def tokens(self) -> int:
+        """How many terms all documents have together."""
+        return self.count("tokens")
+
+    def term_number(self, term: str) -> int:
+        """See `Index.term_number`."""
+        return self._lists.term_number(term)
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """See `Index.postings`."""
+        return self._lists.postings(np.asarray(terms))
+
+    def docs(self, ids: Iterable[str]) -> list[Doc]:
+        """See `Index.docs`."""
+        ids = list(ids)
+        return self.documents(ids, [self.ordinal(doc_id) for doc_id in ids])
+
+    def documents(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
+        """The documents with these ordinals, which have these ids."""
+        firsts = [leaf.first for leaf in self.leaves]
+        of_leaf = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
+        docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
+        for number in np.unique(of_leaf).tolist():
+            leaf, here = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
+            places = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
+            own = [ordinals[i] - leaf.first for i in here] if places is None else places.tolist()
+            for i, doc in zip(here, leaf.segment.store.read([ids[i] for i in here], own), strict=True):
+                docs[i] = doc
+        return docs
+
+    def doc(self, doc_id: str) -> Doc:
+        """See `Index.doc`."""
+        return self.docs([doc_id])[0]
+
+    def analyzed(self, ids: Iterable[str]) -> list[list[str]]:
+        """See `Index.analyzed`."""
+        return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
+
+    def marked(self, query: str, doc: Doc) -> str:
+        """See `Index.marked`."""
+        piece = snippet(self.analyzer, doc.text, self.analyzer(query))
+        shown, at = "", 0
+        for start, end in piece.matches:
+            shown += f"{escape(piece.text[at:start])}<b>{escape(piece.text[start:end])}</b>"
+            at = end
+        title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
+        return title + shown + escape(piece.text[at:])
+
+    def ordinal(self, doc_id: str) -> int:
+        """See `Index.ordinal`."""
+        ordinal = self.ids.find(doc_id)
+        if ordinal < 0:
+            raise InputError(f"document '{doc_id}' is not in the index {self.path}")
+        return ordinal
+
+    def ordinals(self, ids: Strings) -> NDArray[np.int64]:
+        """The ordinals of the documents with these ids; -1 for one that is not there."""
+        return located(ids, self.ids)
+
+    def check(self) -> None:
+        """See `Index.check`."""
+        check_contents(self.path, self.manifest)
+        for leaf in self.leaves:
+            leaf.segment.check()
+            columns_of(leaf.segment).check(self.schema.types)
+            for attached in (*find(leaf.segment.folder).values(), *find_weights(leaf.segment.folder, leaf.segment.ids)):
+                if isinstance(attached, IndexFormatError):
+                    raise attached
+                attached.check()
+            for folder in sorted(leaf.segment.folder.glob("late-*")):
+                check_folder(folder)
+
+    def info(self) -> dict[str, Any]:
+        """See `Index.info`."""
+        return facts_of(self)
+
+    @cached_property
+    def is_sound(self) -> bool:
+        """Whether its files are what its fingerprint says; only then what is worked out from them may be kept under it."""
+        try:
+            check_contents(self.path, self.manifest)
+        except IndexFormatError:
+            return False
+        return True
+
+    def count(self, name: str) -> int:
+        """The sum of a count of the segments, without what is deleted."""
+        return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
+
+    def __len__(self) -> int:
+        return sum(leaf.documents for leaf in self.leaves)
+
+    def __contains__(self, doc_id: object) -> bool:
+        return doc_id in self.ids
+
+    def __repr__(self) -> str:
+        return f"Reader('{self.path}', {len(self)} documents)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.path.absolute(), self.analyzer)
+
+
+def _again(path: Path, analyzer: Analyzer) -> Reader:
+    """The newest state of the index in a directory, in another process."""
+    return Reader.newest(path, lambda manifest: analyzer)
+
+
+def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> tuple[Segment, Deletions | None]:
+    folder = path / entry["name"]
+    segment = before.get(folder) or Segment(folder)
+    deleted = entry["deleted"]
+    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment)
+
+
+def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
+    """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
+    try:
+        stored = Analyzer.from_dict(manifest["analyzer"])
+    except ParameterError as error:
+        raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
+    if analyzer is None:
+        return stored
+    if callable(analyzer) and not isinstance(analyzer, Analyzer):
+        try:
+            return stored.with_tokenizer(analyzer)
+        except ParameterError as error:
+            raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
+    named = Analyzer.of(analyzer)
+    if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
+        raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
+    return named
