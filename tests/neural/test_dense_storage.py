@@ -168,7 +168,7 @@ def test_a_journal_with_a_torn_line_or_a_damaged_block_is_used_up_to_it(tmp_path
         assert log.read_text().split() == [f"d{n}" for n in range(blocks * BLOCK, COUNT)]
         index = Index.open(path)
         index.check()
-        assert np.array_equal(index.embeddings(Counting()).vectors, Counting().encode_queries(index.ids.tolist()))
+        assert np.array_equal(index.embeddings(Counting()).decoded(slice(None)), Counting().encode_queries(index.ids.tolist()))
 
 
 def test_encoding_again_does_nothing_and_overwriting_encodes_all(tmp_path, plain):
@@ -193,7 +193,7 @@ def test_smaller_vectors_are_made_of_full_ones_without_the_encoder(tmp_path, pla
     for encoder in (Counting(str(log)), Several(str(log), fingerprint="several")):
         for dtype in ("float32", "float16", "int8"):
             index.encode(encoder, dtype=dtype)
-        full, half, whole = (index.embeddings(encoder, dtype) for dtype in ("float32", "float16", "int8"))
+        full, half, whole = (index.embeddings(encoder, dtype).shares[0].embeddings for dtype in ("float32", "float16", "int8"))
         assert np.array_equal(half.vectors, full.vectors.astype(np.float16))
         steps = np.abs(full.vectors).max(axis=1, keepdims=True) / 127
         assert np.all(np.abs(whole.decoded(slice(None)) - full.vectors) <= 0.5001 * steps)
@@ -287,4 +287,6 @@ def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
         index.encode(Counting(str(log), dim=100))
         assert len(log.read_text().split()) <= count + 100
         index.check()
-        assert np.array_equal(index.embeddings(Counting(dim=100)).vectors, Counting(dim=100).encode_queries(index.ids.tolist()))
+        assert np.array_equal(
+            index.embeddings(Counting(dim=100)).decoded(slice(None)), Counting(dim=100).encode_queries(index.ids.tolist())
+        )

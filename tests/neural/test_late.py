@@ -94,7 +94,7 @@ def test_candidates_are_the_documents_of_the_probed_centroids_with_the_best_cent
     store, (query,) = stored(index, model, 2), model.encode_queries([QUERIES["q1"]])
     similarities = query @ store.codec.centroids.T
     probed = set(np.argsort(-similarities, axis=1)[:, :2].ravel().tolist())
-    of_document = [store.codes[a:b] for a, b in zip(store.bounds, store.bounds[1:], strict=False)]
+    of_document = [store.parts[0].codes[a:b] for a, b in zip(store.bounds, store.bounds[1:], strict=False)]
     there = [d for d, codes in enumerate(of_document) if probed & set(codes.tolist())]
     near = similarities[:, :].max(axis=0) >= 0.5
 
@@ -146,7 +146,7 @@ def test_other_bits_of_the_same_vectors_have_the_same_centroids(
     encode_late(index, model, nbits=1)
     one, two = stored(index, model, 1), stored(index, model, 2)
     np.testing.assert_array_equal(one.codec.centroids, two.codec.centroids)
-    np.testing.assert_array_equal(one.codes, two.codes)
+    np.testing.assert_array_equal(one.parts[0].codes, two.parts[0].codes)
 
 
 def test_the_recall_is_the_share_of_the_exhaustive_search_that_is_found(
@@ -239,7 +239,7 @@ def test_a_kill_while_vectors_are_compressed_leaves_nothing_half_done(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(late_encode, "_write_lists", killed)
+        patched.setattr(late_encode, "write_lists", killed)
         with pytest.raises(KeyboardInterrupt):
             encode_late(index, model)
     with pytest.raises(ParameterError, match="holds no token vectors"):
@@ -253,7 +253,7 @@ def test_a_kill_while_vectors_are_compressed_leaves_nothing_half_done(
 def test_there_is_nothing_to_do_where_the_vectors_are_there_unless_they_are_to_be_replaced(
     index: ft.Index, model: ColBERT
 ) -> None:
-    folder = stored(index, model, 2).folder
+    folder = stored(index, model, 2).parts[0].folder
     before = (folder / "artifact.json").stat().st_ino
     encode_late(index, model, nbits=2)
     assert (folder / "artifact.json").stat().st_ino == before
@@ -263,7 +263,7 @@ def test_there_is_nothing_to_do_where_the_vectors_are_there_unless_they_are_to_b
 
 
 def test_damaged_files_are_errors_that_say_what_to_do(index: ft.Index, model: ColBERT) -> None:
-    folder = stored(index, model, 2).folder
+    folder = stored(index, model, 2).parts[0].folder
     sound = TokenVectors(folder)
     sound.check()
     codes = (folder / "codes.npy").read_bytes()
@@ -283,7 +283,7 @@ def test_two_processes_do_not_encode_the_same_at_once(index: ft.Index, model: Co
     name = folder_name(model.fingerprint, 4)
     busy = FontesError("the draft is in use")
     with (
-        drafting(index.segment_folder / name, busy),
+        drafting(index.reader.leaves[0].segment.folder / name, busy),
         pytest.raises(FontesError, match="being encoded by another process"),
     ):
         encode_late(index, model, nbits=4)
@@ -313,7 +313,7 @@ def test_scores_of_some_documents_are_those_of_the_run(index: ft.Index, model: C
 
 def test_checking_an_index_reads_its_token_vectors(index: ft.Index, model: ColBERT) -> None:
     index.check()
-    codes = stored(index, model, 2).folder / "codes.npy"
+    codes = stored(index, model, 2).parts[0].folder / "codes.npy"
     found = bytearray(codes.read_bytes())
     found[-1] ^= 1
     codes.write_bytes(found)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from fontes.core.errors import ParameterError
+from fontes.index.leaf import Leaf
 from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
 from fontes.neural.late.residual import Codec, centroids_for, check_nbits, kmeans, nearest
-from fontes.neural.late.store import TokenVectors, effort
+from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, effort
 
 
 def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
@@ -113,6 +114,13 @@ class Stored(TokenVectors):
         ]
         self._lists = np.concatenate(of_centroid)
         self._list_bounds = np.concatenate([[0], np.cumsum(list(map(len, of_centroid)))])
+        self.meta = {**dict.fromkeys(FACTS), "digest": ""}
+
+    @property
+    def joined(self) -> JoinedTokens:
+        """The same, as those of an index with one segment."""
+        leaf = Leaf(SimpleNamespace(documents=self.documents))  # type: ignore[arg-type]
+        return JoinedTokens([leaf], [self])
 
 
 def plaid(store: Stored, query: np.ndarray, nprobe: int, threshold: float, ndocs: int) -> list[int]:
@@ -138,7 +146,7 @@ def test_the_candidates_are_those_of_the_stages_of_plaid(nprobe: int, ndocs: int
     store = Stored(centroids, rng.integers(0, 40, int(bounds[-1])).astype(np.int32), bounds)
     found = {}
     for threshold in (-1.0, 0.4, 0.6, 0.8):
-        found[threshold] = store.candidates(query, nprobe, threshold, ndocs).tolist()
+        found[threshold] = store.joined.candidates(query, nprobe, threshold, ndocs).tolist()
         assert found[threshold] == plaid(store, query, nprobe, threshold, ndocs)
         assert len(found[threshold]) == ndocs // 4
     assert len({tuple(docs) for docs in found.values()}) > 1, "the threshold makes a difference here"
@@ -148,8 +156,8 @@ def test_so_few_documents_as_would_be_left_are_all_candidates() -> None:
     rng = np.random.default_rng(7)
     centroids, bounds = unit(rng, 9, 6), np.arange(11)
     store = Stored(centroids, np.arange(10, dtype=np.int32) % 9, bounds)
-    assert store.candidates(centroids[:1], 1, 0.5, 40).tolist() == list(range(10))
-    assert store.candidates(centroids[:1], 1, 0.5, 36).tolist() == [0, 9]
+    assert store.joined.candidates(centroids[:1], 1, 0.5, 40).tolist() == list(range(10))
+    assert store.joined.candidates(centroids[:1], 1, 0.5, 36).tolist() == [0, 9]
 
 
 @pytest.mark.parametrize("nbits", [1, 2, 4])

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..storage.artifact import Artifact, Kind
-from ..storage.caches import Cached, cache_folder
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = Kind("fontes-vectors", 1, "vectors", REMEDY)
@@ -35,7 +34,6 @@ class Embeddings:
         scales: float32, one a row, for int8 only: what the numbers of a row are multiplied by; else empty.
         norms: float32, one a row: its length, rounded up; 0 for a vector of zeros.
         bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one.
-        searchers: The approximate indexes that are open, by the name of the search.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -52,7 +50,6 @@ class Embeddings:
         self.vectors, self.norms = (fixed(stored.array(name)) for name in ("vectors", "norms"))
         self.scales: NDArray[np.float32] = fixed(stored.array("scales") if "scales" in stored else np.zeros(0, np.float32))
         self.bounds: NDArray[np.int64] = fixed(stored.array("bounds") if "bounds" in stored else np.zeros(0, np.int64))
-        self.searchers: Cached[str, Any] = Cached()
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -68,9 +65,9 @@ class Embeddings:
         return not len(self.bounds)
 
     @property
-    def cache(self) -> Path:
-        """The folder of the user's for the approximate indexes over them, which may be deleted at any time."""
-        return cache_folder() / "approximate" / str(self.meta["digest"])[:32]
+    def name(self) -> str:
+        """What they are called among those of a segment, by encoder and dtype."""
+        return self.folder.name.removeprefix("vectors-").rpartition("-")[0]
 
     def rows(self, first: int, last: int) -> tuple[int, int]:
         """The first row of the documents from `first` to `last`, and the one after their last."""

@@ -170,20 +170,22 @@ class Factory:
         self,
         encoder: Encoder | SparseEncoder,
         *,
-        dtype: str = "float32",
+        dtype: str | None = None,
         overwrite: bool = False,
         progress: Report = silent,
     ) -> None:
         """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
-        An encoding that was interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others
-        are made of them. An index may hold the vectors of several encoders; an index built anew in its place has none of them.
+        Only documents that have none are encoded: all the first time, those that were added since the next. An encoding that
+        was interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of
+        them. An index may hold the vectors of several encoders; an index built anew in its place has none of them.
 
         Args:
             encoder: Makes the vectors.
-            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. The weights of a learned
-                sparse encoder are always stored to four decimals.
-            overwrite: Encode again where these vectors are there already; else there is nothing to do.
+            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
+                documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
+                to four decimals.
+            overwrite: Encode again where these vectors are there already; else there is nothing to do for such documents.
             progress: Is called as documents are done.
 
         Raises:
@@ -195,7 +197,7 @@ class Factory:
         from ..neural.sparse.base import is_sparse
 
         if is_sparse(encoder):
-            if dtype != "float32":
+            if dtype is not None:
                 raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
             self._vectors.add_weights(encoder, settings_of(encoder), overwrite, progress)
             return

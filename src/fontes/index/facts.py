@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..core.html import table
-from ..storage.artifact import read_settings
 
 if TYPE_CHECKING:
-    from .embeddings import Embeddings
     from .reader import Reader
 
 
@@ -34,8 +32,7 @@ def facts_of(reader: Reader) -> dict[str, Any]:
         "format": reader.manifest["version"],
         "fontes": reader.manifest["fontes"],
         "fingerprint": reader.fingerprint,
-        "vectors": [_of_vectors(vectors) for vectors in reader.vectors.sound()],
-        "weights": [lists.info() for lists in reader.vectors.sparse()],
+        **reader.vectors.info(),
     }
 
 
@@ -55,8 +52,3 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
         ("fingerprint", info["fingerprint"][:16]),
     ]
     return table(["index", name], rows)
-
-
-def _of_vectors(vectors: Embeddings) -> dict[str, Any]:
-    stored = map(read_settings, sorted(vectors.cache.glob("[!.]*")))
-    return {**vectors.info(), "approximate": [facts for facts in stored if facts]}

@@ -22,10 +22,11 @@ from ..storage.files import as_path
 from ..text import Analyzer
 from .build import SCALE, TermWeights, build_segment, memory_size
 from .columns import ColumnWriter, Schema
-from .embeddings import Embeddings
 from .factory import Factory
 from .facts import shown
 from .files import FORMAT, VERSION, building, commit
+from .joined_embeddings import JoinedEmbeddings
+from .joined_weights import JoinedWeights
 from .reader import Reader, stored_analyzer
 from .vectors import VectorStore
 from .weights import WeightLists
@@ -229,7 +230,7 @@ class Index(Factory):
             self._reader = reader.refreshed()
             return self._reader is not before
 
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
 
         Raises:
@@ -238,7 +239,7 @@ class Index(Factory):
         """
         return self._reader.embeddings(encoder, dtype)
 
-    def weights(self, encoder: SparseEncoder) -> WeightLists:
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """The weights of terms that a learned sparse encoder gave the documents.
 
         Raises:
@@ -276,11 +277,6 @@ class Index(Factory):
     def fingerprint(self) -> str:
         """The SHA-256 of all that its state is made of."""
         return self._reader.fingerprint
-
-    @property
-    def segment_folder(self) -> Path:
-        """The folder of its only segment."""
-        return self._reader.leaves[0].segment.folder
 
     @property
     def name(self) -> str:

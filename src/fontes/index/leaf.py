@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,11 @@ class Leaf:
         return self.segment.documents - (0 if self.deletions is None else self.deletions.documents)
 
     @cached_property
+    def state(self) -> str | None:
+        """A digest of which documents are deleted; None where none is."""
+        return None if self.dead is None else hashlib.sha256(self.dead.tobytes()).hexdigest()
+
+    @cached_property
     def live(self) -> NDArray[np.int64]:
         """The places in the segment of the documents that live, ascending."""
         return np.arange(self.segment.documents) if self.dead is None else np.flatnonzero(~self.dead)
@@ -58,3 +65,19 @@ def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Lea
         if leaf.documents:
             leaves.append(leaf)
     return tuple(leaves)
+
+
+def located(
+    leaves: Sequence[Leaf], docs: NDArray[np.integer[Any]]
+) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
+    """For each leaf that has some of these documents: its number, where they stand among `docs`, their places in the segment.
+
+    Args:
+        leaves: The leaves of a reader.
+        docs: Ordinals.
+    """
+    for number, leaf in enumerate(leaves):
+        local = docs.astype(np.int64) - leaf.first
+        here = np.flatnonzero((local >= 0) & (local < leaf.documents))
+        if len(here):
+            yield number, here, local[here] if leaf.dead is None else leaf.live[local[here]]

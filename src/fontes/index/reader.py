@@ -15,22 +15,22 @@ from ..core.errors import FontesError, IndexFormatError, InputError, ParameterEr
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY
-from ..storage.artifact import check_folder
 from ..text import Analyzer, snippet
 from .build import content
 from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
-from .embeddings import Embeddings, find
 from .factory import Factory
 from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
+from .joined_embeddings import JoinedEmbeddings
+from .joined_weights import JoinedWeights
 from .leaf import Leaf, leaves_of
 from .segment import Segment
 from .tables import joined, located
 from .vectors import VectorStore
-from .weights import WeightLists, find_weights
+from .weights import WeightLists
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
@@ -120,11 +120,11 @@ class Reader(Factory):
         """See `Index.name`."""
         return self.path.absolute().stem
 
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> Embeddings:
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
         """See `Index.embeddings`."""
         return self._vectors.of(encoder, dtype)
 
-    def weights(self, encoder: SparseEncoder) -> WeightLists:
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """See `Index.weights`."""
         return self._vectors.weights(encoder)
 
@@ -241,12 +241,7 @@ class Reader(Factory):
         for leaf in self.leaves:
             leaf.segment.check()
             columns_of(leaf.segment).check(self.schema.types)
-            for attached in (*find(leaf.segment.folder).values(), *find_weights(leaf.segment.folder, leaf.segment.ids)):
-                if isinstance(attached, IndexFormatError):
-                    raise attached
-                attached.check()
-            for folder in sorted(leaf.segment.folder.glob("late-*")):
-                check_folder(folder)
+        self._vectors.check()
 
     def info(self) -> dict[str, Any]:
         """See `Index.info`."""

@@ -1,150 +1,298 @@
-"""The vectors that a segment's documents have: which there are, those of an encoder, and new ones."""
+"""The vectors that the documents of an index have: which there are, those of an encoder, and new ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import IndexFormatError, ParameterError
-from ..core.progress import Report
+from ..core.errors import FontesError, IndexFormatError, ParameterError
+from ..core.progress import Progress, Report, silent
 from ..core.values import Doc
+from ..storage.artifact import check_folder, read_settings
 from .embeddings import DTYPES, Embeddings, find
 from .encoding import Job, VectorsOfDocuments, store_vectors
+from .joined_embeddings import JoinedEmbeddings, Share
+from .joined_weights import JoinedWeights
 from .journal import encode
 from .leaf import Leaf
+from .segment import Segment
 from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, weights_of
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
     from ..neural.sparse.base import SparseEncoder
 
+Stored = dict[str, Embeddings | IndexFormatError]
+VectorsOf = Callable[["Encoder", Sequence[Doc], Report], VectorsOfDocuments]
+VectorsOfRange = Callable[[int, int, Report], VectorsOfDocuments]
+
 
 class VectorStore:
-    """The vectors of the documents of one segment, by encoder and dtype.
+    """The vectors of the documents of a reader, by encoder and dtype.
+
+    A segment has those of all its documents, deleted ones too; a reader has an encoder's when all its segments have.
 
     Args:
         path: The index's, for messages.
-        folder: The segment's.
-        segment: The segment.
+        leaves: The segments.
     """
 
     def __init__(self, path: Path, leaves: Sequence[Leaf]) -> None:
-        segment = leaves[0].segment if leaves else None
-        folder = segment.folder if segment else path / "none"
         self._path = path
-        self._folder = folder
-        self._segment = segment
-        self._stored = find(folder)
-        self._weights: dict[str, WeightLists] = {}  # that are open, by the encoder's fingerprint
+        self._leaves = tuple(leaves)
+        self._stored: list[Stored] = [find(leaf.segment.folder) for leaf in leaves]
+        self._joined: dict[str, JoinedEmbeddings] = {}  # those that all segments have
+        self._weights: dict[str, WeightLists | JoinedWeights] = {}  # by the encoder's fingerprint
 
-    def sound(self) -> list[Embeddings]:
-        """Those that can be read."""
-        return [vectors for vectors in self._stored.values() if isinstance(vectors, Embeddings)]
-
-    def of(self, encoder: Encoder, dtype: str | None) -> Embeddings:
+    def of(self, encoder: Encoder, dtype: str | None) -> JoinedEmbeddings:
         """Those of an encoder, the most exact ones where `dtype` is None.
 
         Raises:
-            ParameterError: Where there are none.
+            ParameterError: Where there are none, or some documents have none.
             IndexFormatError: Where they are damaged.
+            FontesError: Where another process has removed a segment meanwhile.
         """
-        fitting = self._fitting(encoder, dtype)
-        if not fitting:
-            self._stored = {**find(self._folder), **self._stored}  # another process may have made them
-            fitting = self._fitting(encoder, dtype)
-        if fitting:
-            return fitting[0]
-        for vectors in self._stored.values():
-            if isinstance(vectors, IndexFormatError):
-                raise vectors
-        remedy = f"index.encode(encoder), or fontes encode {self._path} MODEL, makes them"
-        if not self._stored:
-            raise ParameterError(f"{self._path} holds no vectors; {remedy}")
-        kind = f"{dtype} vectors" if dtype else "vectors"
-        names = " and ".join(f"{e.encoder} ({e.dtype}, fingerprint {e.meta['fingerprint'][:8]})" for e in self.sound())
-        raise ParameterError(
-            f"{self._path} holds vectors of {names}, but no {kind} of {encoder!r} "
-            f"(fingerprint {encoder.fingerprint[:8]}); {remedy}"
-        )
+        if not self._leaves:
+            facts = {"encoder": repr(encoder), "settings": None, "fingerprint": encoder.fingerprint, "dim": encoder.dim}
+            return JoinedEmbeddings((), {**facts, "dtype": dtype or "float32"})
+        if (whole := self._whole(encoder, dtype)) is None:
+            self._look_again()  # another process may have made them
+            whole = self._whole(encoder, dtype)
+        if whole is None:
+            raise self._absent(encoder, dtype)
+        return whole
 
     def add(
         self,
         encoder: Encoder,
         settings: str | None,
-        vectors_of: Callable[[Encoder, Sequence[Doc], Report], VectorsOfDocuments],
-        dtype: str,
+        vectors_of: VectorsOf,
+        dtype: str | None,
         overwrite: bool,
         progress: Report,
     ) -> None:
-        """Encodes the documents, or makes the vectors of float32 ones that are there.
+        """Encodes the documents of the segments that have no vectors, or makes them of float32 ones that are there.
 
         Args:
             encoder: The encoder.
             settings: The text that makes the encoder again, or None.
             vectors_of: Gives the vectors of documents by an encoder.
-            dtype: "float32", "float16" or "int8".
+            dtype: "float32", "float16" or "int8"; None: those in which other segments have them, float32 where none has.
             overwrite: Whether vectors that are there already are made again.
             progress: Is called as documents are done.
 
         Raises:
             ParameterError: There is no such dtype.
+            FontesError: Where another process has removed a segment meanwhile.
         """
-        if dtype not in DTYPES:
+        if dtype not in (None, *DTYPES):
             raise ParameterError(f"dtype must be float32, float16 or int8, not {dtype!r}")
-        ids = self._segment.ids.tolist()
-        full = None if overwrite or dtype == "float32" else next(iter(self._fitting(encoder, "float32")), None)
+        check_there(self._path, self._leaves)
+        self._look_again()
+        there = {vectors.dtype for stored in self._stored for vectors in self._fitting(stored, encoder, None)}
+        for chosen in [dtype] if dtype else sorted(there, key=list(DTYPES).index) or ["float32"]:
+            lacking = [overwrite or not self._fitting(stored, encoder, chosen) for stored in self._stored]
+            for number, report in in_turn(self._leaves, lacking, progress):
+                segment, stored = self._leaves[number].segment, self._stored[number]
+                full = None if overwrite or chosen == "float32" else next(iter(self._fitting(stored, encoder, "float32")), None)
+                vectors = _encoded(segment, partial(vectors_of, encoder)) if full is None else _decoded(full)
+                ids = segment.ids.tolist()
+                job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, chosen, ids, vectors)
+                stored[job.name] = store_vectors(segment.folder, job, overwrite, report)
+                self._joined.pop(job.name, None)
 
-        def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
-            if full is None:
-                return vectors_of(encoder, self._segment.store.read(ids[first:last], range(first, last)), report)
-            a, b = full.rows(first, last)
-            bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
-            return full.decoded(slice(a, b)), bounds
-
-        job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, dtype, ids, vectors)
-        new = store_vectors(self._folder, job, overwrite, progress)
-        self._stored = {**find(self._folder), **self._stored, job.name: new}
-
-    def sparse(self) -> list[WeightLists]:
-        """The weights of terms that can be read."""
-        return [lists for lists in find_weights(self._folder, self._segment.ids) if isinstance(lists, WeightLists)]
-
-    def weights(self, encoder: SparseEncoder) -> WeightLists:
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """The weights of terms by an encoder.
 
         Raises:
-            ParameterError: Where there are none.
+            ParameterError: Where there are none, or some documents have none.
             IndexFormatError: Where they are damaged.
+            FontesError: Where another process has removed a segment meanwhile.
         """
         fingerprint = encoder.fingerprint
-        if (lists := self._weights.get(fingerprint)) is None:
-            if (lists := weights_of(self._folder, self._segment.ids, fingerprint)) is None:
-                others = " and ".join(
-                    f"{each.meta['encoder']} (fingerprint {each.meta['fingerprint'][:8]})" for each in self.sparse()
-                )
-                raise ParameterError(
-                    f"{self._path} holds no weights of {encoder!r} (fingerprint {fingerprint[:8]})"
-                    f"{f', but those of {others}' if others else ''}; index.encode(encoder), or fontes encode {self._path} "
-                    "--sparse MODEL, makes them"
-                )
-            self._weights[fingerprint] = lists
-        return lists
+        if (joined := self._weights.get(fingerprint)) is None:
+            check_there(self._path, self._leaves)
+            lists = [weights_of(leaf.segment.folder, leaf.segment.ids, fingerprint) for leaf in self._leaves]
+            there = [of_leaf for of_leaf in lists if of_leaf is not None]
+            if len(there) < len(lists):
+                raise self._absent_weights(encoder, [of_leaf is not None for of_leaf in lists])
+            if len(there) == 1 and self._leaves[0].dead is None:
+                joined = there[0]
+            else:
+                facts = {"encoder": repr(encoder), "settings": None, "fingerprint": fingerprint}
+                joined = JoinedWeights(self._leaves, there, facts)
+            self._weights[fingerprint] = joined
+        return joined
 
     def add_weights(self, encoder: SparseEncoder, settings: str | None, overwrite: bool, progress: Report) -> None:
         """Encodes the documents as weighted terms; the parameters are those of `add`."""
-        ids = self._segment.ids
+        check_there(self._path, self._leaves)
+        fingerprint = encoder.fingerprint
+        lacking = [
+            overwrite or all(fingerprint != lists.meta["fingerprint"] for lists in _sparse(leaf.segment))
+            for leaf in self._leaves
+        ]
+        for number, report in in_turn(self._leaves, lacking, progress):
+            segment = self._leaves[number].segment
 
-        def vectors(first: int, last: int, report: Report) -> TermVectors:
-            ordinals = range(first, last)
-            return encoder.encode_documents(self._segment.store.read([ids[i] for i in ordinals], ordinals), report)
+            def vectors(first: int, last: int, report: Report, segment: Segment = segment) -> TermVectors:
+                return encoder.encode_documents(docs_of(segment, first, last), report)
 
-        job = WeightEncoding(encoder.fingerprint, repr(encoder), settings, ids, encoder.vocabulary, vectors)
-        self._weights[encoder.fingerprint] = encode(self._folder, job, overwrite, progress)
+            job = WeightEncoding(fingerprint, repr(encoder), settings, segment.ids, encoder.vocabulary, vectors)
+            encode(segment.folder, job, overwrite, report)
+            self._weights.pop(fingerprint, None)
 
-    def _fitting(self, encoder: Encoder, dtype: str | None) -> list[Embeddings]:
-        """The sound vectors of an encoder, the most exact ones first."""
-        fitting = [e for e in self.sound() if e.meta["fingerprint"] == encoder.fingerprint and dtype in (None, e.dtype)]
+    def check(self) -> None:
+        """Reads every file of all that is attached to the segments.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written or does not fit together.
+        """
+        for leaf in self._leaves:
+            folder = leaf.segment.folder
+            for attached in (*find(folder).values(), *find_weights(folder, leaf.segment.ids)):
+                if isinstance(attached, IndexFormatError):
+                    raise attached
+                attached.check()
+            for late in sorted(folder.glob("late-*")):
+                check_folder(late)
+
+    def info(self) -> dict[str, list[dict[str, Any]]]:
+        """What there is, also for some of the documents: "vectors" and "weights", each with the documents that have them."""
+        names = dict.fromkeys(name for stored in self._stored for name in stored)
+        vectors = [self._vector_info(joined) for name in names if (joined := self._join(name)).shares]
+        weights: dict[str, list[dict[str, Any]]] = {}
+        for leaf in self._leaves:
+            for lists in _sparse(leaf.segment):
+                weights.setdefault(lists.meta["fingerprint"], []).append(lists.info())
+        return {"vectors": vectors, "weights": [_weights_info(facts) for facts in weights.values()]}
+
+    def _vector_info(self, joined: JoinedEmbeddings) -> dict[str, Any]:
+        stored = map(read_settings, sorted(joined.cache.glob("[!.]*")))
+        return {**joined.info(), "approximate": [facts for facts in stored if facts]}
+
+    def _join(self, name: str) -> JoinedEmbeddings:
+        """What the segments have of these vectors, as far as they can be read."""
+        pairs = ((leaf, stored.get(name)) for leaf, stored in zip(self._leaves, self._stored, strict=True))
+        return JoinedEmbeddings([Share(leaf, vectors) for leaf, vectors in pairs if isinstance(vectors, Embeddings)])
+
+    def _whole(self, encoder: Encoder, dtype: str | None) -> JoinedEmbeddings | None:
+        """The most exact vectors of an encoder that all segments have."""
+        for vectors in self._fitting(self._stored[0], encoder, dtype):
+            name = vectors.name
+            if name not in self._joined and len((joined := self._join(name)).shares) == len(self._leaves):
+                self._joined[name] = joined
+            if name in self._joined:
+                return self._joined[name]
+        return None
+
+    def _fitting(self, stored: Stored, encoder: Encoder, dtype: str | None) -> list[Embeddings]:
+        """The sound vectors of an encoder in a segment, the most exact ones first."""
+        sound = [vectors for vectors in stored.values() if isinstance(vectors, Embeddings)]
+        fitting = [e for e in sound if e.fingerprint == encoder.fingerprint and dtype in (None, e.dtype)]
         return sorted(fitting, key=lambda e: list(DTYPES).index(e.dtype))
+
+    def _look_again(self) -> None:
+        self._stored = [
+            {**find(leaf.segment.folder), **stored} for leaf, stored in zip(self._leaves, self._stored, strict=True)
+        ]
+
+    def _absent(self, encoder: Encoder, dtype: str | None) -> FontesError:
+        """The error that says what there is instead."""
+        check_there(self._path, self._leaves)
+        for vectors in (vectors for stored in self._stored for vectors in stored.values()):
+            if isinstance(vectors, IndexFormatError):
+                return vectors
+        remedy = f"index.encode(encoder), or fontes encode {self._path} MODEL, makes them"
+        kind = f"{dtype} vectors" if dtype else "vectors"
+        if covered := self._covered([bool(self._fitting(stored, encoder, dtype)) for stored in self._stored]):
+            return ParameterError(f"{self._path} holds {kind} of {encoder!r} for {covered} documents; {remedy} for the others")
+        joined = [self._join(name) for name in dict.fromkeys(name for stored in self._stored for name in stored)]
+        if not joined:
+            return ParameterError(f"{self._path} holds no vectors; {remedy}")
+        names = " and ".join(f"{each.encoder} ({each.dtype}, fingerprint {each.fingerprint[:8]})" for each in joined)
+        return ParameterError(
+            f"{self._path} holds vectors of {names}, but no {kind} of {encoder!r} "
+            f"(fingerprint {encoder.fingerprint[:8]}); {remedy}"
+        )
+
+    def _absent_weights(self, encoder: SparseEncoder, have: Sequence[bool]) -> ParameterError:
+        """The error that says what there is instead."""
+        remedy = f"index.encode(encoder), or fontes encode {self._path} --sparse MODEL, makes them"
+        if covered := self._covered(have):
+            return ParameterError(f"{self._path} holds weights of {encoder!r} for {covered} documents; {remedy} for the others")
+        others = {facts["encoder"]: facts["fingerprint"] for facts in self.info()["weights"]}
+        names = " and ".join(f"{name} (fingerprint {fingerprint[:8]})" for name, fingerprint in others.items())
+        return ParameterError(
+            f"{self._path} holds no weights of {encoder!r} (fingerprint {encoder.fingerprint[:8]})"
+            f"{f', but those of {names}' if others else ''}; {remedy}"
+        )
+
+    def _covered(self, have: Sequence[bool]) -> str:
+        """How many documents of how many are in the segments that have something; nothing where none has."""
+        covered = sum(leaf.documents for leaf, has in zip(self._leaves, have, strict=True) if has)
+        return f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,}" if covered else ""
+
+
+def check_there(path: Path, leaves: Sequence[Leaf]) -> None:
+    """Raises FontesError where another process has merged a segment into another one, or replaced the index."""
+    if not all(leaf.segment.folder.is_dir() for leaf in leaves):
+        raise FontesError(f"{path} has changed since it was opened; index.refresh() goes on with what it is now")
+
+
+def docs_of(segment: Segment, first: int, last: int) -> list[Doc]:
+    """The documents of a segment from one place up to another, deleted ones too."""
+    places = range(first, last)
+    return segment.store.read([segment.ids[place] for place in places], places)
+
+
+def in_turn(leaves: Sequence[Leaf], lacking: Sequence[bool], progress: Report) -> Iterator[tuple[int, Report]]:
+    """The numbers of the segments that lack something, and for each what reports its documents among those of all.
+
+    Args:
+        leaves: The segments.
+        lacking: For each whether its documents are to be encoded.
+        progress: Is called as documents are done.
+    """
+    total = sum(leaf.segment.documents for leaf, lacks in zip(leaves, lacking, strict=True) if lacks)
+    first = 0
+
+    def shifted(offset: int, now: Progress) -> None:
+        part = (offset + (now.fraction or 0.0) * (now.total or 0)) / max(1, total)
+        progress(replace(now, done=offset + now.done, total=total, part=part, before=offset + now.before))
+
+    for number, lacks in enumerate(lacking):
+        yield number, partial(shifted, first) if lacks else silent
+        first += leaves[number].segment.documents if lacks else 0
+
+
+def _encoded(segment: Segment, vectors_of: Callable[[Sequence[Doc], Report], VectorsOfDocuments]) -> VectorsOfRange:
+    """The vectors of a segment's documents from one place up to another, by an encoder."""
+    return lambda first, last, report: vectors_of(docs_of(segment, first, last), report)
+
+
+def _decoded(full: Embeddings) -> VectorsOfRange:
+    """The same, out of those that are stored in float32."""
+
+    def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
+        a, b = full.rows(first, last)
+        bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
+        return full.decoded(slice(a, b)), bounds
+
+    return vectors
+
+
+def _weights_info(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the segments have of an encoder's weights, together."""
+    sums = {name: sum(each[name] for each in facts) for name in ("documents", "postings", "bytes")}
+    return {**facts[0], **sums, "terms": max(each["terms"] for each in facts)}
+
+
+def _sparse(segment: Segment) -> list[WeightLists]:
+    """The weights of a segment that can be read."""
+    return [lists for lists in find_weights(segment.folder, segment.ids) if isinstance(lists, WeightLists)]

@@ -26,7 +26,9 @@ def encode(
             show_default=False,
         ),
     ],
-    dtype: Annotated[str | None, typer.Option(help="float32, float16 or int8.", show_default="float32")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="float32, float16 or int8.", show_default="as the stored ones, float32")
+    ] = None,
     algorithm: Annotated[
         str | None,
         typer.Option(help="Also build an approximate index: hnsw, IVF256,Flat, annoy:1000, …", show_default="flat"),
@@ -34,7 +36,10 @@ def encode(
     sparse: Annotated[bool, typer.Option("--sparse", help="Weights of terms, by a SPLADE model.")] = False,
     late: Annotated[bool, typer.Option("--late", help="A vector for each token, by a ColBERT model.")] = False,
     nbits: Annotated[
-        int | None, typer.Option(help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="2")
+        int | None,
+        typer.Option(
+            help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="as the stored ones, 2"
+        ),
     ] = None,
     precision: Annotated[
         str | None,
@@ -58,13 +63,13 @@ def encode(
     opened = Index.open(index)
     start = time.perf_counter()
     if late:
-        facts = _encode_late(opened, model, nbits or 2, overwrite, json)
+        facts = _encode_late(opened, model, nbits, overwrite, json)
         show = _say_late
     elif sparse:
         facts = _encode_sparse(opened, model, overwrite, json)
         show = _say_sparse
     else:
-        facts = _encode(opened, model, dtype or "float32", algorithm or "flat", overwrite, json)
+        facts = _encode(opened, model, dtype, algorithm or "flat", overwrite, json)
         show = _say
     seconds = time.perf_counter() - start
     facts["precision"] = _chosen(model)
@@ -115,7 +120,7 @@ def _chosen(encoder: Any) -> list[str]:
     return [inner.chosen_precision.partition(" ")[0] for inner in walk(encoder) if isinstance(inner, Pretrained)]
 
 
-def _encode(index: Index, encoder: Any, dtype: str, algorithm: str, overwrite: bool, quiet: bool) -> dict[str, Any]:
+def _encode(index: Index, encoder: Any, dtype: str | None, algorithm: str, overwrite: bool, quiet: bool) -> dict[str, Any]:
     from ..progress import reporting
 
     with reporting(quiet) as report:
@@ -138,7 +143,7 @@ def _by(facts: dict[str, Any]) -> str:
     return f"; the model runs in {' and '.join(dict.fromkeys(facts['precision']))} here" if facts["precision"] else ""
 
 
-def _encode_late(index: Index, colbert: Any, nbits: int, overwrite: bool, quiet: bool) -> dict[str, Any]:
+def _encode_late(index: Index, colbert: Any, nbits: int | None, overwrite: bool, quiet: bool) -> dict[str, Any]:
     from ...neural import encode_late
     from ..progress import reporting
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
-from ...index.embeddings import Embeddings
+from ...index.joined_embeddings import JoinedEmbeddings
 from ...storage.artifact import Artifact, Kind, commit, seal, settings, staging
 from ...storage.caches import LIMIT, Cached, touch, trim
 from ...storage.hashes import hash_text
@@ -50,7 +50,7 @@ class Searcher(ABC):
     facts: dict[str, Any] = field(default_factory=dict)
 
     @abstractmethod
-    def build(self, embeddings: Embeddings) -> None:
+    def build(self, embeddings: JoinedEmbeddings) -> None:
         """Makes the index. The same vectors give the same index."""
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Faiss(Searcher):
         """The number of vectors, and of their dimensions."""
         return self.index.ntotal, self.index.d
 
-    def build(self, embeddings: Embeddings) -> None:
+    def build(self, embeddings: JoinedEmbeddings) -> None:
         """Trains on up to SAMPLE vectors and adds all, in one thread: with more, FAISS's indexes differ from time to time."""
         faiss = _faiss()
         factory = HNSW if self.spec == "hnsw" else self.spec
@@ -140,7 +140,7 @@ class Faiss(Searcher):
             parameters.seed, parameters.min_points_per_centroid = SEED, 1
         return tuple(quantizers)
 
-    def _fill(self, embeddings: Embeddings) -> None:
+    def _fill(self, embeddings: JoinedEmbeddings) -> None:
         count = len(embeddings)
         if not self.index.is_trained:
             rows = np.arange(count)
@@ -207,7 +207,7 @@ class Annoy(Searcher):
         """The number of vectors, and of their dimensions."""
         return self.index.get_n_items(), self.index.f
 
-    def build(self, embeddings: Embeddings) -> None:
+    def build(self, embeddings: JoinedEmbeddings) -> None:
         """Plants the trees, in one thread: with more, each thread has a seed of its own."""
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
@@ -239,7 +239,7 @@ class Annoy(Searcher):
         self.index.load(str(file))
 
 
-def searcher(embeddings: Embeddings, spec: str, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
+def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
     """The approximate index `spec` over these vectors, from memory, from the user's cache, or built now.
 
     Args:
@@ -287,7 +287,7 @@ def _facts(artifact: Artifact) -> dict[str, Any]:
     return {**settings(artifact.meta), "bytes": artifact.bytes}
 
 
-def _load(new: Searcher, embeddings: Embeddings, folder: Path) -> bool:
+def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
     """Reads an index from the cache; False where it has none that this library can read."""
     try:
         artifact = Artifact(folder, KIND)
@@ -303,7 +303,7 @@ def _load(new: Searcher, embeddings: Embeddings, folder: Path) -> bool:
         return False
 
 
-def _keep(new: Searcher, embeddings: Embeddings, folder: Path) -> None:
+def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
     """Puts an index into the cache, whole or not at all, where that can be written and the vectors are as they were stored."""
     with contextlib.suppress(OSError, IndexFormatError), staging(folder) as draft:
         embeddings.check()

@@ -25,7 +25,7 @@ from ..models.base import check_fields
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.embeddings import Embeddings
+    from ...index.joined_embeddings import JoinedEmbeddings
     from .ann import Searcher
     from .vectors import Best
 
@@ -114,7 +114,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         try:
             embeddings = self._embeddings()
         except ParameterError:  # there are none
-            self.index.encode(self._encoder, dtype=self.dtype or "float32", progress=progress)
+            self.index.encode(self._encoder, dtype=self.dtype, progress=progress)
             embeddings = self._embeddings()
         if self.algorithm != "flat":
             self._searcher(embeddings)
@@ -180,10 +180,10 @@ class Dense(Stage[Topics, Run], name="dense"):
         check_algorithm(self.algorithm)
         super().check_needs()
 
-    def _embeddings(self) -> Embeddings:
+    def _embeddings(self) -> JoinedEmbeddings:
         return self.index.embeddings(self._encoder, self.dtype)
 
-    def _queries(self, texts: list[str], embeddings: Embeddings, progress: Report = silent) -> NDArray[np.float32]:
+    def _queries(self, texts: list[str], embeddings: JoinedEmbeddings, progress: Report = silent) -> NDArray[np.float32]:
         """The vectors of texts. Raises ParameterError where the encoder gives others than it should.
 
         Each text is encoded by itself, since a model's vectors change with the batch that a text is in; the last ones are kept.
@@ -206,7 +206,9 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
         return np.asarray(vector[0])
 
-    def _nearest(self, embeddings: Embeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int) -> list[Best]:
+    def _nearest(
+        self, embeddings: JoinedEmbeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int
+    ) -> list[Best]:
         """For each query its best documents and their scores. A query of zeros finds nothing."""
         from .vectors import nearest, rescored
 
@@ -222,7 +224,7 @@ class Dense(Stage[Topics, Run], name="dense"):
                 rankings.append(rescored(embeddings, query, np.unique(docs).astype(np.int32), k, self.index.ids))
         return [ranking if query.any() else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
 
-    def _searcher(self, embeddings: Embeddings) -> Searcher:
+    def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
         """The approximate index; where it is built now, its recall is measured and logged."""
         from .ann import searcher
 
@@ -243,7 +245,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         return searcher(embeddings, self.algorithm, measure)
 
-    def _measured(self, embeddings: Embeddings, searcher: Searcher) -> dict[str, float]:
+    def _measured(self, embeddings: JoinedEmbeddings, searcher: Searcher) -> dict[str, float]:
         count = len(self.index)
         places = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int)) if count else np.zeros(0, int)
         docs = self.index.docs([self.index.ids[int(place)] for place in places])

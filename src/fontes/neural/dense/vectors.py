@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...core.run import order_keys
 from ...core.strings import Strings
 from ...index.embeddings import Embeddings
+from ...index.joined_embeddings import JoinedEmbeddings, Share
 
 QUERIES = 256  # that are searched together
 SCORES = 1 << 23  # of a matrix product
@@ -27,23 +28,46 @@ NUMBERS = 1 << 24  # of the documents' vectors that are held decoded
 FEW = 4  # queries for which loading the vectors takes longer than multiplying them
 PIECE = 1 << 13  # of the vectors that a thread then takes at a time
 UNIT = 2.0**-24  # of rounding in float32
+RARE = 16  # where fewer than one document in so many is allowed, each of them gets its score
 
+T = TypeVar("T")
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, in the one order
 
 
-def nearest(embeddings: Embeddings, queries: NDArray[np.float32], k: int, ids: Strings, threads: int | None) -> list[Best]:
-    """For each query (a row of `queries`) the `k` documents with the greatest inner product, and the products.
+def nearest(
+    embeddings: JoinedEmbeddings,
+    queries: NDArray[np.float32],
+    k: int,
+    ids: Strings,
+    threads: int | None,
+    allowed: NDArray[np.bool_] | None = None,
+) -> list[Best]:
+    """For each query the `k` documents with the greatest inner product, and the products.
 
     Documents whose vectors are zeros are left out; a document with several vectors has the greatest product of them.
-    `threads` bounds those of the matrix product too where threadpoolctl is installed.
+
+    Args:
+        embeddings: The documents' vectors.
+        queries: One a row.
+        k: How many documents a query gets at most.
+        ids: The documents' ids.
+        threads: How many threads search; it bounds those of the matrix product too where threadpoolctl is installed.
+        allowed: For each document whether it may be among them; None allows all.
     """
+    chosen = None if allowed is None else np.flatnonzero(allowed).astype(np.int32)
+    if chosen is not None and len(chosen) * RARE <= embeddings.documents:
+        parts = _in_threads(
+            lambda a, b: [rescored(embeddings, query, chosen, k, ids) for query in queries[a:b]], threads, len(queries)
+        )
+        return [best for part in parts for best in part]
+    count = min(k, embeddings.documents if chosen is None else len(chosen))
     with _blas(threads):
-        parts = [queries[first : first + QUERIES] for first in range(0, len(queries), QUERIES)]
-        return [best for part in parts for best in Search(embeddings, part, min(k, embeddings.documents), ids).run(threads)]
+        batches = [queries[first : first + QUERIES] for first in range(0, len(queries), QUERIES)]
+        return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run(threads)]
 
 
 def rescored(
-    embeddings: Embeddings, query: NDArray[np.float32], docs: NDArray[np.int32], k: int, ids: Strings
+    embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32], k: int, ids: Strings
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best `k` of `docs` in the one order, with their exact scores."""
     scores = exact(embeddings, query, docs)
@@ -54,11 +78,16 @@ def rescored(
     return docs[place], scores[place]
 
 
-def exact(embeddings: Embeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
+def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
     """The score of each document: float64 products summed in one order, rounded once. -inf for a document of zeros alone."""
     out = np.empty(len(docs), dtype=np.float32)
-    parts = _readable(embeddings.vectors), embeddings.dtype == "float16", embeddings.scales, embeddings.norms, embeddings.bounds
-    _rescore(query.astype(np.float64), parts, docs, out)
+    wide = query.astype(np.float64)
+    for share, here, places in embeddings.split(docs):
+        own = share.embeddings
+        parts = _readable(own.vectors), own.dtype == "float16", own.scales, own.norms, own.bounds
+        scores = np.empty(len(places), dtype=np.float32)
+        _rescore(wide, parts, places.astype(np.int32), scores)
+        out[here] = scores
     return out
 
 
@@ -70,8 +99,15 @@ def _readable(vectors: NDArray[Any]) -> NDArray[Any]:
 class Search:
     """The exact search of some queries: a buffer of candidates for each, and what a candidate must reach."""
 
-    def __init__(self, embeddings: Embeddings, queries: NDArray[np.float32], k: int, ids: Strings) -> None:
-        self._embeddings, self._queries, self._k, self._ids = embeddings, queries, k, ids
+    def __init__(
+        self,
+        embeddings: JoinedEmbeddings,
+        queries: NDArray[np.float32],
+        k: int,
+        ids: Strings,
+        allowed: NDArray[np.bool_] | None,
+    ) -> None:
+        self._embeddings, self._queries, self._k, self._ids, self._allowed = embeddings, queries, k, ids, allowed
         room = min(embeddings.documents, 4 * k + 1024)
         self._least = np.full(len(queries), -np.inf)
         self._docs = np.zeros((len(queries), room), dtype=np.int32)
@@ -83,10 +119,12 @@ class Search:
         """The best k documents of each query."""
         if not self._k:
             return [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(self._queries)
-        for first, last in self._blocks():
-            products = self._products(first, last, threads)
-            self._in_threads(partial(self._collect, products, first, last - first), threads, len(self._queries))
-        return [best for part in self._in_threads(self._best, threads, len(self._queries)) for best in part]
+        for share in self._embeddings.shares:
+            for first, last in self._blocks(share.embeddings):
+                products = self._products(share.embeddings, first, last, threads)
+                ordinals = self._ordinals(share, first, last)
+                _in_threads(partial(self._collect, share, products, ordinals, first), threads, len(self._queries))
+        return [best for part in _in_threads(self._best, threads, len(self._queries)) for best in part]
 
     def _error_bounds(self) -> NDArray[np.float64]:
         """For each query how far a product in float32, summed in any order, can be from the score.
@@ -98,42 +136,51 @@ class Search:
         lengths = np.linalg.norm(self._queries.astype(np.float64), axis=1)
         return np.asarray(n * UNIT / (1 - n * UNIT) * 1.0001 * lengths * longest + n * 1e-37)
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of documents whose vectors, and whose products with all queries, are held at a time."""
-        most = max(1, min(SCORES // len(self._queries), NUMBERS // max(1, self._embeddings.dim)))
-        bounds, first, count = self._embeddings.bounds, 0, self._embeddings.documents
+    def _blocks(self, embeddings: Embeddings) -> Iterator[tuple[int, int]]:
+        """Ranges of a segment's documents whose vectors, and whose products with all queries, are held at a time."""
+        most = max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
+        bounds, first, count = embeddings.bounds, 0, embeddings.documents
         while first < count:
             last = first + most if not len(bounds) else int(np.searchsorted(bounds, bounds[first] + most, side="right")) - 1
             last = min(max(last, first + 1), count)
             yield first, last
             first = last
 
-    def _products(self, first: int, last: int, threads: int | None) -> NDArray[np.float32]:
+    def _products(self, embeddings: Embeddings, first: int, last: int, threads: int | None) -> NDArray[np.float32]:
         """The inner products of the queries with the vectors of these documents; -inf with those of zeros."""
-        a, b = self._embeddings.rows(first, last)
+        a, b = embeddings.rows(first, last)
         products: NDArray[np.float32]
         if len(self._queries) <= FEW:
             products = np.empty((len(self._queries), b - a), dtype=np.float32)
-            rows = _readable(self._embeddings.vectors)[a:b], self._embeddings.dtype == "float16", self._embeddings.scales[a:b]
-            self._in_threads(
+            rows = _readable(embeddings.vectors)[a:b], embeddings.dtype == "float16", embeddings.scales[a:b]
+            _in_threads(
                 lambda i, j: _multiply(self._queries, *rows, PIECE * i, PIECE * j, products), threads, -(-(b - a) // PIECE)
             )
         else:
-            products = np.matmul(self._queries, self._decoded(a, b).T)
-        zeros = np.flatnonzero(self._embeddings.norms[a:b] == 0)
+            products = np.matmul(self._queries, _decoded(embeddings, a, b).T)
+        zeros = np.flatnonzero(embeddings.norms[a:b] == 0)
         if len(zeros):
             products[:, zeros] = -np.inf
         return products
 
-    def _collect(self, products: NDArray[np.float32], first: int, count: int, a: int, b: int) -> None:
+    def _ordinals(self, share: Share, first: int, last: int) -> NDArray[np.int32]:
+        """The ordinals of these documents of a segment, -1 for those that are deleted or not allowed."""
+        ordinals = share.leaf.ordinals[first:last]
+        if self._allowed is not None:
+            ordinals = np.where((ordinals >= 0) & self._allowed[ordinals], ordinals, np.int32(-1))
+        return ordinals
+
+    def _collect(
+        self, share: Share, products: NDArray[np.float32], ordinals: NDArray[np.int32], first: int, a: int, b: int
+    ) -> None:
         """Takes the documents of a block that may be among the best into the buffers of the queries from `a` to `b`."""
-        bounds = self._embeddings.bounds
+        bounds = share.embeddings.bounds
         if len(bounds):
-            bounds = bounds[first : first + count + 1] - bounds[first]
+            bounds = bounds[first : first + len(ordinals) + 1] - bounds[first]
         state = (self._least, self._docs, self._values, self._counts, self._errors)
         for query in range(a, b):
             at = 0
-            while (at := _gather(products[query], bounds, first, at, count, query, self._k, state)) < count:
+            while (at := _gather(products[query], bounds, ordinals, at, query, self._k, state)) < len(ordinals):
                 # So many are so close that only their scores tell them apart.
                 docs, scores = self._rescored(query)
                 self._docs[query, : len(docs)], self._values[query, : len(docs)] = docs, scores
@@ -149,21 +196,23 @@ class Search:
         docs = self._docs[query, : self._counts[query]]
         return rescored(self._embeddings, self._queries[query], docs, self._k, self._ids)
 
-    def _decoded(self, first: int, last: int) -> NDArray[np.float32]:
-        """These rows as float32."""
-        if self._embeddings.dtype != "float16":
-            return self._embeddings.decoded(slice(first, last))
-        rows = np.empty((last - first, self._embeddings.dim), dtype=np.float32)
-        _widen(_readable(self._embeddings.vectors)[first:last].reshape(-1), rows.reshape(-1))
-        return rows
 
-    def _in_threads(self, part: Callable[[int, int], Any], threads: int | None, count: int) -> list[Any]:
-        """What `part` gives for ranges of `count` things, in their order."""
-        if threads == 1 or count == 1:
-            return [part(0, count)]
-        edges = np.linspace(0, count, min(16, count) + 1).astype(int).tolist()
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(part, edges[:-1], edges[1:]))
+def _decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32]:
+    """These rows of a segment as float32."""
+    if embeddings.dtype != "float16":
+        return embeddings.decoded(slice(first, last))
+    rows = np.empty((last - first, embeddings.dim), dtype=np.float32)
+    _widen(_readable(embeddings.vectors)[first:last].reshape(-1), rows.reshape(-1))
+    return rows
+
+
+def _in_threads(part: Callable[[int, int], T], threads: int | None, count: int) -> list[T]:
+    """What `part` gives for ranges of `count` things, in their order."""
+    if threads == 1 or count == 1:
+        return [part(0, count)]
+    edges = np.linspace(0, count, min(16, count) + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(part, edges[:-1], edges[1:]))
 
 
 @contextlib.contextmanager
@@ -183,19 +232,19 @@ def _controller() -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _gather(products: Any, bounds: Any, first: int, at: int, count: int, query: int, k: int, state: Any) -> int:
+def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: int, state: Any) -> int:
     """Appends the documents from `at` on that reach what they must; returns where it stopped because the buffer is full."""
     least, docs, values, counts, _ = state
     room = docs.shape[1]
     threshold, filled = least[query], counts[query]
-    while at < count:
+    while at < len(ordinals):
         score = -np.inf
         if len(bounds) == 0:
             score = products[at]
         else:
             for row in range(bounds[at], bounds[at + 1]):
                 score = max(score, products[row])
-        if score >= threshold and score > -np.inf:
+        if score >= threshold and score > -np.inf and ordinals[at] >= 0:
             if filled == room:
                 counts[query] = filled
                 _shrink(query, k, state)
@@ -203,7 +252,7 @@ def _gather(products: Any, bounds: Any, first: int, at: int, count: int, query: 
                 if 4 * filled > 3 * room:
                     return at
                 continue
-            docs[query, filled] = first + at
+            docs[query, filled] = ordinals[at]
             values[query, filled] = score
             filled += 1
         at += 1

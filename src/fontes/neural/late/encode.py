@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,16 @@ from ...core.progress import Report, silent
 from ...core.values import Topics
 from ...index.embeddings import Embeddings
 from ...index.encoding import Job, VectorsOfDocuments, store_vectors
+from ...index.joined_embeddings import JoinedEmbeddings, Share
+from ...index.vectors import check_there, docs_of, in_turn
 from ...storage.arrays import ByteWriter, write_array
-from ...storage.artifact import commit, drafting, seal
+from ...storage.artifact import commit, drafting, seal, settings
 from .colbert import ColBERT
 from .residual import NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
     KIND,
     TOGETHER,
+    JoinedTokens,
     TokenVectors,
     WholeVectors,
     best,
@@ -30,11 +34,15 @@ from .store import (
     folder_name,
     forget,
     scores_of,
+    stored,
     whole_vectors,
+    widths_of,
 )
 
 if TYPE_CHECKING:
     from ...index import Index
+    from ...index.reader import Reader
+    from ...index.segment import Segment
 
 ROWS = 1 << 16  # vectors that are compressed at a time
 QUERIES = 32  # that recall is measured with, unless topics are given
@@ -45,7 +53,7 @@ def encode_late(
     index: Index,
     colbert: ColBERT,
     *,
-    nbits: int = 2,
+    nbits: int | None = None,
     centroids: int | None = None,
     topics: object = None,
     overwrite: bool = False,
@@ -53,123 +61,173 @@ def encode_late(
 ) -> dict[str, Any]:
     """Stores the documents' token vectors with the index, for `index.late(colbert)`, and measures what the search finds.
 
-    An encoding that was interrupted goes on where it was. While it lasts the vectors are on disk whole, in float16 (float32
-    for nbits=32).
+    Only documents that have none are encoded. Those that were added since the last time get the centroids and the buckets that
+    are there, which fit them less well the more the collection changes; `overwrite` fits them again. An encoding that was
+    interrupted goes on where it was. While it lasts the vectors are on disk whole, in float16 (float32 for nbits=32).
 
     Args:
         index: The index.
         colbert: The model.
         nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which store the vectors whole, as float16 or float32.
+            None: those that the other documents' have, 2 where there are none.
         centroids: How many; default: four times the square root of the number of tokens, as a power of two.
         topics: Queries to measure recall with; default: the first sentences of 32 documents.
-        overwrite: Make it anew where it is there already; else there is nothing to do.
+        overwrite: Make it anew where it is there already; else there is nothing to do for such documents.
         progress: Is called as documents are encoded.
 
     Returns:
-        What there is then: see `TokenVectors.info`; `recall` says for the best 10, 100 and 1,000 documents which share of those
-        of the exhaustive search over whole vectors `index.late(colbert)` finds.
+        What there is then: see `JoinedTokens.info`; `recall` says for the best 10, 100 and 1,000 documents which share of those
+        of the exhaustive search over whole vectors `index.late(colbert)` found when the centroids were fitted.
 
     Raises:
         FontesError: Another process encodes with the same model, or the disk is full.
     """
-    check_nbits(nbits)
+    if nbits is not None:
+        check_nbits(nbits)
     if centroids is not None and centroids < 1:
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
-    segment, name = index.segment_folder, folder_name(colbert.fingerprint, nbits)
-    with contextlib.ExitStack() as stack:
+    reader = index.reader
+    check_there(reader.path, reader.leaves)
+    widths = [nbits] if nbits else widths_of(reader, colbert.fingerprint) or [2]
+    for bits in widths:
+        work = _Work(reader, colbert, bits, centroids, topics, overwrite)
+        with contextlib.ExitStack() as stack:
+            work.run(stack, progress)
+    forget(reader)
+    return stored(reader, colbert, widths[0]).info()
+
+
+class _Work:
+    """Making the token vectors of one width.
+
+    Args:
+        index: The reader whose documents are encoded.
+        colbert: The model.
+        nbits: Bits a dimension.
+        centroids: How many; None: as many as suit the tokens.
+        topics: Queries to measure recall with, or None.
+        overwrite: Whether what is there is made again.
+    """
+
+    def __init__(
+        self, index: Reader, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
+    ) -> None:
+        self._index, self._colbert, self._nbits = index, colbert, nbits
+        self._centroids, self._topics, self._overwrite = centroids, topics, overwrite
+        self._name = folder_name(colbert.fingerprint, nbits)
+        self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
+
+    def run(self, stack: contextlib.ExitStack, progress: Report) -> None:
+        """Encodes the segments that have none, fits centroids where there are none, compresses, and puts all in place."""
+        path = self._index.path
+        busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
         try:
-            draft = stack.enter_context(drafting(segment / name, _busy(index)))
+            drafts = {n: stack.enter_context(drafting(self._folders[n], busy)) for n in self._lacking()}
         except OSError as error:
-            raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror}") from error
-        if (folder := segment / name).is_dir() and not overwrite:
-            return TokenVectors(folder).info()
-        whole = _encoded(index, colbert, nbits, overwrite, progress)
+            raise FontesError(f"{path}: token vectors cannot be written: {error.strerror}") from error
+        drafts = {n: drafts[n] for n in self._lacking()}  # another process may just have finished
+        if not drafts:
+            return
+        whole = self._encoded(list(drafts), progress)
         try:
-            stored = _compressed(index, colbert, draft, whole, nbits, centroids, topics, overwrite)
+            self._compress(drafts, whole)
         except OSError as error:
-            raise FontesError(f"{index.path}: token vectors cannot be written: {error.strerror or error}") from error
-        if nbits in NBITS and not (segment / folder_name(colbert.fingerprint, 16)).is_dir():
-            shutil.rmtree(whole.folder, ignore_errors=True)
-        forget(index)
-        return stored.info()
+            raise FontesError(f"{path}: token vectors cannot be written: {error.strerror or error}") from error
+        if self._nbits in NBITS:
+            for vectors in whole.values():
+                if not (vectors.folder.parent / folder_name(self._colbert.fingerprint, 16)).is_dir():
+                    shutil.rmtree(vectors.folder, ignore_errors=True)
+
+    def _lacking(self) -> list[int]:
+        """The numbers of the segments that have none, or are to have new ones."""
+        return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
+
+    def _encoded(self, numbers: Sequence[int], progress: Report) -> dict[int, Embeddings]:
+        """The token vectors of segments, whole; those that are there already serve."""
+        leaves, colbert = self._index.leaves, self._colbert
+        whole: dict[int, Embeddings] = {}
+        if self._nbits != 32 and not self._overwrite:
+            for number in numbers:
+                with contextlib.suppress(IndexFormatError):
+                    if (vectors := whole_vectors(leaves[number].segment.folder, colbert.fingerprint, 16)) is not None:
+                        whole[number] = vectors
+        lacking = [number in numbers and number not in whole for number in range(len(leaves))]
+        for number, report in in_turn(leaves, lacking, progress):
+            if lacking[number]:
+                segment = leaves[number].segment
+                whole[number] = store_vectors(segment.folder, self._job(segment), self._overwrite, report)
+        return whole
+
+    def _job(self, segment: Segment) -> Job:
+        colbert = self._colbert
+
+        def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
+            return colbert.encode_documents(docs_of(segment, first, last), report)
+
+        dtype = "float32" if self._nbits == 32 else "float16"
+        return Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, segment.ids.tolist(), vectors)
+
+    def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:
+        """Makes the files of token vectors in drafts that are put in their places one after the other."""
+        leaves = self._index.leaves
+        for draft in drafts.values():
+            for left in draft.iterdir():  # by a process that was killed
+                left.unlink()
+        there = [TokenVectors(folder) for number, folder in enumerate(self._folders) if number not in drafts]
+        twin = None
+        if there:
+            codec, recall = there[0].codec, there[0].meta["recall"]
+        else:
+            everything = JoinedEmbeddings([Share(leaf, whole[number]) for number, leaf in enumerate(leaves)])
+            count = self._centroids or centroids_for(len(everything))
+            sample = _sample(everything, SAMPLE * count)
+            twin = None if self._overwrite else self._twin(min(count, len(sample)))
+            chosen = kmeans(sample, count) if twin is None else twin.codec.centroids
+            codec = Codec.fitted(chosen, sample, self._nbits if self._nbits in NBITS else 0)
+            recall = {}
+        for number, draft in drafts.items():
+            self._write(draft, codec, whole[number], None if twin is None else twin.parts[number], recall)
+        if not there:
+            parts = [TokenVectors(drafts[number]) for number in range(len(leaves))]
+            recall = _recall(self._index, self._colbert, JoinedTokens(leaves, parts), everything, self._topics)
+            for part in parts:
+                seal(part.folder, KIND, {**settings(part.meta), "recall": recall})
+        for number, draft in drafts.items():
+            commit(draft, self._folders[number])
+
+    def _write(self, draft: Path, codec: Codec, whole: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
+        """Writes the token vectors of a segment."""
+        bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
+        codec.save(draft)
+        write_array(draft, "bounds", bounds)
+        codes = _write_codes(draft, codec, whole, self._nbits, twin)
+        write_lists(draft, codes, bounds, len(codec.centroids))
+        facts = {
+            "colbert": repr(self._colbert),
+            "fingerprint": self._colbert.fingerprint,
+            "nbits": self._nbits,
+            "dim": whole.dim,
+            "documents": whole.documents,
+            "tokens": len(whole),
+            "centroids": len(codec.centroids),
+        }
+        seal(draft, KIND, {**facts, "recall": recall})
+
+    def _twin(self, count: int) -> JoinedTokens | None:
+        """Those of the same model in other bits with as many centroids, which need not be found again."""
+        for bits in reversed(widths_of(self._index, self._colbert.fingerprint)):
+            with contextlib.suppress(IndexFormatError, ParameterError):
+                if len((vectors := stored(self._index, self._colbert, bits)).codec.centroids) == count:
+                    return vectors
+        return None
 
 
-def _busy(index: Index) -> FontesError:
-    return FontesError(f"{index.path} is being encoded by another process with the same model; wait for it")
-
-
-def _encoded(index: Index, colbert: ColBERT, nbits: int, overwrite: bool, progress: Report) -> Embeddings:
-    """The documents' token vectors, whole; those that are there already serve."""
-    if nbits != 32 and not overwrite:
-        with contextlib.suppress(IndexFormatError):
-            if (whole := whole_vectors(index.segment_folder, colbert.fingerprint, 16)) is not None:
-                return whole
-    ids = index.ids.tolist()
-
-    def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
-        return colbert.encode_documents(index.docs(ids[first:last]), report)
-
-    dtype = "float32" if nbits == 32 else "float16"
-    job = Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, ids, vectors)
-    return store_vectors(index.segment_folder, job, overwrite, progress)
-
-
-def _compressed(
-    index: Index,
-    colbert: ColBERT,
-    draft: Path,
-    whole: Embeddings,
-    nbits: int,
-    centroids: int | None,
-    topics: object,
-    overwrite: bool,
-) -> TokenVectors:
-    """Makes the files of token vectors in a draft that is put in its place in one step."""
-    segment, name = index.segment_folder, folder_name(colbert.fingerprint, nbits)
-    for left in draft.iterdir():  # by a process that was killed
-        left.unlink()
-    bounds = whole.bounds if len(whole.bounds) else np.arange(whole.documents + 1)
-    count = centroids or centroids_for(len(whole))
-    sample = _sample(whole, SAMPLE * count)
-    twin = None if overwrite else _twin(segment, colbert.fingerprint, min(count, len(sample)))
-    chosen = kmeans(sample, count) if twin is None else twin.codec.centroids
-    codec = Codec.fitted(chosen, sample, nbits if nbits in NBITS else 0)
-    codec.save(draft)
-    write_array(draft, "bounds", bounds)
-    codes = _write_codes(draft, codec, whole, nbits, twin)
-    _write_lists(draft, codes, bounds, len(codec.centroids))
-    settings = {
-        "colbert": repr(colbert),
-        "fingerprint": colbert.fingerprint,
-        "nbits": nbits,
-        "dim": whole.dim,
-        "documents": whole.documents,
-        "tokens": len(whole),
-        "centroids": len(codec.centroids),
-    }
-    seal(draft, KIND, {**settings, "recall": {}})
-    recall = _recall(index, colbert, TokenVectors(draft), whole, topics)
-    seal(draft, KIND, {**settings, "recall": recall})
-    folder = segment / name
-    commit(draft, folder)
-    return TokenVectors(folder)
-
-
-def _sample(whole: Embeddings, size: int) -> NDArray[np.float32]:
+def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
     """Vectors drawn with a fixed seed, in their order; any one where there are none."""
     if not len(whole):
         return np.eye(1, whole.dim, dtype=np.float32)
     rows = np.sort(np.random.default_rng(SEED).permutation(len(whole))[:size])
     return whole.decoded(rows)
-
-
-def _twin(segment: Path, fingerprint: str, count: int) -> TokenVectors | None:
-    """Those of the same model in other bits with as many centroids, which need not be found again."""
-    for folder in sorted(segment.glob(f"{folder_name(fingerprint, 0)[:-1]}*")):
-        with contextlib.suppress(IndexFormatError):
-            if len((vectors := TokenVectors(folder)).codec.centroids) == count:
-                return vectors
-    return None
 
 
 def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin: TokenVectors | None) -> NDArray[np.int32]:
@@ -189,7 +247,7 @@ def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin:
     return codes
 
 
-def _write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
+def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
     """Writes for each centroid the documents with a token there, in ascending order."""
     documents = len(bounds) - 1
     docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
@@ -199,7 +257,7 @@ def _write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
-def _recall(index: Index, colbert: ColBERT, vectors: TokenVectors, whole: Embeddings, topics: object) -> dict[str, Any]:
+def _recall(index: Reader, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
     """The share of the exhaustive search's best k that the search finds, for each k that the collection is larger than."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
     depths = [k for k in DEPTHS if k < vectors.documents]
@@ -220,7 +278,7 @@ def _recall(index: Index, colbert: ColBERT, vectors: TokenVectors, whole: Embedd
     return {**shares, "queries": len(queries), "source": source}
 
 
-def _first_sentences(index: Index) -> list[str]:
+def _first_sentences(index: Reader) -> list[str]:
     """The first sentences of documents drawn with a fixed seed, without their titles."""
     ids, order = index.ids, np.random.default_rng(SEED).permutation(len(index))
     texts: list[str] = []

@@ -21,7 +21,7 @@ from ..models.base import check_fields
 from .colbert import ColBERT, colbert_in
 from .encode import encode_late
 from .maxsim import best_tokens
-from .store import TOGETHER, TokenVectors, best, effort, scores_of, stored
+from .store import TOGETHER, JoinedTokens, best, effort, scores_of, stored
 
 if TYPE_CHECKING:
     from ...index import Index
@@ -103,7 +103,7 @@ class Late(Stage[Topics, Run], name="late"):
         try:
             self._stored()
         except ParameterError:  # there are none
-            encode_late(self.index, self._colbert, nbits=self.nbits or 2, progress=progress)
+            encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress)
 
     def cut(self, k: int) -> Stage[Topics, Run] | None:
         """Only the exhaustive search is sure to find the same with a smaller k."""
@@ -131,11 +131,11 @@ class Late(Stage[Topics, Run], name="late"):
         vectors, _ = self._stored().vectors(np.array([ordinal]))
         return explained(self._colbert, text, self.index.doc(doc_id), vectors)
 
-    def _stored(self) -> TokenVectors:
+    def _stored(self) -> JoinedTokens:
         return stored(self.index, self._colbert, self.nbits)
 
     def _rankings(
-        self, store: TokenVectors, queries: list[NDArray[np.float32]]
+        self, store: JoinedTokens, queries: list[NDArray[np.float32]]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """The best documents of some queries, in the one order, and their scores."""
         threads, ranks = self.threads or os.cpu_count() or 1, self.index.ids.rank

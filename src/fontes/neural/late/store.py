@@ -1,4 +1,4 @@
-"""Token vectors in an index: opened, their candidates, their scores."""
+"""Token vectors in an index: opened, joined over its segments, their candidates, their scores."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from numpy.typing import NDArray
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
 from ...index.embeddings import Embeddings, find
+from ...index.joined_embeddings import JoinedEmbeddings, rows_of
+from ...index.leaf import Leaf, located
+from ...index.vectors import check_there
 from ...storage.artifact import Artifact, Kind, read_meta
 from ...storage.caches import Attached, Cached
-from ...storage.hashes import hash_text
+from ...storage.hashes import hash_json, hash_text
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
 from .residual import NBITS, Codec
 
 if TYPE_CHECKING:
     from ...index import Index
+    from ...index.reader import Reader
 
 TOKENS = 1 << 12  # of documents that a thread scores at a time
 TOGETHER = 16  # queries that are searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
+WIDTHS = (32, 16, 4, 2, 1)  # bits a dimension, the most exact ones first
+FACTS = ("colbert", "fingerprint", "nbits", "dim", "centroids", "recall")
 KIND = Kind("fontes-late", 1, "token vectors", REMEDY)
 
 
@@ -69,37 +75,17 @@ class TokenVectors:
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
-        rows, bounds = _rows(self.bounds, docs)
+        rows, bounds = rows_of(self.bounds, docs)
         if self._whole is not None:
             return self._whole.decoded(rows), bounds
         return self.codec.decompress(self.codes[rows], self._residuals[rows]), bounds
 
-    def candidates(self, query: NDArray[np.float32], nprobe: int, threshold: float, count: int) -> NDArray[np.int64]:
-        """The documents that are worth an exact score (Santhanam et al., CIKM 2022: PLAID).
-
-        Those with a token in one of the `nprobe` centroids nearest to a token of the query; of these the best `count` by
-        centroid interaction over the centroids that come as near as `threshold` to the query; of these the best quarter by
-        centroid interaction over all. All documents, where they are no more than would be left.
-        """
-        if self.documents <= count // 4:
-            return np.arange(self.documents)
-        similarities = self.codec.centroids @ padded(query)
-        tokens, nprobe = len(query), min(nprobe, len(self.codec.centroids))
-        probed = np.unique(np.argpartition(-similarities[:, :tokens], nprobe - 1, axis=0)[:nprobe])
+    def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """For each document whether it has a token in one of these centroids."""
         there = np.zeros(self.documents, dtype=bool)
-        for centroid in probed.tolist():
+        for centroid in centroids.tolist():
             there[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
-        docs = np.flatnonzero(there)
-        for least, most in ((threshold, count), (-np.inf, count // 4)):
-            if len(docs) > most:
-                scores = interaction(similarities, tokens, self.codes, self.bounds, docs, least)
-                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
-        return docs
-
-    def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
-        """MaxSim of the query with each of these documents; `threads` do not change it."""
-        (scores,) = scores_of(self, [query], docs, threads)
-        return np.asarray(scores)
+        return there
 
     def check(self) -> None:
         """Reads every file.
@@ -109,15 +95,131 @@ class TokenVectors:
         """
         self._artifact.check()
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of all files, those of the whole vectors too."""
+        return self._artifact.bytes + (0 if self._whole is None else int(self._whole.info()["bytes"]))
+
+    @property
+    def fit(self) -> list[str]:
+        """What tells their centroids and buckets from those of another fit."""
+        return [self._artifact.files[f"{name}.npy"]["sha256"] for name in ("centroids", "cutoffs", "weights")]
+
+
+class JoinedTokens:
+    """The token vectors of the living documents of a reader by one ColBERT, in as many bits.
+
+    Args:
+        leaves: The segments.
+        parts: The token vectors of each segment's documents, deleted ones too; they have the same centroids and buckets.
+        facts: What is known of them where there are no segments: colbert, fingerprint, nbits.
+
+    Attributes:
+        parts: The same.
+        nbits: Bits a dimension.
+        bounds: int64: document i has so many tokens as bounds[i + 1] - bounds[i].
+        meta: Model, fingerprint, nbits, counts, the recall that was measured, and a digest of the vectors and of what lives.
+    """
+
+    def __init__(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, Any] | None = None) -> None:
+        self._leaves, self.parts = tuple(leaves), tuple(parts)
+        counts = [np.diff(part.bounds)[leaf.live] for leaf, part in zip(leaves, parts, strict=True)]
+        self.bounds = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
+        nothing = {"dim": 0, "centroids": 0, "recall": {}, **(facts or {})}
+        meta = parts[0].meta if parts else nothing
+        self.meta: dict[str, Any] = {name: meta[name] for name in FACTS}
+        self.meta |= {"documents": self.documents, "tokens": len(self), "digest": self._digest()}
+        self.nbits: int = self.meta["nbits"]
+
+    def __len__(self) -> int:
+        return int(self.bounds[-1])
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are."""
+        return len(self.bounds) - 1
+
+    @property
+    def codec(self) -> Codec:
+        """The centroids and buckets."""
+        return self.parts[0].codec
+
+    def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
+        bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
+        vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
+        for number, here, places in located(self._leaves, docs):
+            own, _ = self.parts[number].vectors(places)
+            if len(here) == len(docs):
+                return own, bounds
+            if len(vectors) < bounds[-1]:
+                vectors = np.empty((int(bounds[-1]), own.shape[1]), dtype=np.float32)
+            vectors[rows_of(bounds, here)[0]] = own
+        return vectors, bounds
+
+    def candidates(
+        self,
+        query: NDArray[np.float32],
+        nprobe: int,
+        threshold: float,
+        count: int,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.int64]:
+        """The documents that are worth an exact score (Santhanam et al., CIKM 2022: PLAID).
+
+        Those with a token in one of the `nprobe` centroids nearest to a token of the query; of these the best `count` by
+        centroid interaction over the centroids that come as near as `threshold` to the query; of these the best quarter by
+        centroid interaction over all. All documents, where they are no more than would be left. Where only some are `allowed`,
+        more centroids are looked into until there are enough of them.
+        """
+        total = self.documents if allowed is None else int(np.count_nonzero(allowed))
+        if total <= count // 4:
+            return np.arange(self.documents) if allowed is None else np.flatnonzero(allowed)
+        similarities = self.codec.centroids @ padded(query)
+        tokens, nprobe = len(query), min(nprobe, len(similarities))
+        while True:
+            probed = np.unique(np.argpartition(-similarities[:, :tokens], nprobe - 1, axis=0)[:nprobe])
+            docs = self._with_centroids(probed, allowed)
+            if allowed is None or nprobe == len(similarities) or len(docs) >= count // 4:
+                break
+            nprobe = min(2 * nprobe, len(similarities))
+        for least, most in ((threshold, count), (-np.inf, count // 4)):
+            if len(docs) > most:
+                scores = self._interaction(similarities, tokens, docs, least)
+                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
+        return docs
+
+    def _with_centroids(self, centroids: NDArray[np.intp], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """The documents with a token in one of these centroids, ascending."""
+        there = np.zeros(self.documents, dtype=bool)
+        for leaf, part in zip(self._leaves, self.parts, strict=True):
+            own = part.documents_with(centroids)
+            there[leaf.first : leaf.first + leaf.documents] = own if leaf.dead is None else own[leaf.live]
+        return np.flatnonzero(there if allowed is None else there & allowed)
+
+    def _interaction(
+        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float
+    ) -> NDArray[np.float32]:
+        scores = np.empty(len(docs), dtype=np.float32)
+        for number, here, places in located(self._leaves, docs):
+            part = self.parts[number]
+            scores[here] = interaction(similarities, tokens, part.codes, part.bounds, places, least)
+        return scores
+
+    def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
+        """MaxSim of the query with each of these documents; `threads` do not change it."""
+        (scores,) = scores_of(self, [query], docs, threads)
+        return np.asarray(scores)
+
     def info(self) -> dict[str, Any]:
         """What there is: model, bits, counts, bytes, recall."""
-        size = self._artifact.bytes
-        if self._whole is not None:
-            size += self._whole.info()["bytes"]
-        return {
-            **{key: self.meta[key] for key in ("colbert", "fingerprint", "nbits", "dim", "tokens", "centroids", "recall")},
-            "bytes": size,
-        }
+        facts = {name: value for name, value in self.meta.items() if name not in ("documents", "digest")}
+        return {**facts, "bytes": sum(part.bytes for part in self.parts)}
+
+    def _digest(self) -> str:
+        if len(self.parts) == 1 and self._leaves[0].dead is None:
+            return str(self.parts[0].meta["digest"])
+        return hash_json([[part.meta["digest"], leaf.state] for leaf, part in zip(self._leaves, self.parts, strict=True)])
 
 
 def effort(k: int) -> tuple[int, float, int]:
@@ -155,71 +257,95 @@ def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np
     return there[np.argsort(order_keys(scores[there], ranks[docs[there]]))[::-1][:k]]
 
 
-def stored(index: Index, colbert: ColBERT, nbits: int | None = None) -> TokenVectors:
+def stored(index: Index | Reader, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
     """The token vectors that `encode_late` stored; of several the ones with most bits.
 
     Raises:
-        ParameterError: There are none of this model.
+        ParameterError: There are none of this model, or some documents have none.
         IndexFormatError: They are damaged.
+        FontesError: Another process has removed a segment meanwhile.
     """
-    fingerprint = colbert.fingerprint
+    fingerprint, reader = colbert.fingerprint, index.reader
 
-    def open_() -> TokenVectors:
-        widths = [bits for bits in (32, 16, 4, 2, 1) if nbits in (None, bits)]
-        folders = (index.segment_folder / folder_name(fingerprint, bits) for bits in widths)
-        folder = next((folder for folder in folders if folder.is_dir()), None)
-        if folder is None:
-            raise ParameterError(_absent(index, colbert, nbits))
-        return TokenVectors(folder)
+    def open_() -> JoinedTokens:
+        leaves = reader.leaves
+        if not leaves:
+            return JoinedTokens((), (), {"colbert": repr(colbert), "fingerprint": fingerprint, "nbits": nbits or NBITS[1]})
+        widths = [bits for bits in WIDTHS if nbits in (None, bits)]
+        for bits in widths:
+            folders = [leaf.segment.folder / folder_name(fingerprint, bits) for leaf in leaves]
+            if all(folder.is_dir() for folder in folders):
+                return joined(reader, leaves, folders)
+        check_there(reader.path, leaves)
+        raise ParameterError(_absent(reader, colbert, nbits))
 
-    return _OPEN.of(index).get((fingerprint, nbits), open_)
+    return _OPEN.of(reader).get((fingerprint, nbits), open_)
 
 
-def _no_vectors(index: Index) -> Cached[tuple[str, int | None], TokenVectors]:
+def joined(index: Reader, leaves: Sequence[Leaf], folders: Sequence[Path]) -> JoinedTokens:
+    """The token vectors in these folders, one for each segment.
+
+    Raises:
+        IndexFormatError: They are damaged.
+        ParameterError: They have not the same centroids.
+    """
+    parts = [TokenVectors(folder) for folder in folders]
+    if any(part.fit != parts[0].fit for part in parts):
+        raise ParameterError(
+            f"{index.path} holds token vectors whose centroids were fitted at different times; "
+            "fit them again with encode_late(index, colbert, overwrite=True), or fontes encode --late --overwrite"
+        )
+    return JoinedTokens(leaves, parts)
+
+
+def _no_vectors(index: Reader) -> Cached[tuple[str, int | None], JoinedTokens]:
     return Cached()
 
 
 _OPEN = Attached("token_vectors", _no_vectors)
 
 
-def forget(index: Index) -> None:
+def forget(index: Reader) -> None:
     """Closes the token vectors that are open, as there are others now."""
     _OPEN.of(index).clear()
 
 
-def _absent(index: Index, colbert: ColBERT, nbits: int | None) -> str:
+def widths_of(index: Reader, fingerprint: str) -> list[int]:
+    """In how many bits some documents have token vectors of a model, most bits first."""
+    folders = [leaf.segment.folder for leaf in index.leaves]
+    return [bits for bits in WIDTHS if any((folder / folder_name(fingerprint, bits)).is_dir() for folder in folders)]
+
+
+def _absent(index: Reader, colbert: ColBERT, nbits: int | None) -> str:
     kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
-    others = []
-    for folder in sorted(index.segment_folder.glob("late-*")):
-        with contextlib.suppress(IndexFormatError):
-            meta = read_meta(folder, KIND)
-            others.append(f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})")
+    remedy = f"fontes.neural.encode_late(index, colbert), or fontes encode {index.path} MODEL --late, makes them"
+    covered: dict[int, int] = {}
+    others: dict[str, None] = {}
+    for leaf in index.leaves:
+        for folder in sorted(leaf.segment.folder.glob("late-*")):
+            with contextlib.suppress(IndexFormatError):
+                meta = read_meta(folder, KIND)
+                others[f"{meta['colbert']} ({meta['nbits']} bits, fingerprint {meta['fingerprint'][:8]})"] = None
+                if meta["fingerprint"] == colbert.fingerprint and nbits in (None, meta["nbits"]):
+                    covered[meta["nbits"]] = covered.get(meta["nbits"], 0) + leaf.documents
+    if covered:
+        most = max(covered.values())
+        return f"{index.path} holds {kind} of {colbert!r} for {most:,} of {len(index):,} documents; {remedy} for the others"
     there = f"; it holds those of {' and '.join(others)}" if others else ""
-    return (
-        f"{index.path} holds no {kind} of {colbert!r} (fingerprint {colbert.fingerprint[:8]}){there}; "
-        f"fontes.neural.encode_late(index, colbert), or fontes encode {index.path} MODEL --late, makes them"
-    )
+    return f"{index.path} holds no {kind} of {colbert!r} (fingerprint {colbert.fingerprint[:8]}){there}; {remedy}"
 
 
 class WholeVectors:
     """Token vectors that are kept whole, as `scores_of` reads them."""
 
-    def __init__(self, whole: Embeddings) -> None:
+    def __init__(self, whole: JoinedEmbeddings) -> None:
         self._whole = whole
-        self.bounds = whole.bounds if len(whole.bounds) else np.arange(whole.documents + 1)
+        self.bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """As `TokenVectors.vectors`."""
-        rows, bounds = _rows(self.bounds, docs)
+        rows, bounds = rows_of(self.bounds, docs)
         return self._whole.decoded(rows), bounds
-
-
-def _rows(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The tokens of these documents, and where those of each start among them."""
-    sizes = bounds[docs + 1] - bounds[docs]
-    starts = np.zeros(len(docs) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    return np.arange(starts[-1]) + np.repeat(bounds[docs] - starts[:-1], sizes), starts
 
 
 def folder_name(fingerprint: str, nbits: int) -> str:

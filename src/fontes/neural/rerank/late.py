@@ -18,7 +18,7 @@ from ...index import Index, Reader
 from ..late.colbert import ColBERT, colbert_in
 from ..late.late import explained
 from ..late.maxsim import maxsim
-from ..late.store import TokenVectors, stored
+from ..late.store import JoinedTokens, stored
 from .base import Reranker
 
 DOCUMENTS = 1024  # whose token vectors are in memory at a time
@@ -93,7 +93,7 @@ class LateReranker(Reranker, name="late_reranker"):
         vectors, _ = self._colbert.encode_documents([doc_id])
         return explained(self._colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
 
-    def _store(self, run: Run) -> TokenVectors | None:
+    def _store(self, run: Run) -> JoinedTokens | None:
         """The stored token vectors of the run's documents, where there are any and they are to be used."""
         if self.nbits == 0:
             return None

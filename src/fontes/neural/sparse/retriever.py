@@ -19,6 +19,7 @@ from .base import SparseEncoder, is_sparse
 
 if TYPE_CHECKING:
     from ...index import Index
+    from ...index.joined_weights import JoinedWeights
     from ...index.weights import WeightLists
 
 
@@ -53,7 +54,7 @@ class SpladeRetriever(Lexical, name="splade"):
         return LearnedSparseWeighting(self.searched.scale)
 
     @property
-    def searched(self) -> WeightLists:
+    def searched(self) -> WeightLists | JoinedWeights:
         """The weights of the documents.
 
         Raises:

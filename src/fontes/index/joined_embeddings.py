@@ -1,0 +1,178 @@
+"""The vectors of the living documents of several segments as one: by ordinal and by row, without copying the matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..storage.caches import Cached, cache_folder
+from ..storage.hashes import hash_json
+from .embeddings import Embeddings
+from .leaf import Leaf, located
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one segment gives.
+
+    Args:
+        leaf: The segment in a reader.
+        embeddings: The vectors of all its documents, deleted ones too.
+    """
+
+    leaf: Leaf
+    embeddings: Embeddings
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64] | None:
+        """The rows of the documents that live, ascending; None where these are all."""
+        if self.leaf.dead is None:
+            return None
+        return self.leaf.live if self.embeddings.single else rows_of(self.embeddings.bounds, self.leaf.live)[0]
+
+    def __len__(self) -> int:
+        return len(self.embeddings) if self.rows is None else len(self.rows)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many vectors each document that lives has."""
+        if self.embeddings.single:
+            return np.ones(self.leaf.documents, dtype=np.int64)
+        return np.diff(self.embeddings.bounds)[self.leaf.live]
+
+
+class JoinedEmbeddings:
+    """The vectors of the living documents of a reader by one encoder, in one dtype.
+
+    Args:
+        shares: What each segment gives, in the order of the segments.
+        facts: What is known of the vectors where there are no segments: encoder, settings, fingerprint, dtype, dim.
+
+    Attributes:
+        shares: The same.
+        meta: Encoder, settings, fingerprint, dtype, dim, documents; and a digest of the vectors and of which documents live.
+        documents: How many documents there are.
+        dtype: "float32", "float16" or "int8".
+        dim: The number of dimensions of each vector.
+        searchers: The approximate indexes that are open, by the name of the search.
+    """
+
+    def __init__(self, shares: Sequence[Share], facts: dict[str, Any] | None = None) -> None:
+        self.shares = tuple(shares)
+        facts = dict(shares[0].embeddings.meta) if shares else dict(facts or {})
+        self.documents = sum(share.leaf.documents for share in shares)
+        self.dtype: str = facts["dtype"]
+        self.dim: int = facts["dim"]
+        self.fingerprint: str = facts["fingerprint"]
+        self.encoder: str = facts["encoder"]
+        self._facts = {key: facts[key] for key in ("encoder", "settings", "fingerprint", "dtype", "dim")}
+        self.searchers: Cached[str, Any] = Cached()
+
+    def __len__(self) -> int:
+        return sum(map(len, self.shares))
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """What these vectors are."""
+        return {**self._facts, "documents": self.documents, "digest": self._digest}
+
+    @property
+    def single(self) -> bool:
+        """Whether each document has one vector."""
+        return not len(self.bounds)
+
+    @cached_property
+    def bounds(self) -> NDArray[np.int64]:
+        """Document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one."""
+        if self._whole is not None:
+            return self._whole.bounds
+        if all(share.embeddings.single for share in self.shares):
+            return np.zeros(0, dtype=np.int64)
+        counts = np.concatenate([share.counts for share in self.shares])
+        return np.zeros(0, dtype=np.int64) if np.all(counts == 1) else np.concatenate([[0], np.cumsum(counts)])
+
+    @cached_property
+    def norms(self) -> NDArray[np.float32]:
+        """The length of each row, rounded up; 0 for a vector of zeros."""
+        if self._whole is not None:
+            return self._whole.norms
+        nothing = np.zeros(0, dtype=np.float32)
+        return np.concatenate([nothing, *(share.embeddings.norms[_all(share.rows)] for share in self.shares)])
+
+    @property
+    def cache(self) -> Path:
+        """The folder of the user's for the approximate indexes over them, which may be deleted at any time."""
+        return cache_folder() / "approximate" / str(self.meta["digest"])[:32]
+
+    def rows(self, first: int, last: int) -> tuple[int, int]:
+        """The first row of the documents from `first` to `last`, and the one after their last."""
+        return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
+
+    def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """These rows as float32."""
+        if self._whole is not None:
+            return self._whole.decoded(rows)
+        numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
+        vectors = np.empty((len(numbers), self.dim), dtype=np.float32)
+        first = 0
+        for share in self.shares:
+            here = np.flatnonzero((numbers >= first) & (numbers < first + len(share)))
+            if len(here):
+                local = numbers[here] - first
+                vectors[here] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
+            first += len(share)
+        return vectors
+
+    def split(self, docs: NDArray[np.integer[Any]]) -> Iterator[tuple[Share, NDArray[np.intp], NDArray[np.int64]]]:
+        """For each segment with some of these documents: its share, where they stand among `docs`, their places in it."""
+        for number, here, places in located([share.leaf for share in self.shares], docs):
+            yield self.shares[number], here, places
+
+    def check(self) -> None:
+        """Reads every file.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written or does not fit together.
+        """
+        for share in self.shares:
+            share.embeddings.check()
+
+    def info(self) -> dict[str, Any]:
+        """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""
+        size = sum(share.embeddings.info()["bytes"] for share in self.shares)
+        return {**self._facts, "documents": self.documents, "vectors": len(self), "bytes": size}
+
+    @property
+    def _whole(self) -> Embeddings | None:
+        """The vectors of the one segment of which no document is deleted; None where it is otherwise."""
+        alone = len(self.shares) == 1 and self.shares[0].leaf.dead is None
+        return self.shares[0].embeddings if alone else None
+
+    @cached_property
+    def _digest(self) -> str:
+        if self._whole is not None:
+            return str(self._whole.meta["digest"])
+        return hash_json([[share.embeddings.meta["digest"], share.leaf.state] for share in self.shares])
+
+
+def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows of these documents end to end, and where those of each start among them.
+
+    Args:
+        bounds: Document i has the rows bounds[i]:bounds[i + 1].
+        docs: The documents.
+    """
+    sizes = bounds[docs + 1] - bounds[docs]
+    starts = np.zeros(len(docs) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return np.arange(starts[-1]) + np.repeat(bounds[docs] - starts[:-1], sizes), starts
+
+
+def _all(rows: NDArray[np.int64] | None) -> slice | NDArray[np.int64]:
+    return slice(None) if rows is None else rows
