@@ -1,4 +1,4 @@
-"""The lexical search with windows, blocks and depths so small that collections of some dozens of documents have many of them."""
+"""The lexical search with windows, blocks and depths so small that some dozens of documents have many of them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ def small_kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
             patch.setattr(module, name, size)
         from fontes.lexical import impacts, searching
 
-        assert (impacts.WINDOW, searching.DEPTHS) == (SMALL["WINDOW"], SMALL["DEPTHS"])
-        assert searching.search is compiled.search
+        assert (impacts.WINDOW, searching.search) == (SMALL["WINDOW"], compiled.search)
         patch.setattr(impacts, "CHUNK", 40)
         patch.setattr(searching, "RESULTS", 20)
         yield

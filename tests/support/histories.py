@@ -42,7 +42,7 @@ TOPICS = Topics(
 
 
 def some_docs(seed: int, ids: Iterable[str], longest: int = 25) -> list[Doc]:
-    """Documents of numbered words, of which the first are frequent; some are empty, some equal, some have title and metadata."""
+    """Documents of numbered words, the first of which are frequent; some are empty, some are equal, some have a title."""
     draw = random.Random(seed)
     docs: list[Doc] = []
     for doc_id in ids:
@@ -90,9 +90,13 @@ def statistics(index: Index) -> dict[str, Any]:
 
 
 def files(path: Path) -> dict[str, bytes]:
-    """The files of an index as they are, but for the writer's."""
-    parts = {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
-    return {name: content for name, content in parts.items() if not name.startswith(".writer")}
+    """All files of an index."""
+    return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
+
+
+def segments(path: Path) -> dict[str, bytes]:
+    """The files of an index's segments."""
+    return {name: content for name, content in files(path).items() if name.startswith("segment-")}
 
 
 def agrees(index: Index, fresh: Index, models: Mapping[str, Model], k: int = 1000) -> None:
