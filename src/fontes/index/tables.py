@@ -98,7 +98,7 @@ def _compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: An
     for i in range(common):
         if one[start + i] != other[begin + i]:
             return -1 if one[start + i] < other[begin + i] else 1
-    return np.sign((end - start) - (finish - begin))
+    return int(np.sign((end - start) - (finish - begin)))
 
 
 @njit(cache=True, nogil=True)
