@@ -19,8 +19,8 @@ from fontes.core import Doc, FontesError
 from fontes.index import Change, Index
 from fontes.lexical import impacts
 
-SOME = 25  # histories in `make test`
-MANY = int(os.environ.get("FONTES_EXAMPLES", 2_000))  # in `make test-all`
+SOME = 6  # histories in `make test`
+MANY = int(os.environ.get("FONTES_EXAMPLES", 300))  # in `make test-all`
 KS = st.sampled_from([1, 2, 3, 7, 10, 1000])
 SEEDS = st.integers(0, 2**20)
 COUNTS = st.integers(0, 40)
