@@ -60,7 +60,7 @@ class Change:
     Args:
         added: Documents that have come.
         replaced: How many of these took the place of another.
-        skipped: Documents that did not come, as their id was there.
+        skipped: Documents that did not come, as their id was there; or ids that were to be deleted and were not there.
         deleted: Documents that have gone without another in their place.
         documents: How many documents there are now.
         segments: How many segments there are now.
@@ -260,7 +260,7 @@ def delete(reader: Reader, ids: Sequence[str], missing: str) -> tuple[Change, Re
         state.merge_piled(os.cpu_count() or 1)
         after = _committed(before, state, draft)
     gone = len(before) - len(after)
-    return Change(0, 0, len(ids) - gone, gone, len(after), len(after.leaves)), after
+    return Change(0, 0, len(absent), gone, len(after), len(after.leaves)), after
 
 
 def merge(reader: Reader, memory: int, threads: int, drop_vectors: bool, progress: Report) -> tuple[Change, Reader]:
