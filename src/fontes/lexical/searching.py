@@ -67,7 +67,7 @@ def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, threads: 
 
 def _portion(index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int) -> Results:
     """The same of the topics from `first` to `last`."""
-    impacts = impacts_of(index, weighting)
+    impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
     depth = next((i for i, depth in enumerate(DEPTHS) if k <= depth), -1)
     keys = np.zeros((last - first, k), dtype=np.uint64)
     counts = np.zeros(last - first, dtype=np.int64)
