@@ -54,7 +54,7 @@ def numbers(path: Path) -> str:
         return "none"
     artifact = Artifact(path, KIND)
     artifact.check()
-    return {1: "old", 2: "new"}[int(artifact.array("numbers")[0])]
+    return {1: "old", 2: "new"}[int(artifact.arrays.array("numbers", "<i8", None)[0])]
 
 
 def made(path: Path, number: int) -> None:

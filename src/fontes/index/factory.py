@@ -6,11 +6,14 @@ names, in the same order, with the same defaults.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..core import Ranking, Topic
 from ..core.errors import ParameterError
 from ..core.progress import Report, silent
+from .leaf import Leaf
 from .vectors import VectorStore
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ class Factory:
         lengths: str = "exact",
         k: int = 1000,
         threads: int | None = None,
+        where: str | None = None,
     ) -> BM25:
         """A BM25 retriever over this index; see `fontes.lexical.BM25` for the parameters."""
         from ..lexical import BM25
@@ -64,6 +68,7 @@ class Factory:
             lengths=lengths,
             k=k,
             threads=threads,
+            where=where,
         )
 
     def tfidf(
@@ -75,6 +80,7 @@ class Factory:
         relative_tf: bool = False,
         k: int = 1000,
         threads: int | None = None,
+        where: str | None = None,
     ) -> TFIDF:
         """A TF-IDF retriever over this index; see `fontes.lexical.TFIDF` for the parameters."""
         from ..lexical import TFIDF
@@ -87,6 +93,7 @@ class Factory:
             relative_tf=relative_tf,
             k=k,
             threads=threads,
+            where=where,
         )
 
     def ql(
@@ -98,19 +105,20 @@ class Factory:
         lengths: str = "exact",
         k: int = 1000,
         threads: int | None = None,
+        where: str | None = None,
     ) -> QueryLikelihood:
         """A query likelihood retriever over this index; see `fontes.lexical.QueryLikelihood` for the parameters."""
         from ..lexical import QueryLikelihood
 
         return QueryLikelihood(
-            index=self._index, smoothing=smoothing, mu=mu, lambda_=lambda_, lengths=lengths, k=k, threads=threads
+            index=self._index, smoothing=smoothing, mu=mu, lambda_=lambda_, lengths=lengths, k=k, threads=threads, where=where
         )
 
-    def learned_sparse(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
+    def learned_sparse(self, *, k: int = 1000, threads: int | None = None, where: str | None = None) -> LearnedSparse:
         """A retriever over the term weights that this index was built with; see `fontes.lexical.LearnedSparse`."""
         from ..lexical import LearnedSparse
 
-        return LearnedSparse(index=self._index, k=k, threads=threads)
+        return LearnedSparse(index=self._index, k=k, threads=threads, where=where)
 
     def rm3(self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
         """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.lexical.RM3`."""
@@ -127,11 +135,21 @@ class Factory:
         effort: int | None = None,
         dtype: str | None = None,
         threads: int | None = None,
+        where: str | None = None,
     ) -> Dense:
         """A retriever over the vectors that `index.encode(encoder)` stored; see `fontes.neural.Dense` for the parameters."""
         from ..neural.dense.dense import Dense
 
-        return Dense(index=self._index, encoder=encoder, algorithm=algorithm, k=k, effort=effort, dtype=dtype, threads=threads)
+        return Dense(
+            index=self._index,
+            encoder=encoder,
+            algorithm=algorithm,
+            k=k,
+            effort=effort,
+            dtype=dtype,
+            threads=threads,
+            where=where,
+        )
 
     def late(
         self,
@@ -144,6 +162,7 @@ class Factory:
         candidates: int | None = None,
         nbits: int | None = None,
         threads: int | None = None,
+        where: str | None = None,
     ) -> Late:
         """A retriever over the token vectors that `encode_late` stored; see `fontes.neural.Late` for the parameters."""
         from ..neural.late.late import Late
@@ -158,13 +177,16 @@ class Factory:
             candidates=candidates,
             nbits=nbits,
             threads=threads,
+            where=where,
         )
 
-    def splade(self, encoder: SparseEncoder | str, *, k: int = 1000, threads: int | None = None) -> SpladeRetriever:
+    def splade(
+        self, encoder: SparseEncoder | str, *, k: int = 1000, threads: int | None = None, where: str | None = None
+    ) -> SpladeRetriever:
         """A retriever over the weights that `index.encode(splade)` stored; see `fontes.neural.SpladeRetriever`."""
         from ..neural.sparse.retriever import SpladeRetriever
 
-        return SpladeRetriever(index=self._index, encoder=encoder, k=k, threads=threads)
+        return SpladeRetriever(index=self._index, encoder=encoder, k=k, threads=threads, where=where)
 
     def encode(
         self,
@@ -206,3 +228,17 @@ class Factory:
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
             )
         self._vectors.add(cast("Encoder", encoder), settings_of(encoder), document_vectors, dtype, overwrite, progress)
+
+
+def merge_token_vectors(leaves: Sequence[Leaf], folders: Sequence[Path], folder: Path) -> None:
+    """Carries token vectors over to a merged segment; see `neural.late.merging.merge_tokens`."""
+    from ..neural.late.merging import merge_tokens
+
+    merge_tokens(leaves, folders, folder)
+
+
+def token_vectors_fit(folder: Path) -> list[str]:
+    """What tells the centroids of token vectors from those of another fit; see `neural.late.merging.fit_in`."""
+    from ..neural.late.merging import fit_in
+
+    return fit_in(folder)

@@ -141,11 +141,14 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def append_postings(numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> Any:
+def append_postings(
+    numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any
+) -> bool:
     """Appends the postings of one segment to those of the segments before it, without those of deleted documents.
 
     `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the
-    terms that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one.
+    terms that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one. `cursor[i]` is
+    where the next posting of term i goes. False where there is no room left for one.
     """
     at = 0
     for i in range(len(numbers)):
@@ -154,7 +157,10 @@ def append_postings(numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, c
         for _ in range(df[numbers[i]]):
             ordinal = ordinals[docs[at]]
             if ordinal >= 0:
+                if cursor[i] >= len(all_docs):
+                    return False
                 all_docs[cursor[i]] = ordinal
                 all_tfs[cursor[i]] = tfs[at]
                 cursor[i] += 1
             at += 1
+    return True

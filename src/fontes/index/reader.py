@@ -280,9 +280,9 @@ def _again(path: Path, analyzer: Analyzer) -> Reader:
 
 def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> tuple[Segment, Deletions | None]:
     folder = path / entry["name"]
-    segment = before.get(folder) or Segment(folder)
+    segment = before.get(folder) or Segment(folder, entry)
     deleted = entry["deleted"]
-    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment)
+    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:

@@ -78,9 +78,11 @@ class WeightLists(PostingLists):
         self.folder, self.ids = folder, ids
         self._artifact = Artifact(folder, KIND)
         self.meta = self._artifact.meta
-        if self.meta["documents"] != len(ids):
-            raise IndexFormatError(f"{folder} has the weights of {self.meta['documents']} documents, not {len(ids)}; {REMEDY}")
-        super().__init__(folder, len(ids), REMEDY)
+        if (documents := self._artifact.fact("documents", int)) != len(ids):
+            raise self._artifact.damaged(f"{folder} has the weights of {documents} documents, not {len(ids)}")
+        if self._artifact.fact("scale", int) < 1:
+            raise self._artifact.damaged(f"{folder} has the scale {self.meta['scale']}")
+        super().__init__(folder, len(ids), REMEDY, self.meta)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -104,14 +106,18 @@ class WeightLists(PostingLists):
     def is_sound(self) -> bool:
         """Whether the files are as they were written."""
         try:
-            self._artifact.check()
+            self.check_files()
         except IndexFormatError:
             return False
         return True
 
     def check(self) -> None:
-        self._artifact.check()
+        self.check_files()
         super().check()
+
+    def check_files(self) -> None:
+        """Raises IndexFormatError where a file is not as it was written."""
+        self._artifact.check()
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, scale, counts, bytes."""

@@ -20,6 +20,7 @@ from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
 from ..core.values import Explanation, Topic, Topics
+from ..index.columns import Filter, filter_of
 from .searching import Bags, search_topic, search_topics
 from .weighting import Postings, Statistics, Weighting
 
@@ -37,12 +38,15 @@ class Lexical(Stage[Topics, Run]):
         index: The index to search.
         k: How many documents a topic gets at most.
         threads: How many threads search; None is as many as the machine has. They do not change the run.
+        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
+            before the search, and scores stay those of the whole collection. None: nothing.
     """
 
     depth_field = "k"
     index: Index
     k: int
     threads: int | None
+    where: str | None
 
     @property
     @abstractmethod
@@ -63,13 +67,18 @@ class Lexical(Stage[Topics, Run]):
         check_whole("k", self.k)
         if self.threads is not None:
             check_whole("threads", self.threads)
+        self._filter  # noqa: B018  # which says what is wrong with it
+
+    @property
+    def _filter(self) -> Filter | None:
+        return filter_of(self.index.reader, self.where)
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
         weighting = self.weighting
         bags = _bags(weighting, self._counts(list(topics.values()), progress))
         threads = self.threads or os.cpu_count() or 1
-        return search_topics(self.index, self.searched, weighting, topics, bags, self.k, threads)
+        return search_topics(self.index, self.searched, weighting, topics, bags, self.k, threads, self._filter)
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
@@ -78,7 +87,7 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         weighting, depth = self.weighting, min(check_depth(k), self.k)
         bag = _bags(weighting, self._counts([topic]))
-        return search_topic(self.index, self.searched, weighting, topic, bag, depth)
+        return search_topic(self.index, self.searched, weighting, topic, bag, depth, self._filter)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
@@ -86,7 +95,9 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         weighting, searched = self.weighting, self.searched
         statistics = Statistics.of(searched)
-        doc = self.index.ordinal(doc_id)
+        doc, passed = self.index.ordinal(doc_id), self._filter
+        if passed is not None and not passed.mask[doc]:
+            return Explanation(0.0, f"the document is left out: {self.where} does not hold of it")
         counts = self._counts([topic])[0]
         _, terms, weights = _bags(weighting, [counts])
         parts = []

@@ -293,6 +293,7 @@ def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
         artifact = Artifact(folder, KIND)
         if artifact.meta["library"] != new.library:
             return False
+        artifact.check()  # what the libraries read they believe
         new.load(folder / FILE, embeddings.dim)
         if new.shape != (len(embeddings), embeddings.dim):
             return False

@@ -47,6 +47,7 @@ class SpladeRetriever(Lexical, name="splade"):
     encoder: SparseEncoder | str = field(metadata={"string": "splade_encoder"})
     k: int = field(default=1000, metadata={"least": 1})
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
+    where: str | None = None
 
     @property
     def weighting(self) -> LearnedSparseWeighting:
