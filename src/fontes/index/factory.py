@@ -1,17 +1,26 @@
-"""What an index makes of itself: its retrievers, its feedback, its vectors.
+"""What an index makes of itself: its retrievers, its feedback, its vectors, its snippets and facets.
 
-These methods alone reach into rooms below, and import when they are called. Each has the parameters of its stage, by the same
-names, in the same order, with the same defaults.
+The methods that make stages alone reach into rooms below, and import when they are called. Each has the parameters of its
+stage, by the same names, in the same order, with the same defaults.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from ..core import Ranking, Topic
-from ..core.errors import ParameterError
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import Doc, Ranking, Strings, Topic
+from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
-from .vectors import VectorStore
+from ..text import Snippet, snippet
+from .attached.store import VectorStore
+from .columns import facets_of
+from .leaf import Leaf
 
 if TYPE_CHECKING:
     from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
@@ -33,6 +42,38 @@ class Factory:
     def _index(self) -> Index:
         return cast("Index", self)
 
+    def facets(self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None) -> dict[str, dict[Any, int]]:
+        """How many documents have each value of some columns.
+
+        Args:
+            *columns: Names of columns.
+            docs: The documents that count, by their ordinals or their ids; None: all.
+
+        Returns:
+            For each column its values with their counts, the most frequent first, equal ones in ascending order. A document
+            counts once for each keyword of a list, and not at all where it has no value.
+
+        Raises:
+            ParameterError: There is no such column.
+            InputError: A document is not in the index.
+        """
+        reader = self._index.reader
+        if isinstance(docs, Strings):
+            ids, docs = docs, reader.ordinals(docs)
+            if len(absent := np.flatnonzero(docs < 0)):
+                raise InputError(f"document '{ids[int(absent[0])]}' is not in the index {reader.path}")
+        return facets_of(reader, np.arange(len(reader)) if docs is None else docs, columns)
+
+    def snippet(self, query: str, doc: Doc) -> Snippet:
+        """The piece of a document's text that fits a query best, and where it matches."""
+        analyzer = self._index.analyzer
+        return snippet(analyzer, doc.text, analyzer(query))
+
+    def marked(self, query: str, doc: Doc) -> str:
+        """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
+        title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
+        return title + self.snippet(query, doc).html("<b>", "</b>")
+
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""
         return self.bm25().search(query, k)
@@ -49,6 +90,7 @@ class Factory:
         lengths: str = "exact",
         k: int = 1000,
         threads: int | None = None,
+        where: str | None = None,
     ) -> BM25:
         """A BM25 retriever over this index; see `fontes.lexical.BM25` for the parameters."""
         from ..lexical import BM25
@@ -64,6 +106,7 @@ class Factory:
             lengths=lengths,
             k=k,
             threads=threads,
+            where=where,
         )
 
     def tfidf(
@@ -75,6 +118,7 @@ class Factory:
         relative_tf: bool = False,
         k: int = 1000,
         threads: int | None = None,
+        where: str | None = None,
     ) -> TFIDF:
         """A TF-IDF retriever over this index; see `fontes.lexical.TFIDF` for the parameters."""
         from ..lexical import TFIDF
@@ -87,6 +131,7 @@ class Factory:
             relative_tf=relative_tf,
             k=k,
             threads=threads,
+            where=where,
         )
 
     def ql(
@@ -98,19 +143,20 @@ class Factory:
         lengths: str = "exact",
         k: int = 1000,
         threads: int | None = None,
+        where: str | None = None,
     ) -> QueryLikelihood:
         """A query likelihood retriever over this index; see `fontes.lexical.QueryLikelihood` for the parameters."""
         from ..lexical import QueryLikelihood
 
         return QueryLikelihood(
-            index=self._index, smoothing=smoothing, mu=mu, lambda_=lambda_, lengths=lengths, k=k, threads=threads
+            index=self._index, smoothing=smoothing, mu=mu, lambda_=lambda_, lengths=lengths, k=k, threads=threads, where=where
         )
 
-    def learned_sparse(self, *, k: int = 1000, threads: int | None = None) -> LearnedSparse:
+    def learned_sparse(self, *, k: int = 1000, threads: int | None = None, where: str | None = None) -> LearnedSparse:
         """A retriever over the term weights that this index was built with; see `fontes.lexical.LearnedSparse`."""
         from ..lexical import LearnedSparse
 
-        return LearnedSparse(index=self._index, k=k, threads=threads)
+        return LearnedSparse(index=self._index, k=k, threads=threads, where=where)
 
     def rm3(self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
         """Feedback out of this index's documents: `bm25 >> index.rm3() >> bm25`; see `fontes.lexical.RM3`."""
@@ -127,11 +173,21 @@ class Factory:
         effort: int | None = None,
         dtype: str | None = None,
         threads: int | None = None,
+        where: str | None = None,
     ) -> Dense:
         """A retriever over the vectors that `index.encode(encoder)` stored; see `fontes.neural.Dense` for the parameters."""
         from ..neural.dense.dense import Dense
 
-        return Dense(index=self._index, encoder=encoder, algorithm=algorithm, k=k, effort=effort, dtype=dtype, threads=threads)
+        return Dense(
+            index=self._index,
+            encoder=encoder,
+            algorithm=algorithm,
+            k=k,
+            effort=effort,
+            dtype=dtype,
+            threads=threads,
+            where=where,
+        )
 
     def late(
         self,
@@ -144,6 +200,7 @@ class Factory:
         candidates: int | None = None,
         nbits: int | None = None,
         threads: int | None = None,
+        where: str | None = None,
     ) -> Late:
         """A retriever over the token vectors that `encode_late` stored; see `fontes.neural.Late` for the parameters."""
         from ..neural.late.late import Late
@@ -158,13 +215,16 @@ class Factory:
             candidates=candidates,
             nbits=nbits,
             threads=threads,
+            where=where,
         )
 
-    def splade(self, encoder: SparseEncoder | str, *, k: int = 1000, threads: int | None = None) -> SpladeRetriever:
+    def splade(
+        self, encoder: SparseEncoder | str, *, k: int = 1000, threads: int | None = None, where: str | None = None
+    ) -> SpladeRetriever:
         """A retriever over the weights that `index.encode(splade)` stored; see `fontes.neural.SpladeRetriever`."""
         from ..neural.sparse.retriever import SpladeRetriever
 
-        return SpladeRetriever(index=self._index, encoder=encoder, k=k, threads=threads)
+        return SpladeRetriever(index=self._index, encoder=encoder, k=k, threads=threads, where=where)
 
     def encode(
         self,
@@ -206,3 +266,17 @@ class Factory:
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
             )
         self._vectors.add(cast("Encoder", encoder), settings_of(encoder), document_vectors, dtype, overwrite, progress)
+
+
+def merge_token_vectors(leaves: Sequence[Leaf], folders: Sequence[Path], folder: Path) -> None:
+    """Carries token vectors over to a merged segment; see `neural.late.merging.merge_tokens`."""
+    from ..neural.late.merging import merge_tokens
+
+    merge_tokens(leaves, folders, folder)
+
+
+def token_vectors_fit(folder: Path) -> list[str]:
+    """What tells the centroids of token vectors from those of another fit; see `neural.late.merging.fit_in`."""
+    from ..neural.late.merging import fit_in
+
+    return fit_in(folder)

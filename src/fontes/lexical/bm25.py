@@ -229,6 +229,7 @@ class BM25(Lexical, name="bm25"):
     lengths: str = "exact"
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
+    where: str | None = None
 
     @property
     def weighting(self) -> BM25Weighting:

@@ -45,6 +45,7 @@ class LearnedSparse(Lexical, name="learned_sparse"):
     index: Index = field(repr=False)
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
+    where: str | None = None
 
     @property
     def weighting(self) -> LearnedSparseWeighting:

@@ -84,6 +84,7 @@ class QueryLikelihood(Lexical, name="ql"):
     lengths: str = "exact"
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
+    where: str | None = None
 
     @property
     def weighting(self) -> LikelihoodWeighting:

@@ -8,10 +8,12 @@ import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError
@@ -20,6 +22,7 @@ from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
 from ..core.values import Explanation, Topic, Topics
+from ..index.columns import Filter, filter_of, left_out
 from .searching import Bags, search_topic, search_topics
 from .weighting import Postings, Statistics, Weighting
 
@@ -37,12 +40,15 @@ class Lexical(Stage[Topics, Run]):
         index: The index to search.
         k: How many documents a topic gets at most.
         threads: How many threads search; None is as many as the machine has. They do not change the run.
+        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
+            before the search, and scores stay those of the whole collection. None: nothing.
     """
 
     depth_field = "k"
     index: Index
     k: int
     threads: int | None
+    where: str | None
 
     @property
     @abstractmethod
@@ -63,13 +69,26 @@ class Lexical(Stage[Topics, Run]):
         check_whole("k", self.k)
         if self.threads is not None:
             check_whole("threads", self.threads)
+        self._filter  # noqa: B018  # which says what is wrong with it
+
+    @property
+    def _filter(self) -> Filter | None:
+        return filter_of(self.index.reader, self.where)
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
         weighting = self.weighting
         bags = _bags(weighting, self._counts(list(topics.values()), progress))
         threads = self.threads or os.cpu_count() or 1
-        return search_topics(self.index, self.searched, weighting, topics, bags, self.k, threads)
+        run = search_topics(self.index, self.searched, weighting, topics, bags, self.k, threads, self._filter)
+        return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
+
+    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+        """The ordinals of all documents that hold a term of the topic and pass the filter, ascending, however many."""
+        self = pinned(self)
+        terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
+        docs, passed = np.unique(self.searched.postings(terms)[0]), self._filter
+        return docs if passed is None else docs[passed.mask[docs]]
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
@@ -78,7 +97,8 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         weighting, depth = self.weighting, min(check_depth(k), self.k)
         bag = _bags(weighting, self._counts([topic]))
-        return search_topic(self.index, self.searched, weighting, topic, bag, depth)
+        docs, scores = search_topic(self.searched, weighting, bag, depth, self._filter)
+        return Ranking(topic, self.index.ids, docs, scores, self.index, partial(self.matches, topic))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
@@ -87,6 +107,8 @@ class Lexical(Stage[Topics, Run]):
         weighting, searched = self.weighting, self.searched
         statistics = Statistics.of(searched)
         doc = self.index.ordinal(doc_id)
+        if (absence := left_out(self.index.reader, self.where, doc)) is not None:
+            return absence
         counts = self._counts([topic])[0]
         _, terms, weights = _bags(weighting, [counts])
         parts = []

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.run import Ranking, Run
-from ..core.values import Topic, Topics
+from ..core.run import Run
+from ..core.values import Topics
+from ..index.columns import Filter
+from .filtered import filtered
 from .impacts import impacts_of
 from .kernel import DEPTHS, search
 from .weighting import Weighting
@@ -25,7 +27,14 @@ RESULTS = 1 << 21  # in memory at a time, before they are packed
 
 
 def search_topics(
-    index: Index, searched: Searchable, weighting: Weighting, topics: Topics, bags: Bags, k: int, threads: int
+    index: Index,
+    searched: Searchable,
+    weighting: Weighting,
+    topics: Topics,
+    bags: Bags,
+    k: int,
+    threads: int,
+    where: Filter | None = None,
 ) -> Run:
     """The best documents of an index for each topic.
 
@@ -37,44 +46,57 @@ def search_topics(
         bags: The terms of each topic, by number, with their query weights.
         k: How many documents a topic gets at most.
         threads: How many threads search.
+        where: The documents that may be returned; None: all.
     """
-    counts, docs, scores = _best(searched, weighting, bags, k, threads)
+    counts, docs, scores = _best(searched, weighting, bags, k, threads, where)
     bounds = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=bounds[1:])
     provenance = {"index": str(index.path), "fingerprint": index.fingerprint}
     return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=provenance)
 
 
-def search_topic(index: Index, searched: Searchable, weighting: Weighting, topic: Topic, bag: Bags, k: int) -> Ranking:
-    """The best `k` documents for one topic, without a run around them."""
-    _, docs, scores = _best(searched, weighting, bag, k, 1)
-    return Ranking(topic, index.ids, docs, scores, index)
+def search_topic(
+    searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The best `k` documents for one topic, without a run around them, and their scores."""
+    _, docs, scores = _best(searched, weighting, bag, k, 1, where)
+    return docs, scores
 
 
-def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, threads: int) -> Results:
+def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, threads: int, where: Filter | None) -> Results:
     """For each topic the count of results, and their documents and scores end to end."""
-    count, k = len(bags[0]) - 1, min(k, len(index))
+    count, k = len(bags[0]) - 1, min(k, len(index) if where is None else len(where))
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     step = max(1, RESULTS // k)
     firsts = range(0, count, step)
-    portions = [_portion(index, weighting, bags, first, min(first + step, count), k, threads) for first in firsts]
+    portions = [_portion(index, weighting, bags, first, min(first + step, count), k, threads, where) for first in firsts]
     if len(portions) == 1:
         return portions[0]
     counts, docs, scores = map(np.concatenate, zip(*portions, strict=True))
     return counts, docs, scores
 
 
-def _portion(index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int) -> Results:
+def _portion(
+    index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, threads: int, where: Filter | None
+) -> Results:
     """The same of the topics from `first` to `last`."""
-    impacts = impacts_of(index, weighting)
+    if where is None:
+        impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
+        postings, limits, rank = impacts.postings, impacts.limits, index.ids.rank
+    else:
+        under = filtered(index, weighting, where)
+        terms = under.of(bags[1][bags[0][first] : bags[0][last]])
+        postings, limits, rank = terms.postings, terms.limits, under.rank
+        bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
+        first, last = 0, last - first
     depth = next((i for i, depth in enumerate(DEPTHS) if k <= depth), -1)
     keys = np.zeros((last - first, k), dtype=np.uint64)
     counts = np.zeros(last - first, dtype=np.int64)
 
     def part(a: int, b: int) -> None:
         rows = slice(a - first, b - first)
-        search(a, b, bags, impacts.postings, impacts.limits, index.ids.rank, k, depth, (keys[rows], counts[rows]))
+        search(a, b, bags, postings, limits, rank, k, depth, (keys[rows], counts[rows]))
 
     threads = min(threads, last - first)
     if threads == 1:

@@ -101,6 +101,7 @@ class TFIDF(Lexical, name="tfidf"):
     relative_tf: bool = False
     k: int = 1000
     threads: int | None = field(default=None, repr=False)
+    where: str | None = None
 
     @property
     def weighting(self) -> TFIDFWeighting:

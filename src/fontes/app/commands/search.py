@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, TopicsSplit, Variant, Verify
+from ..options import (
+    K1,
+    Analyzer,
+    B,
+    Encoder,
+    IndexPath,
+    Json,
+    Model,
+    Pipeline,
+    RunOutput,
+    Tag,
+    TopicsSplit,
+    Variant,
+    Verify,
+    Where,
+)
 
 commands = typer.Typer()
 
@@ -28,6 +43,7 @@ def search(
     k1: K1 = None,
     b: B = None,
     encoder: Encoder = None,
+    where: Where = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
     k: Annotated[
@@ -50,7 +66,7 @@ def search(
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
     opened = open_index(index, analyzer, verify)
-    stage = retriever(opened, pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)
         if json:

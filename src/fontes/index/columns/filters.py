@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.values import Explanation
 from ...core.where import Condition, Mask, condition
 from ...storage.caches import Attached, Cached
 from ..leaf import Leaf
@@ -41,9 +42,11 @@ class Filter:
     """The documents that a search may return.
 
     Args:
+        text: What it says.
         mask: One a document: whether it passes.
     """
 
+    text: str
     mask: Mask
 
     def __len__(self) -> int:
@@ -53,6 +56,13 @@ class Filter:
     def docs(self) -> NDArray[np.int32]:
         """The ordinals of the documents that pass, ascending."""
         return np.flatnonzero(self.mask).astype(np.int32)
+
+    @cached_property
+    def places(self) -> NDArray[np.int32]:
+        """For each document its number among those that pass, -1 for one that does not."""
+        places = np.full(len(self.mask), -1, dtype=np.int32)
+        places[self.docs] = np.arange(len(self.docs), dtype=np.int32)
+        return places
 
 
 def filter_of(reader: Columned, where: str | None) -> Filter | None:
@@ -64,19 +74,26 @@ def filter_of(reader: Columned, where: str | None) -> Filter | None:
     """
     if where is None:
         return None
-    parsed = condition(where, reader.schema.types)
-    return _FILTERS.of(reader).get(where, lambda: _filtered(reader, where, parsed))
+    return _FILTERS.of(reader).get(where, lambda: _filtered(reader, where))
 
 
-def _filtered(reader: Columned, where: str, parsed: Condition) -> Filter:
-    masks = []
+def left_out(reader: Columned, where: str | None, doc: int) -> Explanation | None:
+    """What an explanation says of a document that a filter leaves out; None for one that passes."""
+    passed = filter_of(reader, where)
+    if passed is None or passed.mask[doc]:
+        return None
+    return Explanation(0.0, f"the document is left out: {where} does not hold of it")
+
+
+def _filtered(reader: Columned, where: str) -> Filter:
+    parsed, masks = condition(where, reader.schema.types), []
     for leaf in reader.leaves:
         columns_of(leaf.segment).require(reader.schema.types)
         mask = _MASKS.of(leaf.segment).get(parsed, lambda leaf=leaf: parsed.masks(columns_of(leaf.segment))[0])  # type: ignore[misc]
         masks.append(mask if leaf.dead is None else mask[leaf.live])
     mask = masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, bool), *masks])
     mask.flags.writeable = False
-    return Filter(mask)
+    return Filter(where, mask)
 
 
 def _none(owner: Any) -> Cached[Any, Any]:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
-from ...index.embeddings import Embeddings, find
-from ...index.joined_embeddings import JoinedEmbeddings, rows_of
+from ...index.attached.embeddings import Embeddings, find
+from ...index.attached.joined_embeddings import JoinedEmbeddings, rows_of
+from ...index.attached.store import check_there
 from ...index.leaf import Leaf, located
-from ...index.vectors import check_there
-from ...storage.artifact import Artifact, Kind, read_meta
+from ...storage.artifact import Artifact, FileTable, Kind, read_meta
 from ...storage.caches import Attached, Cached
 from ...storage.hashes import hash_json, hash_text
 from .colbert import ColBERT
@@ -48,6 +48,7 @@ class TokenVectors:
         codec: Its centroids and buckets.
         bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
         codes: int32: the centroid of each token.
+        residuals: uint8, a row for each token; None where the vectors are kept whole.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -68,9 +69,10 @@ class TokenVectors:
         self._lists = arrays.numbers("lists", self.documents, "<i4", None)
         self._list_bounds = arrays.bounds("lists.bounds", len(self._lists), centroids, "<i8")
         self._whole = None if self.nbits in NBITS else _whole(folder.parent, self.meta["fingerprint"], self.nbits)
+        self.residuals: NDArray[np.uint8] | None = None
         if self._whole is None:
             packed = arrays.array("residuals", "|u1", tokens * self.codec.width)
-            self._residuals = packed.reshape(tokens, self.codec.width)
+            self.residuals = packed.reshape(tokens, self.codec.width)
         elif len(self._whole) != tokens or self._whole.dim != self.codec.centroids.shape[1]:
             raise artifact.damaged(f"{folder} does not fit {self._whole.folder}")
 
@@ -82,7 +84,8 @@ class TokenVectors:
         rows, bounds = rows_of(self.bounds, docs)
         if self._whole is not None:
             return self._whole.decoded(rows), bounds
-        return self.codec.decompress(self.codes[rows], self._residuals[rows]), bounds
+        assert self.residuals is not None
+        return self.codec.decompress(self.codes[rows], self.residuals[rows]), bounds
 
     def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
         """For each document whether it has a token in one of these centroids."""
@@ -107,7 +110,7 @@ class TokenVectors:
     @property
     def fit(self) -> list[str]:
         """What tells their centroids and buckets from those of another fit."""
-        return [self._artifact.files[f"{name}.npy"]["sha256"] for name in ("centroids", "cutoffs", "weights")]
+        return fit_of(self._artifact.files)
 
 
 class JoinedTokens:
@@ -224,6 +227,11 @@ class JoinedTokens:
         if len(self.parts) == 1 and self._leaves[0].dead is None:
             return str(self.parts[0].meta["digest"])
         return hash_json([[part.meta["digest"], leaf.state] for leaf, part in zip(self._leaves, self.parts, strict=True)])
+
+
+def fit_of(files: FileTable) -> list[str]:
+    """The digests of centroids and buckets in a table of files."""
+    return [str(files[f"{name}.npy"]["sha256"]) for name in ("centroids", "cutoffs", "weights") if f"{name}.npy" in files]
 
 
 def effort(k: int) -> tuple[int, float, int]:

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError, ParameterError
-from ..core.progress import Report
-from ..core.strings import Strings
-from ..storage.artifact import Artifact, Kind, commit, seal
-from ..storage.hashes import hash_text
-from ..storage.interrupts import uninterrupted
-from .inverted import PostingLists
+from ...core.errors import IndexFormatError, InputError, ParameterError
+from ...core.progress import Report
+from ...core.strings import Strings
+from ...storage.artifact import Artifact, Kind, commit, seal
+from ...storage.hashes import hash_text
+from ...storage.interrupts import uninterrupted
+from ..inverted import PostingLists
+from ..postings import PostingsWriter
 from .journal import Column, Encoding
-from .postings import PostingsWriter
 
 SCALE = 10_000  # weights are stored as whole numbers: to four decimals
 MOST = 200_000  # a weight; times SCALE it fits into 31 bits
@@ -106,16 +106,20 @@ class WeightLists(PostingLists):
     def is_sound(self) -> bool:
         """Whether the files are as they were written."""
         try:
-            self._artifact.check()
+            self.check_files()
         except IndexFormatError:
             return False
         return True
 
     def check(self, deep: bool = True) -> None:
         """Reads every file; `deep` compares them with one another as well."""
-        self._artifact.check()
+        self.check_files()
         if deep:
             super().check()
+
+    def check_files(self) -> None:
+        """Raises IndexFormatError where a file is not as it was written."""
+        self._artifact.check()
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, scale, counts, bytes."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError
-from ..storage.artifact import Artifact, Kind
+from ...core.errors import IndexFormatError
+from ...storage.artifact import Artifact, Kind
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = Kind("fontes-vectors", 1, "vectors", REMEDY)

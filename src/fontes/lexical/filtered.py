@@ -1,0 +1,187 @@
+"""Impacts under a filter: of each term that is searched the postings of the documents that pass, as a smaller collection.
+
+The documents that pass are numbered anew, in their order, and keep the weights that they have in the whole collection. So the
+search goes through nothing else, and its bounds and thresholds are those of the filter. The lists of a term are made when it is
+first searched for, and kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..index.columns import Filter
+from ..storage.caches import Attached, Cached
+from .impacts import MOST, Impacts, impacts_of
+from .kernel import BLOCK, DEPTHS, WINDOW, summarize
+from .weighting import Weighting
+
+if TYPE_CHECKING:
+    from ..index.inverted import Searchable
+
+PROBE = 12  # postings are gone through in the time in which one is looked up
+
+
+class FilteredImpacts:
+    """The impacts of one model on the documents of a filter.
+
+    Args:
+        impacts: Those of the whole collection.
+        where: The filter.
+        rank: The places of all document ids in ascending order.
+    """
+
+    def __init__(self, impacts: Impacts, where: Filter, rank: NDArray[np.uint32]) -> None:
+        self._impacts, self._where = impacts, where
+        self.rank = rank[where.docs]
+        self._windows = -(-len(where) // WINDOW)
+        self._lock = threading.Lock()
+        self._numbers = np.zeros(len(impacts.best), dtype=np.int32)  # 1 and the number here of each term, 0 while it has none
+        self._lists = _Pool([((), np.int64), ((), np.int32), ((), np.float32)])
+        self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)])
+        self._terms = _Pool([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
+        self._rows = _Pool([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
+
+    def of(self, terms: NDArray[np.int32]) -> Terms:
+        """What the search takes for these terms."""
+        with self._lock:
+            if not (numbers := self._numbers[terms]).all():
+                self._extend(np.unique(terms[numbers == 0]))
+            best, kth, positive, row_of = self._terms.arrays
+            rows, starts = self._rows.arrays
+            return Terms(self._numbers[terms] - 1, self._lists.arrays, (best, kth, positive, row_of, rows, starts))
+
+    def _extend(self, terms: NDArray[np.int32]) -> None:
+        """Makes the lists of terms that have none."""
+        bounds, docs, weights = self._impacts.postings
+        most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
+        own = np.zeros(len(terms) + 1, dtype=np.int64)
+        # One place more: what does not pass is written and then overwritten.
+        own_docs, own_weights = np.empty(most + 1, dtype=np.int32), np.empty(most + 1, dtype=np.float32)
+        select(terms, bounds, docs, weights, self._where.places, self._where.docs, own, own_docs, own_weights)
+        own_docs, own_weights = own_docs[: own[-1]], own_weights[: own[-1]]
+        long = np.flatnonzero(np.diff(own) > max(4 * BLOCK, len(self._where) // (8 * BLOCK)))
+        row_of = np.full(len(terms), -1, dtype=np.int32)
+        row_of[long] = np.arange(len(long))
+        best, kth = np.zeros(len(terms), dtype=np.float32), np.zeros((len(terms), len(DEPTHS)), dtype=np.float32)
+        positive, rows = np.zeros(len(terms), dtype=np.bool_), np.zeros((len(long), self._rows.width(0)), dtype=np.uint8)
+        summarize(0, len(terms), own, own_docs, own_weights, row_of, best, kth, positive, rows)
+        edges = np.arange(self._windows + 1) * WINDOW
+        starts = np.empty((len(long), self._windows + 1), dtype=np.uint32)
+        for row, term in enumerate(long.tolist()):
+            starts[row] = np.searchsorted(own_docs[own[term] : own[term + 1]], edges)
+        before, rows_before = self._lists.sizes[1], self._rows.sizes[0]
+        row_of[long] += rows_before
+        count = self._terms.sizes[0]
+        self._lists.append([own[1:] + before, own_docs, own_weights])
+        self._terms.append([best, kth, positive, row_of])
+        self._rows.append([rows, starts])
+        self._numbers[terms] = np.arange(count + 1, count + 1 + len(terms), dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Terms under a filter, as the search takes them.
+
+    Args:
+        numbers: Their numbers in what follows.
+        postings: See `kernel.search`.
+        limits: See `kernel.search`.
+    """
+
+    numbers: NDArray[np.int32]
+    postings: tuple[NDArray[Any], ...]
+    limits: tuple[NDArray[Any], ...]
+
+
+class _Pool:
+    """Arrays that grow at their ends. What has been handed out stays as it is."""
+
+    def __init__(self, kinds: list[tuple[tuple[int, ...], Any]]) -> None:
+        self._whole: list[NDArray[Any]] = [np.zeros((0, *shape), dtype) for shape, dtype in kinds]
+        self.sizes = [0] * len(kinds)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return tuple(whole[:size] for whole, size in zip(self._whole, self.sizes, strict=True))
+
+    def width(self, number: int) -> int:
+        return int(self._whole[number].shape[1])
+
+    def append(self, arrays: list[NDArray[Any]]) -> None:
+        for i, array in enumerate(arrays):
+            size, whole = self.sizes[i], self._whole[i]
+            if size + len(array) > len(whole):
+                larger = np.empty((2 * (size + len(array)), *whole.shape[1:]), whole.dtype)
+                larger[:size] = whole[:size]
+                self._whole[i] = whole = larger
+            whole[size : size + len(array)] = array
+            self.sizes[i] = size + len(array)
+
+
+def filtered(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
+    """The impacts of a model on the documents of an index that pass a filter, from memory or made now."""
+    make: Callable[[], FilteredImpacts] = lambda: FilteredImpacts(impacts_of(index, weighting), where, index.ids.rank)  # noqa: E731
+    return _FILTERED.of(index).get((where.text, weighting.for_postings()), make)
+
+
+_FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached("filtered", lambda index: Cached(MOST))
+
+
+@njit(cache=True, nogil=True)
+def select(
+    terms: Any, bounds: Any, docs: Any, weights: Any, places: Any, passed: Any, own: Any, own_docs: Any, own_weights: Any
+) -> None:
+    """The postings of terms whose documents pass a filter.
+
+    Args:
+        terms: The terms.
+        bounds: Where the postings of each term begin.
+        docs: The documents of the postings.
+        weights: Their weights.
+        places: For each document its number among those that pass, -1 for one that does not.
+        passed: The documents that pass, ascending.
+        own: Is filled with where the postings of each of `terms` begin, and where the last ones end.
+        own_docs: Is filled with the numbers of the documents.
+        own_weights: Is filled with the weights.
+    """
+    filled = 0
+    for i in range(len(terms)):
+        at, end = bounds[terms[i]], bounds[terms[i] + 1]
+        if len(passed) * PROBE < end - at:
+            step = (end - at) // len(passed)
+            for place in range(len(passed)):
+                at = _reach(docs, at, end, passed[place], step)
+                if at == end:
+                    break
+                if docs[at] == passed[place]:
+                    own_docs[filled], own_weights[filled] = place, weights[at]
+                    filled += 1
+        else:
+            for posting in range(at, end):
+                place = places[docs[posting]]
+                own_docs[filled], own_weights[filled] = place, weights[posting]
+                filled += place >= 0
+        own[i + 1] = filled
+
+
+@njit(cache=True, nogil=True)
+def _reach(docs: Any, at: int, end: int, doc: int, step: int) -> int:
+    """The first place from `at` on that has `doc` or a later document, found by leaps of `step` at first; `end` for none."""
+    if at == end or docs[at] >= doc:
+        return at
+    while at + step < end and docs[at + step] < doc:
+        at += step
+        step *= 2
+    size = min(step, end - at)
+    while size > 1:
+        half = size >> 1
+        at = at + half if docs[at + half] < doc else at
+        size -= half
+    return at + 1
