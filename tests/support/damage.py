@@ -199,12 +199,13 @@ def late(root: Path) -> Any:
 
 
 def columns(root: Path) -> Any:
-    """Facets, and what columns say of all documents."""
+    """A filtered search, and how many documents have each value."""
     from fontes import Index
 
     index = Index.open(root / "texts.index")
-    everything = np.arange(len(index))
-    return index.columns, [sorted(index.reader.facets(everything, [name])[name].items()) for name in ("year", "tag")]
+    run = index.bm25(k=10, where="year >= 2010 and 'zima' in tag")(TOPICS)
+    counts = index.facets("year", "tag")
+    return index.columns, _scores(run), sorted(counts["year"].items()), sorted(counts["tag"].items())
 
 
 def sparse(root: Path) -> Any:
