@@ -70,6 +70,13 @@ Model = Annotated[
     str | None,
     typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", show_default="bm25"),
 ]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        help="What must hold of documents' metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
+        show_default=False,
+    ),
+]
 Variant = Annotated[str | None, typer.Option(help="BM25: lucene, robertson, okapi, atire, plus or l.", show_default="lucene")]
 K1 = Annotated[float | None, typer.Option(help="BM25: saturation of tf.", show_default="0.9; okapi 1.5")]
 B = Annotated[float | None, typer.Option(help="BM25: influence of length, 0 to 1.", show_default="0.4; okapi 0.75")]

@@ -360,10 +360,6 @@ class Index(Factory):
         """
         return self._reader.analyzed(ids)
 
-    def marked(self, query: str, doc: Doc) -> str:
-        """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
-        return self._reader.marked(query, doc)
-
     def ordinal(self, doc_id: str) -> int:
         """The number of a document in the index: its place in `ids`, from 0.
 

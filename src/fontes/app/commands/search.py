@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, TopicsSplit, Variant
+from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, TopicsSplit, Variant, Where
 
 commands = typer.Typer()
 
@@ -28,6 +28,7 @@ def search(
     k1: K1 = None,
     b: B = None,
     encoder: Encoder = None,
+    where: Where = None,
     analyzer: Analyzer = None,
     k: Annotated[
         int | None,
@@ -49,7 +50,7 @@ def search(
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
     opened = open_index(index, analyzer)
-    stage = retriever(opened, pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)
         if json:
