@@ -220,13 +220,13 @@ class Reader(Factory):
         """The ordinals of the documents with these ids; -1 for one that is not there."""
         return located(ids, self.ids)
 
-    def check(self) -> None:
+    def check(self, deep: bool = False) -> None:
         """See `Index.check`."""
         check_contents(self.path, self.manifest)
-        for leaf in self.leaves:
-            leaf.segment.check()
+        for leaf in self.leaves if deep else ():
+            leaf.check()
             columns_of(leaf.segment).check(self.schema.types)
-        self._vectors.check()
+        self._vectors.check(deep)
 
     def info(self) -> dict[str, Any]:
         """See `Index.info`."""

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import FontesError, InputError, ParameterError
+from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
-from ..storage.arrays import sync_folder
-from ..storage.artifact import drafting, file_table
+from ..storage.arrays import REMEDY, sync_folder
+from ..storage.artifact import changed, drafting, file_table
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
@@ -60,7 +60,7 @@ class Change:
     Args:
         added: Documents that have come.
         replaced: How many of these took the place of another.
-        skipped: Documents that did not come, as their id was there.
+        skipped: Documents that did not come, as their id was there; or ids that were to be deleted and were not there.
         deleted: Documents that have gone without another in their place.
         documents: How many documents there are now.
         segments: How many segments there are now.
@@ -117,7 +117,14 @@ class State:
         self._new[id(deleted)] = folder
 
     def merge(self, first: int, last: int, memory: int, threads: int, progress: Report) -> None:
-        """Makes one segment of those from `first` to `last`, or none where they have no document left."""
+        """Makes one segment of those from `first` to `last`, or none where they have no document left.
+
+        Raises:
+            IndexFormatError: One is not as it was written; its damage would have sums that fit.
+        """
+        for entry, leaf in zip(self.entries[first:last], self.leaves[first:last], strict=True):
+            if (problem := changed(leaf.segment.folder, entry["files"])) is not None:
+                raise IndexFormatError(f"{problem}, so that it cannot be merged; {REMEDY}")
         leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in self.leaves[first:last])
         entries: list[dict[str, Any]] = []
         merged: list[Leaf] = []
@@ -260,7 +267,7 @@ def delete(reader: Reader, ids: Sequence[str], missing: str) -> tuple[Change, Re
         state.merge_piled(os.cpu_count() or 1)
         after = _committed(before, state, draft)
     gone = len(before) - len(after)
-    return Change(0, 0, len(ids) - gone, gone, len(after), len(after.leaves)), after
+    return Change(0, 0, len(absent), gone, len(after), len(after.leaves)), after
 
 
 def merge(reader: Reader, memory: int, threads: int, drop_vectors: bool, progress: Report) -> tuple[Change, Reader]:

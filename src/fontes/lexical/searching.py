@@ -82,7 +82,7 @@ def _portion(
 ) -> Results:
     """The same of the topics from `first` to `last`."""
     if where is None:
-        impacts = impacts_of(index, weighting)
+        impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
         postings, limits, rank = impacts.postings, impacts.limits, index.ids.rank
     else:
         under = filtered(index, weighting, where)
