@@ -21,7 +21,8 @@ from support.counting_encoder import Counting
 from support.kills import DONE, STOPPED, stopped_before
 from support.old_and_new import NEW, OLD, state
 
-from fontes.index import Index, build, journal
+from fontes.index import Index, build
+from fontes.index.attached import journal
 from fontes.index.leftovers import clean, leftovers
 from fontes.storage.arrays import write_array
 from fontes.storage.artifact import Artifact, Kind, commit, seal, staging
@@ -54,7 +55,7 @@ def numbers(path: Path) -> str:
         return "none"
     artifact = Artifact(path, KIND)
     artifact.check()
-    return {1: "old", 2: "new"}[int(artifact.array("numbers")[0])]
+    return {1: "old", 2: "new"}[int(artifact.arrays.array("numbers", "<i8", None)[0])]
 
 
 def made(path: Path, number: int) -> None:

@@ -106,9 +106,8 @@ def unpacked(parts: list[list[int]], df: list[int], terms: list[int], documents:
     data = np.array([byte for part in parts for byte in part], dtype=np.uint8)
     size = sum(df[term] for term in terms)
     docs, tfs = np.zeros(size, np.int32), np.zeros(size, np.int32)
-    sound = interpreted("unpack_postings")(
-        data, ends([len(part) for part in parts]), np.array(df), documents, np.array(terms, np.int64), docs, tfs
-    )
+    bounds, of = ends([len(part) for part in parts]), np.array(terms, np.int64)
+    sound = interpreted("unpack_postings")(data, bounds[of], bounds[of + 1], np.array(df)[of], documents, docs, tfs)
     return sound and list(zip(docs.tolist(), tfs.tolist(), strict=True))
 
 

@@ -43,7 +43,7 @@ def made(place: Path, *numbers: int) -> Path:
 
 def test_an_artifact_has_its_settings_its_files_and_nothing_beside_it(tmp_path: Path) -> None:
     artifact = Artifact(made(tmp_path / "a", 1, 2), KIND)
-    assert artifact.array("numbers").tolist() == [1, 2]
+    assert artifact.arrays.array("numbers", "<i8", None).tolist() == [1, 2]
     assert artifact.meta["how"] == "by hand"
     assert "numbers" in artifact
     assert "letters" not in artifact
@@ -74,9 +74,9 @@ def test_an_artifact_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
 
 def test_an_artifact_replaces_one_that_is_there(tmp_path: Path) -> None:
     first = Artifact(made(tmp_path / "a", 1), KIND)
-    numbers = first.array("numbers")
+    numbers = first.arrays.array("numbers", "<i8", None)
     made(tmp_path / "a", 2)
-    assert Artifact(tmp_path / "a", KIND).array("numbers").tolist() == [2]
+    assert Artifact(tmp_path / "a", KIND).arrays.array("numbers", "<i8", None).tolist() == [2]
     assert numbers.tolist() == [1]  # those who have the old one open keep it
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
@@ -92,7 +92,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, error: type[BaseExcepti
 
     with pytest.raises(error):
         fail()
-    assert Artifact(tmp_path / "a", KIND).array("numbers").tolist() == [1]
+    assert Artifact(tmp_path / "a", KIND).arrays.array("numbers", "<i8", None).tolist() == [1]
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 
@@ -163,7 +163,7 @@ def test_work_goes_on_in_a_draft_and_one_process_at_a_time_has_it(tmp_path: Path
         write_array(draft, "numbers", np.array([5]))
         seal(draft, KIND, {}, "*.npy")
         commit(draft, place)
-    assert Artifact(place, KIND).array("numbers").tolist() == [5]
+    assert Artifact(place, KIND).arrays.array("numbers", "<i8", None).tolist() == [5]
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError
-from ..storage.arrays import REMEDY, read_array, smallest, write_array
+from ..storage.arrays import UNSIGNED, Arrays, smallest, within, write_array
 
 if TYPE_CHECKING:
     from .inverted import PostingLists
@@ -41,21 +41,31 @@ class Deletions:
         return cls(dead, smallest(terms), smallest(df[terms]), smallest(cf[terms]))
 
     @classmethod
-    def read(cls, folder: Path, lists: PostingLists) -> Deletions:
+    def read(cls, folder: Path, lists: PostingLists, counts: Mapping[str, Any]) -> Deletions:
         """Those that `write` wrote.
+
+        Args:
+            folder: The folder.
+            lists: The segment.
+            counts: How many "documents", "postings" and "tokens" they take off it.
 
         Raises:
             IndexFormatError: A file is missing, damaged, or of another segment.
         """
-        dead, terms, df, cf = (read_array(folder, name) for name in ("dead", "terms", "df", "cf"))
-        sound = dead.dtype == np.bool_ and dead.shape == lists.lengths.shape
-        sound = sound and all(array.dtype.kind == "u" and array.shape == terms.shape for array in (terms, df, cf))
-        sound = (
-            sound and terms.ndim == 1 and bool(np.all(np.diff(terms.astype(np.int64), prepend=-1, append=len(lists.df)) > 0))
-        )
-        sound = sound and int(dead.view(np.uint8).max(initial=0)) <= 1
-        if not sound or np.any(df > lists.df[terms]) or np.any(cf > lists.cf[terms]):
-            raise IndexFormatError(f"{folder} is damaged: its files do not fit the segment; {REMEDY}")
+        arrays = Arrays(folder)
+        dead = arrays.array("dead", "|b1", lists.documents)
+        terms = arrays.numbers("terms", len(lists.df), UNSIGNED, None)
+        df, cf = (arrays.array(name, UNSIGNED, len(terms)) for name in ("df", "cf"))
+        if not within(dead.view(np.uint8), 2):
+            raise arrays.damaged("dead", "it has values that are neither true nor false")
+        if np.any(terms[1:] <= terms[:-1]):
+            raise arrays.damaged("terms", "it does not ascend")
+        arrays.check_sum("dead", dead, counts["documents"], "documents")
+        arrays.check_sum("df", df, counts["postings"], "postings")
+        arrays.check_sum("cf", cf, counts["tokens"], "tokens")
+        for name, array, of_segment in (("df", df, lists.df), ("cf", cf, lists.cf)):
+            if np.any(array > of_segment[terms]):
+                raise arrays.damaged(name, "it has counts above those of the segment")
         return cls(dead, terms, df, cf)
 
     def write(self, folder: Path) -> None:

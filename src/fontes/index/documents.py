@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError, InputError
 from ..core.strings import utf8
 from ..core.values import Doc
-from ..storage.arrays import ByteWriter, read_array, smallest, write_array
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, rises, smallest, write_array
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
 LEAST = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
@@ -133,13 +134,25 @@ def packed(block: Block) -> Block:
 
 
 class DocumentStore:
-    """Reads what `DocumentWriter` wrote."""
+    """Reads what `DocumentWriter` wrote.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: The segment's folder.
+        documents: How many documents it has.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged; so in all methods.
+    """
+
+    def __init__(self, folder: Path, documents: int) -> None:
         self._folder = folder
-        self._bytes = read_array(folder, "text.bytes")
-        self._blocks = read_array(folder, "text.blocks")
-        self._sizes = read_array(folder, "text.sizes")
+        arrays = Arrays(folder)
+        self._bytes = arrays.array("text.bytes", "|u1", None)
+        self._blocks = arrays.array("text.blocks", "<i8", None, 2)
+        self._sizes = arrays.array("text.sizes", UNSIGNED[:3], documents, 3)
+        for column, end in enumerate((documents, len(self._bytes))):
+            if not rises(self._blocks[:, column], end):
+                raise arrays.damaged("text.blocks", f"its column {column + 1} does not rise from 0 to {end:,}")
 
     def read(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
         """The documents with these ordinals, which have these ids."""
@@ -151,8 +164,12 @@ class DocumentStore:
                 opened[block] = self._open(block)
             text, bounds = opened[block]
             at = 3 * (ordinal - int(self._blocks[block, 0]))
-            title, body, metadata = (text[bounds[at + i] : bounds[at + i + 1]] for i in range(3))
-            docs.append(Doc(doc_id, body.decode(), title.decode(), json.loads(metadata) if metadata else {}))
+            parts = [text[bounds[at + i] : bounds[at + i + 1]] for i in range(3)]
+            try:
+                title, body, metadata = (part.decode() for part in parts)
+                docs.append(Doc(doc_id, body, title, _metadata(metadata)))
+            except (ValueError, RecursionError) as e:
+                raise self._damaged(block, f"document '{doc_id}' cannot be read") from e
         return docs
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
@@ -162,27 +179,38 @@ class DocumentStore:
             yield first, Block(sizes, partial(self._text, number), self._bytes[start:end].tobytes())
 
     def check(self) -> None:
-        """Raises IndexFormatError unless every block can be read."""
+        """Reads every block."""
         for _, block in self.blocks():
             block.load()
 
     def _text(self, block: int) -> bytes:
-        text, bounds = self._open(block)
-        if len(text) != bounds[-1]:
-            raise IndexFormatError(f"{self._folder} is damaged: block {block} of the documents has the wrong length")
-        return text
+        return self._open(block)[0]
 
     def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
-        try:
-            text = zlib.decompress(self._bytes[start:end].tobytes())
-        except zlib.error as e:
-            raise IndexFormatError(
-                f"{self._folder} is damaged: block {block} of the documents cannot be unpacked; build the index again"
-            ) from e
         bounds = np.zeros(3 * (last - first) + 1, dtype=np.int64)
         np.cumsum(self._sizes[first:last].ravel(), out=bounds[1:])
+        length, unpack = int(bounds[-1]), zlib.decompressobj()
+        try:
+            text = unpack.decompress(self._bytes[start:end].tobytes(), length + 1)
+        except zlib.error as e:
+            raise self._damaged(block, "it cannot be unpacked") from e
+        if len(text) != length or not unpack.eof or unpack.unused_data:
+            raise self._damaged(block, f"it does not have {length:,} bytes")
         return text, bounds
+
+    def _damaged(self, block: int, problem: str) -> IndexFormatError:
+        return IndexFormatError(
+            f"{self._folder / 'text.bytes.npy'} is damaged: block {block} of the documents: {problem}; {REMEDY}"
+        )
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    """Metadata out of JSON; empty for none. Raises ValueError for what is no object."""
+    metadata = json.loads(text) if text else {}
+    if not isinstance(metadata, dict):
+        raise ValueError(text)
+    return metadata
 
 
 def metadata_bytes(doc: Doc) -> bytes:

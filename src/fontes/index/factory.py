@@ -6,7 +6,9 @@ stage, by the same names, in the same order, with the same defaults.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,8 +18,9 @@ from ..core import Doc, Ranking, Strings, Topic
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
 from ..text import Snippet, snippet
+from .attached.store import VectorStore
 from .columns import facets_of
-from .vectors import VectorStore
+from .leaf import Leaf
 
 if TYPE_CHECKING:
     from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
@@ -263,3 +266,17 @@ class Factory:
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
             )
         self._vectors.add(cast("Encoder", encoder), settings_of(encoder), document_vectors, dtype, overwrite, progress)
+
+
+def merge_token_vectors(leaves: Sequence[Leaf], folders: Sequence[Path], folder: Path) -> None:
+    """Carries token vectors over to a merged segment; see `neural.late.merging.merge_tokens`."""
+    from ..neural.late.merging import merge_tokens
+
+    merge_tokens(leaves, folders, folder)
+
+
+def token_vectors_fit(folder: Path) -> list[str]:
+    """What tells the centroids of token vectors from those of another fit; see `neural.late.merging.fit_in`."""
+    from ..neural.late.merging import fit_in
+
+    return fit_in(folder)

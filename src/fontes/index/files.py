@@ -203,11 +203,14 @@ def commit(
         _check_place(shown, overwrite, drop_vectors)
         entry["name"] = free_name(path, entry["name"])
         segment.rename(whole / entry["name"])
-        write_manifest(whole, complete(manifest, [entry]))
+        write_manifest(whole, complete(manifest, [entry] if counts["documents"] else []))
+        if not counts["documents"]:
+            shutil.rmtree(whole / entry["name"])
         if not (path / MANIFEST).exists():
             whole.rename(path)
         else:
-            (whole / entry["name"]).rename(path / entry["name"])
+            if counts["documents"]:
+                (whole / entry["name"]).rename(path / entry["name"])
             replace_manifest(path, whole)
         sync_folder(path.parent)
 

@@ -20,16 +20,16 @@ from ..core.values import Doc
 from ..formats import read_corpus
 from ..storage.files import as_path
 from ..text import Analyzer
+from .attached.joined_embeddings import JoinedEmbeddings
+from .attached.joined_weights import JoinedWeights
+from .attached.store import VectorStore
+from .attached.weights import WeightLists
 from .build import SCALE, TermWeights, build_segment, memory_size
 from .columns import ColumnWriter, Schema
 from .factory import Factory
 from .facts import shown
 from .files import FORMAT, VERSION, building, commit
-from .joined_embeddings import JoinedEmbeddings
-from .joined_weights import JoinedWeights
 from .reader import Reader, stored_analyzer
-from .vectors import VectorStore
-from .weights import WeightLists
 from .writer import Change, add, delete, merge
 
 if TYPE_CHECKING:
@@ -207,19 +207,29 @@ class Index(Factory):
         self._go_on(after)
         return change
 
-    def merge(self, *, memory: str | int = "2G", threads: int | None = None, progress: Report = silent) -> Change:
+    def merge(
+        self,
+        *,
+        memory: str | int = "2G",
+        threads: int | None = None,
+        drop_vectors: bool = False,
+        progress: Report = silent,
+    ) -> Change:
         """Makes one segment of all, without what was deleted: the files that `build` would have made of the documents left.
+
+        Vectors, token vectors and weights of terms are carried over.
 
         Args:
             memory: As of `build`.
             threads: As of `build`.
+            drop_vectors: Merge even where only some documents have the vectors of an encoder, which are dropped.
             progress: Is called as terms and documents are done.
 
         Raises:
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
-        change, after = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, progress)
+        change, after = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, drop_vectors, progress)
         self._go_on(after)
         return change
 

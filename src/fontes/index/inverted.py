@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
-from ..storage.arrays import REMEDY, read_array
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays
 from .kernels import unpack_postings
 
 CHUNK = 1 << 22  # postings that are checked at a time
@@ -82,6 +82,7 @@ class PostingLists:
         folder: The folder.
         documents: How many documents there are.
         remedy: What to do about damaged files, for messages.
+        counts: How many "terms", "postings" and "tokens" there must be, as far as that is known.
 
     Attributes:
         documents: How many documents there are.
@@ -94,17 +95,17 @@ class PostingLists:
         IndexFormatError: A file is missing or damaged.
     """
 
-    def __init__(self, folder: Path, documents: int, remedy: str = REMEDY) -> None:
+    def __init__(self, folder: Path, documents: int, remedy: str = REMEDY, counts: Mapping[str, Any] | None = None) -> None:
         self.documents = documents
         self._folder, self._remedy = folder, remedy
-        self.lengths = read_array(folder, "doc_lengths", remedy)
-        bounds = read_array(folder, "terms.bounds", remedy)
-        self.terms = Strings(read_array(folder, "terms.bytes", remedy), bounds, np.arange(len(bounds) - 1, dtype=np.uint32))
-        self.df = read_array(folder, "df", remedy)
-        self.cf = read_array(folder, "cf", remedy)
-        self._postings = read_array(folder, "postings", remedy)
-        self._bounds = read_array(folder, "postings.bounds", remedy)
+        arrays = Arrays(folder, remedy)
+        self.lengths = arrays.array("doc_lengths", UNSIGNED, documents)
+        self.terms = arrays.strings("terms", ordered=True)
+        self.df, self.cf = (arrays.array(name, UNSIGNED, len(self.terms)) for name in ("df", "cf"))
+        self._postings = arrays.array("postings", "|u1", None)
+        self._bounds = arrays.bounds("postings.bounds", len(self._postings), len(self.terms))
         self._number = lru_cache(TERMS)(self.terms.find)
+        self._check_counts(arrays, counts or {})
 
     def term_number(self, term: str) -> int:
         """The number of a term: its place in `terms`, from 0; -1 for a term that there is not."""
@@ -116,9 +117,13 @@ class PostingLists:
         Raises:
             IndexFormatError: The bytes are not the postings of the terms.
         """
-        size = int(self.df[terms].sum(dtype=np.int64))
+        # Each segment has types of its own; the loop is compiled for one.
+        df, starts, ends = (
+            array.astype(np.int64) for array in (self.df[terms], self._bounds[:-1][terms], self._bounds[1:][terms])
+        )
+        size = int(df.sum())
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        if not unpack_postings(self._postings, self._bounds, self.df, self.documents, terms, docs, tfs):
+        if size and not unpack_postings(self._postings, starts, ends, df, self.documents, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
         return docs, tfs
 
@@ -160,6 +165,17 @@ class PostingLists:
             )
             lengths += np.bincount(docs, tfs, self.documents).astype(np.int64)
         self._sound(np.array_equal(lengths, self.lengths), "the lengths of its documents do not fit their postings")
+
+    def _check_counts(self, arrays: Arrays, counts: Mapping[str, Any]) -> None:
+        """Raises IndexFormatError unless the counts of terms and documents are such as there can be, and add up to `counts`."""
+        # A posting takes a byte at least, so that no list is longer than its bytes.
+        if np.any((self.df < 1) | (self.df > self.documents) | (self.df > self._bounds[1:] - self._bounds[:-1])):
+            raise arrays.damaged("df", "it has counts that cannot be")
+        if counts.get("terms", len(self.terms)) != len(self.terms):
+            raise arrays.damaged("terms.bounds", f"it has {len(self.terms):,} terms, not {counts['terms']:,}")
+        arrays.check_sum("df", self.df, counts.get("postings"), "postings")
+        arrays.check_sum("cf", self.cf, counts.get("tokens"), "tokens")
+        arrays.check_sum("doc_lengths", self.lengths, int(self.cf.sum(dtype=np.uint64)), "tokens")
 
     def _sound(self, condition: bool, what: str) -> None:
         if not condition:

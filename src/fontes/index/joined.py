@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.errors import IndexFormatError
 from ..core.strings import Strings
+from ..storage.arrays import REMEDY
 from .deletions import Deletions
 from .inverted import TERMS, PostingLists
 from .kernels import append_postings
@@ -61,11 +63,17 @@ class JoinedLists:
         """
         cursor = np.zeros(len(terms) + 1, dtype=np.int64)
         np.cumsum(self.df[terms], out=cursor[1:])
+        ends = cursor[1:].copy()
         docs, tfs = np.empty(cursor[-1], dtype=np.int32), np.empty(cursor[-1], dtype=np.int32)
         for part, leaf, of_union in zip(self._parts, self._leaves, self._numbers, strict=True):
             numbers = of_union[terms]
             own = part.postings(numbers[numbers >= 0])
-            append_postings(numbers, part.df, *own, leaf.ordinals, cursor, docs, tfs)
+            fit = append_postings(numbers, part.df, *own, leaf.ordinals, cursor, docs, tfs)
+            if not fit:
+                break
+        if not np.array_equal(cursor[:-1], ends):
+            folders = " or ".join(str(leaf.segment.folder) for leaf in self._leaves if leaf.deletions is not None)
+            raise IndexFormatError(f"{folders} is damaged: deletions do not fit the postings; {REMEDY}")
         return docs, tfs
 
 

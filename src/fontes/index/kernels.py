@@ -98,17 +98,15 @@ def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, 
 
 
 @njit(cache=True, nogil=True)
-def unpack_postings(postings: Any, byte_bounds: Any, df: Any, documents: int, terms: Any, docs: Any, tfs: Any) -> bool:
-    """The postings of `terms`, end to end, into `docs` and `tfs`.
+def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
+    """The postings of some terms, end to end, into `docs` and `tfs`: those of term i are the bytes from starts[i] to ends[i].
 
     False where the bytes do not hold as many as `df` says, in ascending order, of an index of so many documents.
     """
     filled = 0
-    for term in terms:
-        at = np.int64(byte_bounds[term])
-        end = np.int64(byte_bounds[term + 1])
-        doc = np.int64(-1)
-        for _ in range(df[term]):
+    for i in range(len(df)):
+        at, end, doc = starts[i], ends[i], np.int64(-1)
+        for _ in range(df[i]):
             if 0 <= at < end and postings[at] < 128:  # most are of one byte: twice as fast as a call
                 value, at = np.int64(postings[at]), at + 1
             else:
@@ -143,11 +141,14 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def append_postings(numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> Any:
+def append_postings(
+    numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any
+) -> bool:
     """Appends the postings of one segment to those of the segments before it, without those of deleted documents.
 
     `numbers[i]` is the segment's number of term i (-1: none), `df` are the segment's; `docs` and `tfs` the postings of the
-    terms that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one.
+    terms that it has, end to end; `ordinals` the new number of each of its documents, -1 for a deleted one. `cursor[i]` is
+    where the next posting of term i goes. False where there is no room left for one.
     """
     at = 0
     for i in range(len(numbers)):
@@ -156,7 +157,10 @@ def append_postings(numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, c
         for _ in range(df[numbers[i]]):
             ordinal = ordinals[docs[at]]
             if ordinal >= 0:
+                if cursor[i] >= len(all_docs):
+                    return False
                 all_docs[cursor[i]] = ordinal
                 all_tfs[cursor[i]] = tfs[at]
                 cursor[i] += 1
             at += 1
+    return True

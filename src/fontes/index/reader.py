@@ -15,6 +15,10 @@ from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY
 from ..text import Analyzer
+from .attached.joined_embeddings import JoinedEmbeddings
+from .attached.joined_weights import JoinedWeights
+from .attached.store import VectorStore
+from .attached.weights import WeightLists
 from .build import content
 from .columns import Schema, columns_of
 from .deletions import Deletions
@@ -23,13 +27,9 @@ from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
-from .joined_embeddings import JoinedEmbeddings
-from .joined_weights import JoinedWeights
 from .leaf import Leaf, leaves_of
 from .segment import Segment
 from .tables import joined, located
-from .vectors import VectorStore
-from .weights import WeightLists
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
@@ -265,9 +265,9 @@ def _again(path: Path, analyzer: Analyzer) -> Reader:
 
 def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> tuple[Segment, Deletions | None]:
     folder = path / entry["name"]
-    segment = before.get(folder) or Segment(folder)
+    segment = before.get(folder) or Segment(folder, entry)
     deleted = entry["deleted"]
-    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment)
+    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ..core.strings import Strings
-from ..storage.arrays import read_array
+from ..storage.arrays import Arrays
 from .documents import DocumentStore
 from .inverted import PostingLists
 
 
 class Segment(PostingLists):
     """The arrays of one segment, by memory map.
+
+    Args:
+        folder: Where it is.
+        counts: How many "documents", "terms", "postings" and "tokens" it must have.
 
     Attributes:
         folder: Where it is.
@@ -23,13 +29,11 @@ class Segment(PostingLists):
         IndexFormatError: A file is missing or damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.ids = Strings(
-            read_array(folder, "doc_ids.bytes"), read_array(folder, "doc_ids.bounds"), read_array(folder, "doc_ids.order")
-        )
-        super().__init__(folder, len(self.ids))
-        self.store = DocumentStore(folder)
+    def __init__(self, folder: Path, counts: Mapping[str, Any] | None = None) -> None:
+        self.folder, counts = folder, counts or {}
+        self.ids: Strings = Arrays(folder).strings("doc_ids", counts.get("documents"), ordered=False)
+        super().__init__(folder, len(self.ids), counts=counts)
+        self.store = DocumentStore(folder, len(self.ids))
 
     def check(self) -> None:
         """Raises IndexFormatError unless all parts fit together."""

@@ -26,7 +26,7 @@ from ..storage.artifact import drafting, file_table
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
-from .attachments import attached
+from .attached.merging import attached, merge_attachments
 from .build import TermWeights, build_segment
 from .columns import ColumnWriter, Schema
 from .deletions import Deletions
@@ -60,7 +60,7 @@ class Change:
     Args:
         added: Documents that have come.
         replaced: How many of these took the place of another.
-        skipped: Documents that did not come, as their id was there.
+        skipped: Documents that did not come, as their id was there; or ids that were to be deleted and were not there.
         deleted: Documents that have gone without another in their place.
         documents: How many documents there are now.
         segments: How many segments there are now.
@@ -125,6 +125,7 @@ class State:
             folder = self._folder()
             counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
             entries, merged = [entry_of(folder, counts)], [Leaf(Segment(folder))]
+            merge_attachments(leaves, folder, memory=memory, threads=threads)
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
     def merge_piled(self, threads: int) -> None:
@@ -259,14 +260,14 @@ def delete(reader: Reader, ids: Sequence[str], missing: str) -> tuple[Change, Re
         state.merge_piled(os.cpu_count() or 1)
         after = _committed(before, state, draft)
     gone = len(before) - len(after)
-    return Change(0, 0, len(ids) - gone, gone, len(after), len(after.leaves)), after
+    return Change(0, 0, len(absent), gone, len(after), len(after.leaves)), after
 
 
-def merge(reader: Reader, memory: int, threads: int, progress: Report) -> tuple[Change, Reader]:
+def merge(reader: Reader, memory: int, threads: int, drop_vectors: bool, progress: Report) -> tuple[Change, Reader]:
     """Merges all segments; see `Index.merge`. Returns what there is, and the new state."""
     with _writing(reader) as (before, draft):
         state = State(before, draft)
-        if (problem := attached(state.leaves)) is not None:
+        if not drop_vectors and (problem := attached(state.leaves)) is not None:
             raise FontesError(f"{before.path} cannot be merged: {problem}")
         if len(state.leaves) > 1 or any(leaf.dead is not None for leaf in state.leaves):
             state.merge(0, len(state.leaves), memory, threads, progress)

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..storage.arrays import write_array
+from ..storage.arrays import REMEDY, header_type, write_array
 from ..storage.artifact import Artifact, Kind, commit, seal, staging
 from ..storage.caches import LIMIT, Attached, Cached, cache_folder, touch, trim
-from ..storage.hashes import hash_text
+from ..storage.hashes import block_sums, hash_text
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Postings, Statistics, Weighting
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # postings that are weighted at a time
 MOST = 4  # models whose impacts an index keeps, in memory and on disk
 LARGE = 2_000_000  # postings from which on impacts are kept on disk
-KIND = Kind("fontes-impacts", 1, "impacts", "they are worked out again when they are needed")
+KIND = Kind("fontes-impacts", 2, "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True)
@@ -194,6 +194,8 @@ def _weighted(index: Searchable, weighting: Weighting, lists: Lists) -> dict[str
         docs, tfs = index.postings(terms)
         here = slice(int(lists.bounds[first]), int(lists.bounds[last]))
         weights[here] = weighting.postings(statistics, Postings(terms, index.df[terms], docs, tfs))
+        if not np.isfinite(weights[here].sum(dtype=np.float64)):  # which `summarize` relies on
+            raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
         rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
         summarize(first, last, lists.bounds, lists.docs, weights, lists.row_of, *rest)
 
@@ -225,32 +227,42 @@ def _cached(
 ) -> dict[str, NDArray[Any]]:
     """The arrays of these types and shapes, from the cache or made now and, if they are to be kept, put there."""
     folder = cache_folder() / "impacts" / index.fingerprint[:32] / name
+    bounds = _bounds(index)
     with contextlib.suppress(IndexFormatError):
-        return _stored(folder, shapes)
+        return _stored(folder, bounds, shapes)
     arrays = make()
     if keep and int(index.df.sum(dtype=np.int64)) >= LARGE and index.is_sound:
         with contextlib.suppress(OSError, IndexFormatError):
-            _store(folder, arrays)
-            return _stored(folder, shapes)
+            _store(folder, bounds, arrays)
+            return _stored(folder, bounds, shapes)
     return arrays
 
 
-def _stored(folder: Path, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
-    """The arrays of a folder in the cache. Raises IndexFormatError unless they have these types and shapes."""
+def _stored(folder: Path, bounds: NDArray[np.int64], shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a folder in the cache, which the search believes.
+
+    Raises:
+        IndexFormatError: They have not these types and shapes, are of other postings, or are not as they were written.
+    """
     artifact = Artifact(folder, KIND)
-    arrays = {key: artifact.array(key) for key in shapes}
+    arrays = {name: artifact.arrays.array(name, header_type(dtype), *shape) for name, (dtype, shape) in shapes.items()}
     touch(folder.parent)
-    if not all(arrays[key].dtype == dtype and arrays[key].shape == shape for key, (dtype, shape) in shapes.items()):
-        raise IndexFormatError(f"{folder} has arrays of another index; {KIND.remedy}")
+    if artifact.meta["sums"] != _sums(bounds, arrays):
+        raise artifact.damaged(f"{folder} has other arrays than were written")
     return arrays
 
 
-def _store(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
+def _sums(bounds: NDArray[np.int64], arrays: dict[str, NDArray[Any]]) -> dict[str, list[int]]:
+    """The sums of the bounds of the postings and of arrays that are of them."""
+    return {name: block_sums(array) for name, array in {"": bounds, **arrays}.items()}
+
+
+def _store(folder: Path, bounds: NDArray[np.int64], arrays: dict[str, NDArray[Any]]) -> None:
     """Writes the arrays so that they are there whole or not at all, and removes the models used least recently."""
     with staging(folder) as draft:
         for key, array in arrays.items():
             write_array(draft, key, array)
-        seal(draft, KIND, {})
+        seal(draft, KIND, {"sums": _sums(bounds, arrays)})
         commit(draft, folder)
     models = [f for f in folder.parent.iterdir() if f.name != "lists" and not f.name.startswith(".")]
     for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-MOST]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import math
 import os
 import re
 import stat
@@ -14,7 +16,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
+from ..core.strings import Strings
 
+UNSIGNED = ("|u1", "<u2", "<u4", "<u8")  # the types of `smallest`
 REMEDY = "restore it from a copy or build the index again"
 # The headers that numpy writes. Its reader of them goes through `ast`, which threads of Python 3.11 cannot share.
 MAGIC = b"\x93NUMPY\x01\x00"
@@ -30,16 +34,25 @@ def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
         sync(file)
 
 
-def read_array(folder: Path, name: str, remedy: str = REMEDY) -> NDArray[Any]:
-    """Opens NAME.npy by memory map, read-only.
+def read_array(
+    folder: Path,
+    name: str,
+    remedy: str = REMEDY,
+    *,
+    dtype: str | tuple[str, ...] | None = None,
+    shape: tuple[int | None, ...] | None = None,
+) -> NDArray[Any]:
+    """Opens NAME.npy by memory map, read-only. Its header must account for each byte of the file.
 
     Args:
         folder: Where the file is.
         name: Its name without the ending.
         remedy: What the error advises.
+        dtype: The type that it must have, as its header says it, or several that will do; None for any.
+        shape: The lengths that it must have, None among them for any; None for any shape.
 
     Raises:
-        IndexFormatError: The file is missing or damaged.
+        IndexFormatError: The file is missing or damaged, or is of another type or shape.
     """
     path = folder / f"{name}.npy"
     try:
@@ -48,15 +61,134 @@ def read_array(folder: Path, name: str, remedy: str = REMEDY) -> NDArray[Any]:
         with path.open("rb") as file:
             start = file.read(len(MAGIC) + 2)
             header = HEADER.fullmatch(file.read(int.from_bytes(start[len(MAGIC) :], "little")))
-            offset = file.tell()
-        if not start.startswith(MAGIC) or header is None:
-            raise ValueError("its header is not as it was written")
-        dtype, shape = np.dtype(header[1].decode()), tuple(int(size) for size in header[2].split(b",") if size.strip())
-        if 0 in shape:  # an empty file cannot be mapped
-            return np.zeros(shape, dtype=dtype)
-        return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape).view(np.ndarray)
-    except (OSError, ValueError, TypeError) as e:
+            if not start.startswith(MAGIC) or header is None:
+                raise ValueError("its header is not as it was written")
+            kind, sizes = header[1].decode(), tuple(int(size) for size in header[2].split(b",") if size.strip())
+            stored, values = np.dtype(kind), os.fstat(file.fileno()).st_size - file.tell()
+            if math.prod(sizes) * stored.itemsize != values:
+                raise ValueError(f"its header promises other values than the {values:,} bytes that it has")
+            if dtype is not None and kind not in ((dtype,) if isinstance(dtype, str) else dtype):
+                raise ValueError(f"it has values of the type {kind}")
+            if shape is not None and not _fits(sizes, shape):
+                raise ValueError(f"it has the shape {sizes}")
+            if not values:  # an empty file cannot be mapped
+                return np.zeros(sizes, dtype=stored)
+            return np.memmap(file, dtype=stored, mode="r", offset=file.tell(), shape=sizes).view(np.ndarray)
+    except (OSError, ValueError, TypeError, OverflowError) as e:
         raise IndexFormatError(f"{path} is missing or damaged ({e}); {remedy}") from e
+
+
+def _fits(sizes: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(sizes) == len(shape) and all(one in (None, size) for size, one in zip(sizes, shape, strict=True))
+
+
+class Arrays:
+    """The arrays of a folder, each of which is checked against what is known of it when it is opened.
+
+    Args:
+        folder: The folder.
+        remedy: What errors advise.
+    """
+
+    def __init__(self, folder: Path, remedy: str = REMEDY) -> None:
+        self._folder, self._remedy = folder, remedy
+
+    def array(self, name: str, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
+        """The array NAME.npy, by memory map.
+
+        Args:
+            name: Its name.
+            dtype: Its type, as headers say it, or several that will do.
+            *shape: Its lengths, None for any.
+
+        Raises:
+            IndexFormatError: As `read_array`; so in all methods.
+        """
+        return read_array(self._folder, name, self._remedy, dtype=dtype, shape=shape)
+
+    def bounds(self, name: str, end: int, parts: int | None = None, dtype: str | tuple[str, ...] = UNSIGNED) -> NDArray[Any]:
+        """The array NAME.npy of where parts begin: from 0, never falling, to where the last one ends.
+
+        Args:
+            name: Its name.
+            end: Where the last part ends.
+            parts: How many there are; None for any number.
+            dtype: Its type, or several that will do.
+        """
+        bounds = self.array(name, dtype, None if parts is None else parts + 1)
+        if not rises(bounds, end):
+            raise self.damaged(name, f"it does not rise from 0 to {end:,}")
+        return bounds
+
+    def numbers(self, name: str, below: int, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
+        """The array NAME.npy of whole numbers from 0 up to `below`; each of them is read.
+
+        Args:
+            name: Its name.
+            below: What all are less than.
+            dtype: Its type, or several that will do.
+            *shape: Its lengths, None for any.
+        """
+        numbers = self.array(name, dtype, *shape)
+        if not within(numbers, below):
+            raise self.damaged(name, f"it has numbers that are not from 0 up to {below:,}")
+        return numbers
+
+    def strings(self, name: str, count: int | None = None, *, ordered: bool) -> Strings:
+        """The table of strings in NAME.bytes, NAME.bounds and, unless they are `ordered` already, NAME.order.
+
+        Args:
+            name: Their name.
+            count: How many strings there are; None for any number.
+            ordered: Whether they ascend.
+        """
+        blob = self.array(f"{name}.bytes", "|u1", None)
+        bounds = self.bounds(f"{name}.bounds", len(blob), count)
+        if not is_utf8(blob, bounds):
+            raise self.damaged(f"{name}.bytes", "it is not UTF-8")
+        count = len(bounds) - 1
+        if ordered:
+            return Strings(blob, bounds, np.arange(count, dtype=np.uint32))
+        order = self.numbers(f"{name}.order", count, "<u4", count)
+        if int(order.sum(dtype=np.uint64)) != count * (count - 1) // 2:
+            raise self.damaged(f"{name}.order", "it has a number twice")
+        return Strings(blob, bounds, order)
+
+    def check_sum(self, name: str, array: NDArray[Any], expected: int | None, what: str) -> None:
+        """Raises IndexFormatError unless the array NAME.npy, opened, adds up to what is expected, where that is known."""
+        if expected is not None and (total := int(array.sum(dtype=np.uint64))) != expected:
+            raise self.damaged(name, f"it adds up to {total:,} {what}, not {expected:,}")
+
+    def damaged(self, name: str, problem: str) -> IndexFormatError:
+        """The error for a problem of NAME.npy."""
+        return IndexFormatError(f"{self._folder / name}.npy is damaged: {problem}; {self._remedy}")
+
+
+def header_type(dtype: Any) -> str:
+    """A type of numpy's as headers say it."""
+    return np.dtype(dtype).newbyteorder("<").str
+
+
+def rises(bounds: NDArray[Any], end: int) -> bool:
+    """Whether bounds begin with 0, never fall, and end with `end`."""
+    return len(bounds) > 0 and int(bounds[0]) == 0 and int(bounds[-1]) == end and bool(np.all(bounds[1:] >= bounds[:-1]))
+
+
+def within(numbers: NDArray[Any], below: int) -> bool:
+    """Whether all numbers are from 0 up to `below`."""
+    return not numbers.size or (int(numbers.min()) >= 0 and int(numbers.max()) < below)
+
+
+def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
+    """Whether bytes are texts in UTF-8, each from one of `bounds` to the next."""
+    if not len(blob) or int(blob.max()) < 128:
+        return True
+    try:
+        codecs.utf_8_decode(blob.data, "strict", True)
+    except UnicodeDecodeError:
+        return False
+    starts = bounds[bounds < len(blob)]
+    return not np.any((blob[starts] & 0xC0) == 0x80)
 
 
 def smallest(array: NDArray[Any]) -> NDArray[Any]:

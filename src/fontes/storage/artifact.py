@@ -16,18 +16,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import Any, TypeVar
 
 from ..core.errors import FontesError, IndexFormatError
-from .arrays import read_array, sync, sync_folder
+from .arrays import Arrays, sync, sync_folder
 from .hashes import hash_file, hash_json
 from .interrupts import uninterrupted
 from .locks import locked
 
 META = "artifact.json"  # the file with the metadata
 FileTable = dict[str, dict[str, Any]]
+T = TypeVar("T")
 _REMEDY = "make them again with overwrite=True (--overwrite)"
 _BUSY = FontesError("the folder is in use")
 
@@ -57,6 +56,7 @@ class Artifact:
         meta: Its metadata: format, version, settings, files and digest.
         files: Of each file the name, the bytes and the SHA-256.
         digest: The SHA-256 of settings and files.
+        arrays: Its arrays, which are checked when they are opened.
 
     Raises:
         IndexFormatError: The metadata or a file is missing or damaged, or the format is of another version.
@@ -68,18 +68,26 @@ class Artifact:
         self.meta = read_meta(folder, kind)
         self.files: FileTable = self.meta["files"]
         self.digest: str = self.meta["digest"]
+        self.arrays = Arrays(folder, kind.remedy)
         self._refuse(wrong_size(folder, self.files))
 
     def __contains__(self, name: object) -> bool:
         return f"{name}.npy" in self.files
 
-    def array(self, name: str) -> NDArray[Any]:
-        """The array NAME.npy, by memory map.
+    def fact(self, name: str, kind: type[T]) -> T:
+        """A setting among the metadata, which must be there and of this type.
 
         Raises:
-            IndexFormatError: Where it is missing or damaged.
+            IndexFormatError: It is not.
         """
-        return read_array(self.folder, name, self._kind.remedy)
+        value = self.meta.get(name)
+        if type(value) is not kind:
+            raise self.damaged(f"{self.folder / META} has no {name} as it should have")
+        return value
+
+    def damaged(self, problem: str) -> IndexFormatError:
+        """The error for a problem."""
+        return IndexFormatError(f"{problem}; {self._kind.remedy}")
 
     @property
     def bytes(self) -> int:
@@ -96,7 +104,7 @@ class Artifact:
 
     def _refuse(self, problem: str | None) -> None:
         if problem is not None:
-            raise IndexFormatError(f"{problem}; {self._kind.remedy}")
+            raise self.damaged(problem)
 
 
 def read_meta(folder: Path, kind: Kind) -> dict[str, Any]:

@@ -1,11 +1,18 @@
-"""SHA-256 of files, texts and JSON values, in hexadecimal digits."""
+"""SHA-256 of files, texts and JSON values, in hexadecimal digits; quicker sums of arrays."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 1 << 22  # bytes that have a sum of their own
 
 
 def hash_file(path: Path) -> str:
@@ -26,3 +33,13 @@ def hash_text(text: str) -> str:
 def hash_json(value: Any) -> str:
     """The SHA-256 of a JSON value, whatever the order of the keys in its objects."""
     return hash_text(json.dumps(value, ensure_ascii=True, sort_keys=True))
+
+
+def block_sums(array: NDArray[Any]) -> list[int]:
+    """The CRC-32 of each BLOCK of an array's bytes, worked out side by side."""
+    values = array.reshape(-1).view(np.uint8)
+    blocks = [values[first : first + BLOCK] for first in range(0, len(values), BLOCK)]
+    if len(blocks) < 2:
+        return [zlib.crc32(block) for block in blocks]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(zlib.crc32, blocks))

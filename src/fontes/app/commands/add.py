@@ -39,6 +39,8 @@ def add(
         change = opened.add(
             documents(corpus, format, id, title, text), duplicates=duplicates, memory=memory, threads=threads, progress=report
         )
-    parts = [f"{counted(change.added, 'document')} added"]
-    parts += [f"{number:,} {what}" for what, number in (("replaced", change.replaced), ("skipped", change.skipped)) if number]
-    print_change(index, change, ", ".join(parts), time.perf_counter() - start, json)
+    replaced = f", {change.replaced:,} of them in the place of others" if change.replaced else ""
+    skipped = f", {change.skipped:,} skipped" if change.skipped else ""
+    print_change(
+        index, change, f"{counted(change.added, 'document')} added{replaced}{skipped}", time.perf_counter() - start, json
+    )

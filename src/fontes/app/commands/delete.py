@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json
+from ..options import IndexPath, Json
 
 commands = typer.Typer()
 
@@ -17,14 +17,13 @@ def delete(
     index: IndexPath,
     id: Annotated[list[str], typer.Argument(help="Ids of documents; or -, and each line is one.", show_default=False)],
     missing: Annotated[str, typer.Option(help="Of ids that the index has not: error or skip.")] = "error",
-    analyzer: Analyzer = None,
     json: Json = False,
 ) -> None:
     """Delete documents from an index. Whoever searches meanwhile is not disturbed."""
+    from ...index import Index
     from ..output import counted, print_change
-    from ..pipelines import open_index
 
-    opened = open_index(index, analyzer)
+    opened = Index.open(index)
     start = time.perf_counter()
     change = opened.delete(_lines() if id == ["-"] else id, missing=missing)
     skipped = f", {change.skipped:,} skipped" if change.skipped else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
 
 import typer
 
@@ -16,6 +17,9 @@ def merge(
     index: IndexPath,
     memory: Memory = "2G",
     threads: Threads = None,
+    drop_vectors: Annotated[
+        bool, typer.Option("--drop-vectors", help="Drop vectors that not all documents have, which else are in the way.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Join the segments of an index, and drop what was deleted. Whoever searches meanwhile is not disturbed."""
@@ -26,5 +30,5 @@ def merge(
     opened = Index.open(index)
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
-        change = opened.merge(memory=memory, threads=threads, progress=report)
+        change = opened.merge(memory=memory, threads=threads, drop_vectors=drop_vectors, progress=report)
     print_change(index, change, "merged", time.perf_counter() - start, json)

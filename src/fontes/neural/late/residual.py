@@ -12,9 +12,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...storage.arrays import read_array, write_array
+from ...storage.arrays import Arrays, write_array
 
 NBITS = (1, 2, 4)
+WHOLE = (16, 32)  # bits of vectors that are kept whole
 ITERATIONS = 4  # of k-means, as ColBERTv2
 SAMPLE = 64  # vectors a centroid that k-means looks at
 HELD_OUT = 0.05  # of the sample, for the quantiles of the residuals, as ColBERTv2
@@ -88,18 +89,29 @@ class Codec:
             write_array(folder, name, getattr(self, name))
 
     @classmethod
-    def load(cls, folder: Path) -> Codec:
+    def load(cls, arrays: Arrays, count: int, dim: int, nbits: int) -> Codec:
         """The codec that `save` wrote.
+
+        Args:
+            arrays: Those of its folder.
+            count: How many centroids it has.
+            dim: Their dimensions.
+            nbits: Bits a dimension.
 
         Raises:
             IndexFormatError: Where a file is missing or damaged.
         """
-        return cls(*(read_array(folder, name) for name in ("centroids", "cutoffs", "weights")))
+        options = 1 << nbits
+        return cls(
+            arrays.array("centroids", "<f4", count, dim),
+            arrays.array("cutoffs", "<f4", options - 1),
+            arrays.array("weights", "<f4", options),
+        )
 
 
 def check_nbits(nbits: int) -> None:
     """Raises ParameterError for anything but 1, 2, 4 (compressed), 16 and 32 (whole)."""
-    if nbits not in (*NBITS, 16, 32):
+    if nbits not in (*NBITS, *WHOLE):
         raise ParameterError(f"nbits is 1, 2 or 4 for residuals, 16 or 32 for whole vectors, not {nbits!r}")
 
 

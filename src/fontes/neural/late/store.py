@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
-from ...index.embeddings import Embeddings, find
-from ...index.joined_embeddings import JoinedEmbeddings, rows_of
+from ...index.attached.embeddings import Embeddings, find
+from ...index.attached.joined_embeddings import JoinedEmbeddings, rows_of
+from ...index.attached.store import check_there
 from ...index.leaf import Leaf, located
-from ...index.vectors import check_there
-from ...storage.artifact import Artifact, Kind, read_meta
+from ...storage.artifact import Artifact, FileTable, Kind, read_meta
 from ...storage.caches import Attached, Cached
 from ...storage.hashes import hash_json, hash_text
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .residual import NBITS, Codec
+from .residual import NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
     from ...index import Index
@@ -44,9 +44,11 @@ class TokenVectors:
         folder: Where they are.
         meta: Their metadata: model, fingerprint, nbits, counts, and the recall that was measured.
         nbits: Bits a dimension.
+        documents: How many documents there are.
         codec: Its centroids and buckets.
         bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
         codes: int32: the centroid of each token.
+        residuals: uint8, a row for each token; None where the vectors are kept whole.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -56,29 +58,34 @@ class TokenVectors:
         self.folder = folder
         self._artifact = artifact = Artifact(folder, KIND)
         self.meta = artifact.meta
-        self.nbits: int = self.meta["nbits"]
-        self.codec = Codec.load(folder)
-        self.bounds, self.codes, self._lists, self._list_bounds = (
-            artifact.array(name) for name in ("bounds", "codes", "lists", "lists.bounds")
-        )
+        self.nbits = artifact.fact("nbits", int)
+        self.documents = artifact.fact("documents", int)
+        if self.nbits not in (*NBITS, *WHOLE):
+            raise artifact.damaged(f"{folder} has {self.nbits} bits, which there are not")
+        arrays, tokens, centroids = artifact.arrays, artifact.fact("tokens", int), artifact.fact("centroids", int)
+        self.codec = Codec.load(arrays, centroids, artifact.fact("dim", int), self.nbits if self.nbits in NBITS else 0)
+        self.bounds = arrays.bounds("bounds", tokens, self.documents, "<i8")
+        self.codes = arrays.numbers("codes", centroids, "<i4", tokens)
+        self._lists = arrays.numbers("lists", self.documents, "<i4", None)
+        self._list_bounds = arrays.bounds("lists.bounds", len(self._lists), centroids, "<i8")
         self._whole = None if self.nbits in NBITS else _whole(folder.parent, self.meta["fingerprint"], self.nbits)
+        self.residuals: NDArray[np.uint8] | None = None
         if self._whole is None:
-            self._residuals = artifact.array("residuals").reshape(len(self.codes), self.codec.width)
+            packed = arrays.array("residuals", "|u1", tokens * self.codec.width)
+            self.residuals = packed.reshape(tokens, self.codec.width)
+        elif len(self._whole) != tokens or self._whole.dim != self.codec.centroids.shape[1]:
+            raise artifact.damaged(f"{folder} does not fit {self._whole.folder}")
 
     def __len__(self) -> int:
         return len(self.codes)
-
-    @property
-    def documents(self) -> int:
-        """How many documents there are."""
-        return len(self.bounds) - 1
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The token vectors of these documents end to end, as far as they are kept, and where those of each start."""
         rows, bounds = rows_of(self.bounds, docs)
         if self._whole is not None:
             return self._whole.decoded(rows), bounds
-        return self.codec.decompress(self.codes[rows], self._residuals[rows]), bounds
+        assert self.residuals is not None
+        return self.codec.decompress(self.codes[rows], self.residuals[rows]), bounds
 
     def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
         """For each document whether it has a token in one of these centroids."""
@@ -103,7 +110,7 @@ class TokenVectors:
     @property
     def fit(self) -> list[str]:
         """What tells their centroids and buckets from those of another fit."""
-        return [self._artifact.files[f"{name}.npy"]["sha256"] for name in ("centroids", "cutoffs", "weights")]
+        return fit_of(self._artifact.files)
 
 
 class JoinedTokens:
@@ -220,6 +227,11 @@ class JoinedTokens:
         if len(self.parts) == 1 and self._leaves[0].dead is None:
             return str(self.parts[0].meta["digest"])
         return hash_json([[part.meta["digest"], leaf.state] for leaf, part in zip(self._leaves, self.parts, strict=True)])
+
+
+def fit_of(files: FileTable) -> list[str]:
+    """The digests of centroids and buckets in a table of files."""
+    return [str(files[f"{name}.npy"]["sha256"]) for name in ("centroids", "cutoffs", "weights") if f"{name}.npy" in files]
 
 
 def effort(k: int) -> tuple[int, float, int]:

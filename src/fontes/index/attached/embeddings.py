@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError
-from ..storage.artifact import Artifact, Kind
+from ...core.errors import IndexFormatError
+from ...storage.artifact import Artifact, Kind
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = Kind("fontes-vectors", 1, "vectors", REMEDY)
@@ -43,13 +43,24 @@ class Embeddings:
         self.folder = folder
         self._artifact = stored = Artifact(folder, KIND)
         self.meta = stored.meta
-        self.fingerprint: str = self.meta["fingerprint"]
-        self.encoder: str = self.meta["encoder"]
-        self.dtype: str = self.meta["dtype"]
-        self.documents: int = self.meta["documents"]
-        self.vectors, self.norms = (fixed(stored.array(name)) for name in ("vectors", "norms"))
-        self.scales: NDArray[np.float32] = fixed(stored.array("scales") if "scales" in stored else np.zeros(0, np.float32))
-        self.bounds: NDArray[np.int64] = fixed(stored.array("bounds") if "bounds" in stored else np.zeros(0, np.int64))
+        self.fingerprint = stored.fact("fingerprint", str)
+        self.encoder = stored.fact("encoder", str)
+        self.dtype = stored.fact("dtype", str)
+        self.documents = stored.fact("documents", int)
+        if self.dtype not in DTYPES:
+            raise stored.damaged(f"{folder} has vectors of the type {self.dtype!r}, which there is not")
+        arrays, dim = stored.arrays, stored.fact("dim", int)
+        self.vectors = fixed(arrays.array("vectors", DTYPES[self.dtype], None, dim))
+        rows = len(self.vectors)
+        self.norms: NDArray[np.float32] = fixed(arrays.array("norms", "<f4", rows))
+        self.scales: NDArray[np.float32] = fixed(
+            arrays.array("scales", "<f4", rows) if self.dtype == "int8" else np.zeros(0, np.float32)
+        )
+        self.bounds: NDArray[np.int64] = fixed(
+            arrays.bounds("bounds", rows, self.documents, "<i8") if "bounds" in stored else np.zeros(0, np.int64)
+        )
+        if self.single and rows != self.documents:
+            raise arrays.damaged("vectors", f"it has {rows:,} vectors of {self.documents:,} documents")
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -85,14 +96,10 @@ class Embeddings:
             IndexFormatError: Where anything is not as it was written or does not fit together.
         """
         self._artifact.check()
-        rows = self.documents if self.single else int(self.bounds[-1])
-        sides = [len(self.norms), *([len(self.scales)] if self.dtype == "int8" else [])]
-        if self.vectors.shape != (rows, self.meta["dim"]) or any(size != rows for size in sides):
-            raise IndexFormatError(f"the files of {self.folder} do not fit together; {REMEDY}")
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""
-        facts = {key: self.meta[key] for key in ("encoder", "settings", "fingerprint", "dtype", "dim")}
+        facts = {key: self.meta.get(key) for key in ("encoder", "settings", "fingerprint", "dtype", "dim")}
         return {**facts, "vectors": len(self), "bytes": self._artifact.bytes}
 
 

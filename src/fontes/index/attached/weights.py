@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError, ParameterError
-from ..core.progress import Report
-from ..core.strings import Strings
-from ..storage.artifact import Artifact, Kind, commit, seal
-from ..storage.hashes import hash_text
-from ..storage.interrupts import uninterrupted
-from .inverted import PostingLists
+from ...core.errors import IndexFormatError, InputError, ParameterError
+from ...core.progress import Report
+from ...core.strings import Strings
+from ...storage.artifact import Artifact, Kind, commit, seal
+from ...storage.hashes import hash_text
+from ...storage.interrupts import uninterrupted
+from ..inverted import PostingLists
+from ..postings import PostingsWriter
 from .journal import Column, Encoding
-from .postings import PostingsWriter
 
 SCALE = 10_000  # weights are stored as whole numbers: to four decimals
 MOST = 200_000  # a weight; times SCALE it fits into 31 bits
@@ -78,9 +78,11 @@ class WeightLists(PostingLists):
         self.folder, self.ids = folder, ids
         self._artifact = Artifact(folder, KIND)
         self.meta = self._artifact.meta
-        if self.meta["documents"] != len(ids):
-            raise IndexFormatError(f"{folder} has the weights of {self.meta['documents']} documents, not {len(ids)}; {REMEDY}")
-        super().__init__(folder, len(ids), REMEDY)
+        if (documents := self._artifact.fact("documents", int)) != len(ids):
+            raise self._artifact.damaged(f"{folder} has the weights of {documents} documents, not {len(ids)}")
+        if self._artifact.fact("scale", int) < 1:
+            raise self._artifact.damaged(f"{folder} has the scale {self.meta['scale']}")
+        super().__init__(folder, len(ids), REMEDY, self.meta)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -104,14 +106,18 @@ class WeightLists(PostingLists):
     def is_sound(self) -> bool:
         """Whether the files are as they were written."""
         try:
-            self._artifact.check()
+            self.check_files()
         except IndexFormatError:
             return False
         return True
 
     def check(self) -> None:
-        self._artifact.check()
+        self.check_files()
         super().check()
+
+    def check_files(self) -> None:
+        """Raises IndexFormatError where a file is not as it was written."""
+        self._artifact.check()
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, scale, counts, bytes."""

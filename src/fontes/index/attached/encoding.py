@@ -7,18 +7,18 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ..core.errors import InputError, ParameterError
-from ..core.progress import Report
-from ..storage.arrays import sync, write_array
-from ..storage.artifact import commit, seal
-from ..storage.hashes import hash_text
-from ..storage.interrupts import uninterrupted
+from ...core.errors import InputError, ParameterError
+from ...core.progress import Report
+from ...storage.arrays import sync, write_array
+from ...storage.artifact import commit, seal
+from ...storage.hashes import hash_text
+from ...storage.interrupts import uninterrupted
 from .embeddings import DTYPES, KIND, Embeddings, find, latest
 from .journal import JOURNAL, Column, Encoding, encode
 
@@ -94,7 +94,9 @@ class _Vectors(Encoding[Embeddings]):
 
     def finish(self, segment: Path, draft: Path, rows: int) -> Embeddings:
         """Older vectors of the same name go."""
-        self._write_header(draft, rows)
+        with (draft / "vectors.npy").open("r+b") as file:
+            write_header(file, self._job.dtype, (rows, self._job.dim))
+            sync(file)
         counts = np.fromfile(draft / "counts", "<u4")
         if np.any(counts != 1):
             bounds = np.zeros(len(counts) + 1, dtype=np.int64)
@@ -114,12 +116,6 @@ class _Vectors(Encoding[Embeddings]):
     def tidy(self, existing: Embeddings) -> None:
         self._tidy(existing.folder)
 
-    def _write_header(self, draft: Path, rows: int) -> None:
-        with (draft / "vectors.npy").open("r+b") as file:
-            shape = (rows, self._job.dim)
-            npy.write_array_header_1_0(file, {"descr": DTYPES[self._job.dtype], "fortran_order": False, "shape": shape})
-            sync(file)
-
     def _tidy(self, folder: Path) -> None:
         """Removes the journal, and older vectors of the same name."""
         with contextlib.suppress(OSError):
@@ -128,6 +124,17 @@ class _Vectors(Encoding[Embeddings]):
             for other in folder.parent.glob(f"vectors-{self._job.name}-*"):
                 if other != folder:
                     shutil.rmtree(other, ignore_errors=True)
+
+
+def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:
+    """Writes the header of a .npy file of vectors, HEADER bytes.
+
+    Args:
+        file: The file, at its beginning.
+        dtype: "float32", "float16" or "int8".
+        shape: How many vectors, of how many dimensions.
+    """
+    npy.write_array_header_1_0(file, {"descr": DTYPES[dtype], "fortran_order": False, "shape": shape})
 
 
 def quantized(

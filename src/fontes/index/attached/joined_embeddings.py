@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage.caches import Cached, cache_folder
-from ..storage.hashes import hash_json
+from ...storage.caches import Cached, cache_folder
+from ...storage.hashes import hash_json
+from ..leaf import Leaf, located
 from .embeddings import Embeddings
-from .leaf import Leaf, located
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,11 @@ class Share:
         if self.leaf.dead is None:
             return None
         return self.leaf.live if self.embeddings.single else rows_of(self.embeddings.bounds, self.leaf.live)[0]
+
+    @property
+    def chosen(self) -> slice | NDArray[np.int64]:
+        """The same, to take them from an array."""
+        return slice(None) if self.rows is None else self.rows
 
     def __len__(self) -> int:
         return len(self.embeddings) if self.rows is None else len(self.rows)
@@ -103,7 +108,7 @@ class JoinedEmbeddings:
         if self._whole is not None:
             return self._whole.norms
         nothing = np.zeros(0, dtype=np.float32)
-        return np.concatenate([nothing, *(share.embeddings.norms[_all(share.rows)] for share in self.shares)])
+        return np.concatenate([nothing, *(share.embeddings.norms[share.chosen] for share in self.shares)])
 
     @property
     def cache(self) -> Path:
@@ -172,7 +177,3 @@ def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[
     starts = np.zeros(len(docs) + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
     return np.arange(starts[-1]) + np.repeat(bounds[docs] - starts[:-1], sizes), starts
-
-
-def _all(rows: NDArray[np.int64] | None) -> slice | NDArray[np.int64]:
-    return slice(None) if rows is None else rows

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import FontesError, IndexFormatError, ParameterError
-from ..core.progress import Progress, Report, silent
-from ..core.values import Doc
-from ..storage.artifact import check_folder, read_settings
+from ...core.errors import FontesError, IndexFormatError, ParameterError
+from ...core.progress import Progress, Report, silent
+from ...core.values import Doc
+from ...storage.artifact import check_folder, read_settings
+from ..leaf import Leaf
+from ..segment import Segment
 from .embeddings import DTYPES, Embeddings, find
 from .encoding import Job, VectorsOfDocuments, store_vectors
 from .joined_embeddings import JoinedEmbeddings, Share
 from .joined_weights import JoinedWeights
 from .journal import encode
-from .leaf import Leaf
-from .segment import Segment
 from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, weights_of
 
 if TYPE_CHECKING:
-    from ..neural.encoders.base import Encoder
-    from ..neural.sparse.base import SparseEncoder
+    from ...neural.encoders.base import Encoder
+    from ...neural.sparse.base import SparseEncoder
 
 Stored = dict[str, Embeddings | IndexFormatError]
 VectorsOf = Callable[["Encoder", Sequence[Doc], Report], VectorsOfDocuments]

@@ -15,10 +15,10 @@ from typing import IO, Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from ..core.errors import FontesError
-from ..core.progress import Progress, Report
-from ..storage.arrays import sync
-from ..storage.artifact import drafting
+from ...core.errors import FontesError
+from ...core.progress import Progress, Report
+from ...storage.arrays import sync
+from ...storage.artifact import drafting
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
 JOURNAL = ("journal", "settings.json")  # the files of a draft that are no column

@@ -1,0 +1,268 @@
+"""Vectors and weights of terms of an index that changes: new documents alone are encoded, runs are those of a new index."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.counting_encoder import Counting
+from support.counting_terms import CountingTerms
+from support.hashed_encoder import Hashed, Parts, made_docs, queries
+from support.living import answers, fresh, segment_files
+from support.processes import in_a_child
+
+from fontes.core.errors import FontesError, IndexFormatError, ParameterError
+from fontes.core.progress import Progress
+from fontes.index import Index, writer
+from fontes.index.attached import journal
+from fontes.index.attached.embeddings import Embeddings
+from fontes.neural.dense import vectors as dense_vectors
+
+DOCS = made_docs(300)
+GONE = [doc_id for doc_id, _ in (*DOCS[50:90], DOCS[130], DOCS[131], DOCS[299])]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+def lived(path: Path, *encoders: Any, dtype: str | None = None, every: bool = True) -> Index:
+    """An index of three segments, of which the first was encoded in a dtype before the others came; GONE are deleted."""
+    index = Index.build(DOCS[:120], path)
+    for encoder in encoders:
+        index.encode(encoder, dtype=dtype)
+    for part in (DOCS[120:200], DOCS[200:]):
+        index.add(part)
+        for encoder in encoders if every else ():
+            index.encode(encoder)
+    index.delete(GONE)
+    assert index.info()["segments"] == 3
+    return index
+
+
+@pytest.mark.parametrize("encoder", [Hashed(), Parts(), Hashed(length=None)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_dense_runs_after_additions_and_deletions_are_those_of_a_new_index_byte_for_byte(
+    tmp_path: Path, encoder: Hashed, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, new = lived(tmp_path / "x", encoder, dtype=dtype), fresh(DOCS, GONE, tmp_path / "y")
+    new.encode(encoder, dtype=dtype)
+    topics = queries()
+    assert index.embeddings(encoder).dtype == dtype
+    for k, batch in ((7, 3), (1000, 256)):
+        monkeypatch.setattr(dense_vectors, "SCORES", 40 * batch)  # some blocks in each segment
+        monkeypatch.setattr(dense_vectors, "QUERIES", batch)
+        assert answers(index.dense(encoder, k=k)(topics)) == answers(new.dense(encoder, k=k)(topics))
+    index.merge()
+    assert answers(index.dense(encoder)(topics)) == answers(new.dense(encoder)(topics))
+    assert segment_files(index, "vectors-") == segment_files(new, "vectors-")
+    assert len(index.embeddings(encoder)) == len(new.embeddings(encoder))
+
+
+def test_learned_sparse_runs_after_additions_and_deletions_are_those_of_a_new_index_byte_for_byte(tmp_path: Path) -> None:
+    encoder, topics = CountingTerms(), queries()
+    index, new = lived(tmp_path / "x", encoder), fresh(DOCS, GONE, tmp_path / "y")
+    new.encode(encoder)
+    assert answers(index.splade(encoder)(topics)) == answers(new.splade(encoder)(topics))
+    facts = [{**one.info()["weights"][0], "bytes": 0} for one in (index, new)]
+    assert facts[0]["documents"] == len(DOCS), "deleted documents take room until their segment is merged"
+    index.merge()
+    assert answers(index.splade(encoder)(topics)) == answers(new.splade(encoder)(topics))
+    assert segment_files(index, "sparse-") == segment_files(new, "sparse-")
+    assert {**index.info()["weights"][0], "bytes": 0} == facts[1]
+
+
+def test_encoding_again_encodes_new_documents_alone_in_the_dtype_of_the_others(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    index = Index.build(DOCS[:100], tmp_path / "x")
+    for kind in (Counting(str(log)), CountingTerms(str(log))):
+        index.encode(kind, dtype=None if isinstance(kind, CountingTerms) else "float16")
+    index.add(DOCS[100:130])
+    log.write_text("")
+    reports: list[Progress] = []
+    for kind in (Counting(str(log)), CountingTerms(str(log))):
+        index.encode(kind, progress=reports.append)
+    assert log.read_text().split() == 2 * [doc_id for doc_id, _ in DOCS[100:130]]
+    assert reports[-1].done == reports[-1].total == 30
+    assert index.embeddings(Counting()).dtype == "float16"
+    with pytest.raises(ParameterError, match="no float32 vectors"):
+        index.embeddings(Counting(), "float32")
+
+
+def test_several_segments_without_vectors_are_encoded_in_one_piece_of_work_that_goes_on_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "BLOCK", 8)
+    log = tmp_path / "log"
+    index = lived(tmp_path / "x", every=False)
+    whole = lived(tmp_path / "y", every=False)
+    whole.encode(Counting())
+
+    def killed(progress: Progress) -> None:
+        if progress.done >= 160:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_a_child(lambda: index.encode(Counting(str(log)), progress=killed)) == -signal.SIGKILL
+    log.write_text("")
+    reports: list[Progress] = []
+    index.encode(Counting(str(log)), progress=reports.append)
+    assert log.read_text().split() == [doc_id for doc_id, _ in DOCS[160:]]
+    assert [progress.done for progress in reports] == sorted(progress.done for progress in reports)
+    assert reports[-1].done == reports[-1].total == 180, "the first segment was complete"
+    assert reports[-1].fraction == 1.0
+    assert answers(index.dense(Counting())(queries())) == answers(whole.dense(Counting())(queries()))
+
+
+def test_vectors_of_some_documents_alone_are_an_error_that_says_how_many_and_names_the_command(tmp_path: Path) -> None:
+    index = lived(tmp_path / "x", Hashed(), CountingTerms(), every=False)
+    for search in (index.dense(Hashed()), index.splade(CountingTerms())):
+        with pytest.raises(
+            ParameterError, match=r"for 80 of 257 documents; index.encode\(encoder\), or fontes encode .* others"
+        ):
+            search.search("w1")
+    assert [facts["documents"] for facts in index.info()["vectors"]] == [80]
+    index.dense(Hashed()).prepare(lambda progress: None)
+    assert len(index.dense(Hashed()).search("w1 w2", 300)) == 257
+
+
+def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "FACTOR", 3)
+    log = tmp_path / "log"
+    index = Index.build(DOCS[:20], tmp_path / "x")
+    for first in range(20, 300, 40):
+        for encoder in (Counting(str(log)), CountingTerms(str(log))):
+            index.encode(encoder)
+        index.add(DOCS[first : first + 40])
+    for encoder in (Counting(str(log)), CountingTerms(str(log))):
+        index.encode(encoder)
+    assert index.info()["segments"] < 5
+    assert sorted(log.read_text().split()) == sorted(2 * [doc_id for doc_id, _ in DOCS])
+    new = fresh(DOCS, [], tmp_path / "y")
+    new.encode(Counting())
+    assert answers(index.dense(Counting())(queries())) == answers(new.dense(Counting())(queries()))
+
+
+def test_segments_with_other_vectors_are_not_merged_by_the_way_and_a_merge_that_is_asked_for_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "FACTOR", 2)
+    index = Index.build(DOCS[:100], tmp_path / "x")
+    index.encode(Hashed())
+    index.add(DOCS[100:120])
+    assert index.info()["segments"] == 2
+    with pytest.raises(
+        FontesError, match=r"cannot be merged: some of its documents have no vectors .* index.encode\(encoder\)"
+    ):
+        index.merge()
+    assert index.info()["segments"] == 2
+    index.merge(drop_vectors=True)
+    assert index.info()["vectors"] == []
+    assert answers(index.bm25()(queries())) == answers(fresh(DOCS[:120], [], tmp_path / "y").bm25()(queries()))
+
+
+def test_a_merge_while_an_encoding_is_unfinished_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "BLOCK", 8)
+    index = lived(tmp_path / "x", every=False)
+    with pytest.raises(ParameterError, match="vectors of the shape"):
+        index.encode(Counting(wrong=lambda rows: rows[:, :3] if len(rows) < 8 else rows))
+    with pytest.raises(FontesError, match="an encoding of its documents is under way or was stopped; fontes encode goes on"):
+        index.merge()
+    index.encode(Counting())
+    index.merge()
+    assert len(index.dense(Counting()).search("w1", 300)) == 257
+
+
+def test_damaged_vectors_are_no_part_of_a_merge(tmp_path: Path) -> None:
+    index = lived(tmp_path / "x", Hashed(), CountingTerms())
+    for pattern in ("vectors-*/vectors.npy", "sparse-*/postings.npy"):
+        file = next(index.reader.leaves[1].segment.folder.glob(pattern))
+        sound = file.read_bytes()
+        file.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+        with pytest.raises(IndexFormatError, match=f"{file.name} has changed; encode again with overwrite=True"):
+            index.merge()
+        file.write_bytes(sound)
+    index.merge()
+    index.check()
+
+
+@pytest.mark.parametrize("algorithm", ["hnsw", "annoy:20"])
+def test_an_approximate_index_is_made_again_of_the_documents_that_are_there(tmp_path: Path, algorithm: str) -> None:
+    pytest.importorskip("faiss" if algorithm == "hnsw" else "annoy")
+    index = Index.build(DOCS[:200], tmp_path / "x")
+    index.encode(Hashed())
+    dense = index.dense(Hashed(), algorithm=algorithm, k=300)
+    before = dense(queries())
+    index.add(DOCS[200:])
+    index.encode(Hashed())
+    index.delete(GONE)
+    run, exact = dense(queries()), index.dense(Hashed(), k=300)(queries()).to_dict()
+    assert run.provenance["approximate"]["vectors"] == 257
+    assert run.provenance["vectors"] != before.provenance["vectors"]
+    assert all(exact[topic][hit.id] == hit.score for topic, ranking in run.items() for hit in ranking)
+    assert not set(GONE) & {hit.id for ranking in run.values() for hit in ranking}
+    again = Index.open(index.path).dense(Hashed(), algorithm=algorithm, k=300)(queries())
+    assert answers(again) == answers(run)
+
+
+def test_a_state_that_has_been_merged_away_goes_on_with_what_it_has_open_and_says_so_of_the_rest(tmp_path: Path) -> None:
+    index = lived(tmp_path / "x", Hashed(), Counting(), CountingTerms())
+    old = Index.open(index.path)
+    topics = queries(5)
+    expected = [answers(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))]
+    index.merge()
+    assert [answers(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))] == expected
+    for fails in (
+        lambda: old.weights(CountingTerms(fingerprint="another")),
+        lambda: old.embeddings(Hashed(salt="another")),
+        lambda: old.encode(Hashed(salt="another")),
+    ):
+        with pytest.raises(FontesError, match=r"has changed since it was opened; index.refresh\(\) goes on"):
+            fails()
+    assert old.refresh()
+    assert [answers(search(topics)) for search in (old.dense(Hashed()), old.splade(CountingTerms()))] == expected
+
+
+def test_an_index_without_documents_left_finds_nothing(tmp_path: Path) -> None:
+    index = lived(tmp_path / "x", Hashed(), CountingTerms())
+    index.delete(index.ids.tolist())
+    for search in (index.dense(Hashed()), index.splade(CountingTerms())):
+        assert len(search.search("w1")) == 0
+    index.encode(Hashed())
+    index.add(DOCS[:3])
+    index.encode(Hashed())
+    assert len(index.dense(Hashed()).search("w1", 10)) == 3
+
+
+@pytest.mark.parametrize("share", [0.5, 0.02])
+def test_documents_that_are_not_allowed_are_left_out_before_the_best_are_taken(tmp_path: Path, share: float) -> None:
+    index = lived(tmp_path / "x", Parts())
+    embeddings, ids = index.embeddings(Parts()), index.ids
+    vectors = Parts().encode_queries(list(queries(9).values()))
+    allowed = np.random.default_rng(1).random(len(index)) < share
+    every = dense_vectors.nearest(embeddings, vectors, len(index), ids, 1)
+    for k in (3, 1000):
+        for (docs, scores), (all_docs, all_scores) in zip(
+            dense_vectors.nearest(embeddings, vectors, k, ids, 2, allowed), every, strict=True
+        ):
+            own = np.flatnonzero(allowed[all_docs])[:k]
+            np.testing.assert_array_equal(docs, all_docs[own])
+            np.testing.assert_array_equal(scores, all_scores[own])
+
+
+def test_rows_and_documents_of_several_segments_are_numbered_as_in_one(tmp_path: Path) -> None:
+    index, new = lived(tmp_path / "x", Parts()), fresh(DOCS, GONE, tmp_path / "y")
+    new.encode(Parts())
+    joined, one = index.embeddings(Parts()), new.embeddings(Parts())
+    whole: Embeddings = one.shares[0].embeddings
+    np.testing.assert_array_equal(joined.decoded(slice(None)), whole.vectors)
+    rows = np.random.default_rng(2).permutation(len(whole))[:50]
+    np.testing.assert_array_equal(joined.decoded(rows), whole.vectors[rows])
+    np.testing.assert_array_equal(joined.bounds, whole.bounds)
+    np.testing.assert_array_equal(joined.norms, whole.norms)
+    assert joined.rows(100, 150) == one.rows(100, 150)
+    assert joined.meta["digest"] != one.meta["digest"]

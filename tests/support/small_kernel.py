@@ -1,0 +1,68 @@
+"""The lexical search with windows, blocks and depths so small that some dozens of documents have many of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fontes.index import build, documents, inverted, postings
+from fontes.lexical import kernel, weighting
+
+SMALL = {"BLOCK": 2, "WINDOW": 8, "DEPTHS": (1, 3, 10)}  # in place of 64, 4,096 and 10, 100, 1,000
+CHUNKS = (
+    (build, "SOME", 4),
+    (build, "BATCH", 500),
+    (documents, "BLOCK", 200),
+    (inverted, "CHUNK", 50),
+    (postings, "CHUNK", 40),
+    (weighting, "CHUNK", 30),
+)
+
+
+@pytest.fixture(scope="module")
+def small_kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The search is compiled with SMALL, in a copy of its module, and all that is done in portions is done in small ones."""
+    compiled, large = _copy(_folder(request, tmp_path_factory)), dict(vars(kernel))
+    with pytest.MonkeyPatch.context() as patch:
+        for module in [module for name, module in sys.modules.items() if name.startswith("fontes.")]:
+            for name, value in vars(compiled).items():
+                if (name in SMALL or callable(value)) and getattr(module, name, None) is large[name]:
+                    patch.setattr(module, name, value)
+        for module, name, size in CHUNKS:
+            assert hasattr(module, name)
+            patch.setattr(module, name, size)
+        from fontes.lexical import impacts, searching
+
+        assert (impacts.WINDOW, searching.search) == (SMALL["WINDOW"], compiled.search)
+        patch.setattr(impacts, "CHUNK", 40)
+        patch.setattr(searching, "RESULTS", 20)
+        yield
+
+
+def _copy(folder: Path) -> ModuleType:
+    """The module of the kernel with small numbers, whose compiled code stays in the folder for the next time."""
+    source = Path(kernel.__file__).read_text(encoding="utf-8")
+    for name, value in SMALL.items():
+        source, count = re.subn(rf"^{name} = \S.*?(?=  #|$)", f"{name} = {value}", source, flags=re.MULTILINE)
+        assert count == 1
+    path = folder / "small_kernel.py"
+    if not path.exists() or path.read_text(encoding="utf-8") != source:
+        path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # where Numba looks for what it has compiled
+    spec.loader.exec_module(module)
+    return module
+
+
+def _folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = getattr(request.config, "cache", None)
+    return tmp_path_factory.mktemp("small") if cache is None else cache.mkdir("small-kernel")
