@@ -28,7 +28,6 @@ from harness import Process, data_option, machine, process, spread, table
 
 from fontes import Index, read_corpus, read_topics
 from fontes.core import Doc
-from fontes.index import writer
 
 NEW, SEGMENTS, QUERY = 1000, 10, "the history of the railway"
 
@@ -153,7 +152,7 @@ def part_build(corpus: Path, path: Path, threads: Path | None = None) -> None:
 
 
 def part_split(corpus: Path, path: Path) -> None:
-    writer.FACTOR = SEGMENTS + 1  # or they would be merged at once
+    state.FACTOR = SEGMENTS + 1  # or they would be merged at once
     docs = list(read_corpus(corpus))
     edges = [len(docs) * i // SEGMENTS for i in range(SEGMENTS + 1)]
     index = Index.build(docs[: edges[1]], path)

@@ -61,6 +61,8 @@ def documents(
     return corpus_of(corpus, format, {part: names for part, names in named.items() if names})
 
 
+Verify = Annotated[bool, typer.Option("--verify", help="Read every file of the index first, and compare its sum.")]
+
 # What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
 Pipeline = Annotated[
     str | None,

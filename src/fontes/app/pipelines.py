@@ -99,12 +99,13 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
     return stage
 
 
-def open_index(index: str | Path, analyzer: str | None = None) -> Index:
+def open_index(index: str | Path, analyzer: str | None = None, verify: bool = False) -> Index:
     """The index at a path.
 
     Args:
         index: The path.
         analyzer: What was typed for its analyzer, perhaps a function as "module:function", which is imported.
+        verify: Whether every file is read first.
 
     Raises:
         IndexFormatError: There is none, or it cannot be read.
@@ -113,7 +114,7 @@ def open_index(index: str | Path, analyzer: str | None = None) -> Index:
     from ..index import Index
     from ..text.analyzer import typed_analyzer
 
-    return Index.open(index, analyzer=None if analyzer is None else typed_analyzer(analyzer))
+    return Index.open(index, analyzer=None if analyzer is None else typed_analyzer(analyzer), verify=verify)
 
 
 def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:

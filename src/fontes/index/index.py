@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -13,24 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import ParameterError
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..formats import read_corpus
 from ..storage.files import as_path
 from ..text import Analyzer
 from .attached.joined_embeddings import JoinedEmbeddings
 from .attached.joined_weights import JoinedWeights
 from .attached.store import VectorStore
 from .attached.weights import WeightLists
-from .build import SCALE, TermWeights, build_segment, memory_size
-from .columns import ColumnWriter, Schema
+from .build import Form, memory_size
 from .factory import Factory
 from .facts import shown
-from .files import FORMAT, VERSION, building, commit
 from .reader import Reader, stored_analyzer
-from .writer import Change, add, delete, merge
+from .writer import Change, add, build, delete, merge
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
@@ -92,53 +87,49 @@ class Index(Factory):
                 replaced.
             FontesError: The disk is full or cannot be written.
         """
-        path = Path(path)
-        chosen = Analyzer.of(analyzer)
-        if isinstance(fields, str) or not fields:
-            raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        documents = read_corpus(docs)
-        with building(path, overwrite, drop_vectors) as stage:
-            folder = stage / "segment"
-            folder.mkdir()
-            writer = ColumnWriter(folder, Schema.of(columns))
-            counts = build_segment(
-                documents,
-                folder,
-                chosen,
-                fields,
-                weights=None if vectors is None else TermWeights(vectors),
-                memory=memory_size(memory),
-                threads=threads or os.cpu_count() or 1,
-                progress=progress,
-                columns=writer,
-            )
-            manifest = {
-                "format": FORMAT,
-                "version": VERSION,
-                "fontes": version("fontes"),
-                "analyzer": chosen.to_dict(),
-                "fields": list(fields) if vectors is None else [vectors],
-                "scale": None if vectors is None else SCALE,
-                "columns": writer.schema.to_json(),
-            }
-            commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
-        return cls.open(path, analyzer=chosen)
+        form = Form.of(analyzer, fields, vectors)
+        build(
+            docs,
+            Path(path),
+            form,
+            columns,
+            memory=memory_size(memory),
+            threads=threads or os.cpu_count() or 1,
+            overwrite=overwrite,
+            drop_vectors=drop_vectors,
+            progress=progress,
+        )
+        return cls.open(path, analyzer=form.analyzer)
 
     @classmethod
-    def open(cls, path: str | Path, *, analyzer: str | Analyzer | Callable[[str], Sequence[str]] | None = None) -> Index:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        analyzer: str | Analyzer | Callable[[str], Sequence[str]] | None = None,
+        verify: bool = False,
+    ) -> Index:
         """Opens the index in a directory.
+
+        What is damaged never crashes a search, and is mostly an error already when it is opened: sizes, shapes and the bounds
+        of all parts are looked at then. Values that have changed without that, as on a failing disk, can give wrong answers;
+        the sums of all files, which `check` and `verify` compare, tell.
 
         Args:
             path: The directory.
             analyzer: The one that the index was made with, which is compared with the name that it has stored. It is needed
                 where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
                 an index opens all the same, and analysing a text raises ParameterError.
+            verify: Whether every file is read first, as `check` does.
 
         Raises:
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        return cls(Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer)))
+        reader = Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer))
+        if verify:
+            reader.check()
+        return cls(reader)
 
     @property
     def _vectors(self) -> VectorStore:  # type: ignore[override]
@@ -363,13 +354,17 @@ class Index(Factory):
         """
         return self._reader.ordinal(doc_id)
 
-    def check(self) -> None:
+    def check(self, deep: bool = False) -> None:
         """Reads every file.
 
+        Args:
+            deep: Whether each part is compared with the others as well: postings with counts and lengths, deletions with
+                postings, norms with vectors, the order of ids and terms.
+
         Raises:
-            IndexFormatError: Where anything is not as it was written or does not fit together.
+            IndexFormatError: Where anything is not as it was written, or does not fit together.
         """
-        self._reader.check()
+        self._reader.check(deep)
 
     def info(self) -> dict[str, Any]:
         """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""

@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, TopicsSplit, Variant, Where
+from ..options import (
+    K1,
+    Analyzer,
+    B,
+    Encoder,
+    IndexPath,
+    Json,
+    Model,
+    Pipeline,
+    RunOutput,
+    Tag,
+    TopicsSplit,
+    Variant,
+    Verify,
+    Where,
+)
 
 commands = typer.Typer()
 
@@ -30,6 +45,7 @@ def search(
     encoder: Encoder = None,
     where: Where = None,
     analyzer: Analyzer = None,
+    verify: Verify = False,
     k: Annotated[
         int | None,
         typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
@@ -49,7 +65,7 @@ def search(
         raise typer.BadParameter("give either a query or --topics FILE")
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
-    opened = open_index(index, analyzer)
+    opened = open_index(index, analyzer, verify)
     stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)

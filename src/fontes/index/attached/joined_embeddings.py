@@ -76,6 +76,9 @@ class JoinedEmbeddings:
         self.dim: int = facts["dim"]
         self.fingerprint: str = facts["fingerprint"]
         self.encoder: str = facts["encoder"]
+        for share in shares:
+            if (share.embeddings.dtype, share.embeddings.dim) != (self.dtype, self.dim):
+                raise share.embeddings.damaged(f"its vectors are not as those of {shares[0].embeddings.folder}")
         self._facts = {key: facts[key] for key in ("encoder", "settings", "fingerprint", "dtype", "dim")}
         self.searchers: Cached[str, Any] = Cached()
 
