@@ -21,7 +21,8 @@ from support.counting_encoder import Counting
 from support.kills import DONE, STOPPED, stopped_before
 from support.old_and_new import NEW, OLD, state
 
-from fontes.index import Index, build, journal
+from fontes.index import Index, build
+from fontes.index.attached import journal
 from fontes.index.leftovers import clean, leftovers
 from fontes.storage.arrays import write_array
 from fontes.storage.artifact import Artifact, Kind, commit, seal, staging

@@ -1,4 +1,4 @@
-"""Vectors and weights of terms of an index that changes: new documents alone are encoded, and searches are those of a new one."""
+"""Vectors and weights of terms of an index that changes: new documents alone are encoded, runs are those of a new index."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from support.processes import in_a_child
 
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.core.progress import Progress
-from fontes.index import Index, journal, writer
-from fontes.index.embeddings import Embeddings
+from fontes.index import Index, writer
+from fontes.index.attached import journal
+from fontes.index.attached.embeddings import Embeddings
 from fontes.neural.dense import vectors as dense_vectors
 
 DOCS = made_docs(300)

@@ -15,6 +15,8 @@ from fontes.lexical.kernel import WINDOW
 from fontes.lexical.retriever import _bags
 from fontes.storage import caches
 
+TOPICS = {"1": "w1 w2 w9", "2": "w1"}
+
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory):
@@ -91,10 +93,35 @@ def models(path) -> list[str]:
 
 
 def test_impacts_of_a_large_index_are_kept_and_used_again(large, monkeypatch):
-    first = Index.open(large).bm25()("w1 w2 w9")
+    first = Index.open(large).bm25()(TOPICS)
     assert len(models(large)) == 2  # the lists and one model
     monkeypatch.setattr(impacts, "_weighted", lambda *a: pytest.fail("worked out again"))
-    assert Index.open(large).bm25()("w1 w2 w9") == first
+    assert Index.open(large).bm25()(TOPICS) == first
+
+
+@pytest.mark.parametrize("model", ["bm25", "tfidf", "ql"])
+def test_one_topic_on_a_large_index_works_out_the_weights_of_its_terms_and_finds_the_same(
+    collection, large, monkeypatch, model
+):
+    topics = {"a": "w1 w2 w9", "b": "w3 w2500 w9 nothing", "c": "w1 w1 w40 w41 w42 w1"}
+    with monkeypatch.context() as small:
+        small.setattr(impacts, "LARGE", 1 << 40)
+        expected = getattr(collection, model)(k=50)(topics)
+    monkeypatch.setattr(impacts, "_weighted", lambda *a: pytest.fail("all were worked out"))
+    index = Index.open(large)
+    stage = getattr(index, model)(k=50)
+    assert [stage.search(text, 50).ids for text in topics.values()] == [expected[topic].ids for topic in topics]
+    assert [stage(text)["1"].scores.tolist() for text in topics.values()] == [expected[t].scores.tolist() for t in topics]
+    part = impacts._PARTS.of(index.reader).get(stage.weighting.for_postings(), lambda: pytest.fail("nothing is kept"))
+    assert sorted(index.terms[t] for t in np.flatnonzero(part._ready)) == ["w1", "w2", "w2500", "w3", "w40", "w41", "w42", "w9"]
+    assert models(large) == []
+
+
+def test_one_topic_takes_the_impacts_of_all_terms_where_they_are_there(large, monkeypatch):
+    index = Index.open(large)
+    run = index.bm25()(TOPICS)
+    monkeypatch.setattr(impacts, "_Part", lambda *a: pytest.fail("worked out again"))
+    assert index.bm25().search("w1").ids == Index.open(large).bm25().search("w1").ids == run["2"].ids[:10]
 
 
 def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monkeypatch):
@@ -113,59 +140,59 @@ def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monke
 
 
 def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
-    first = Index.open(large).bm25()("w1 w2 w9")
+    first = Index.open(large).bm25()(TOPICS)
     for folder in (caches.cache_folder() / "impacts").glob("*/*"):
         for file in folder.iterdir():
             file.write_bytes(file.read_bytes()[:-3])
-    assert Index.open(large).bm25()("w1 w2 w9") == first
+    assert Index.open(large).bm25()(TOPICS) == first
     shutil.rmtree(caches.cache_folder())
-    assert Index.open(large).bm25()("w1 w2 w9") == first
+    assert Index.open(large).bm25()(TOPICS) == first
 
 
 def test_the_cache_keeps_the_last_few_models(large):
     index = Index.open(large)
     for k1 in range(1, 9):
-        index.bm25(k1=k1)("w1")
+        index.bm25(k1=k1)(TOPICS)
     assert len(models(large)) == impacts.MOST + 1
     assert len(impacts._MODELS.of(index.reader)) == impacts.MOST
 
 
 def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_impacts(large):
-    Index.open(large).bm25()("w1")
+    Index.open(large).bm25()(TOPICS)
     index = Index.build([("a", "w1 w1"), ("b", "w1 w2")], large, analyzer="whitespace", overwrite=True)
     assert index.bm25()("w1 w2")["1"].ids == ["b", "a"]
     assert not any(name.startswith(".") for name in models(large))
 
 
 def test_impacts_of_an_index_that_is_not_what_its_fingerprint_says_are_not_kept(large):
-    sound = Index.open(large).bm25()("w1 w2 w9")
+    sound = Index.open(large).bm25()(TOPICS)
     shutil.rmtree(caches.cache_folder())
     file = next(large.glob("segment-*/doc_lengths.npy"))
     lengths = np.load(file)
     assert lengths[0] != lengths[-1]
     lengths[[0, -1]] = lengths[[-1, 0]]
     np.save(file, lengths)  # the size, the sum and the fingerprint are still those of the manifest
-    Index.open(large).bm25()("w1 w2 w9")
+    Index.open(large).bm25()(TOPICS)
     assert models(large) == []
     assert sound.provenance["fingerprint"] == Index.open(large).fingerprint
 
 
 def test_the_impacts_of_the_indexes_used_longest_ago_go(large, tmp_path, monkeypatch):
     other = Index.build([("a", "w1 w1"), ("b", "w1 w2")], tmp_path / "other", analyzer="whitespace")
-    Index.open(large).bm25()("w1")
+    Index.open(large).bm25()(TOPICS)
     for folder in (caches.cache_folder() / "impacts").iterdir():
         os.utime(folder, (1, 1))
     monkeypatch.setattr(impacts, "LIMIT", 1)
-    other.bm25()("w1")
+    other.bm25()(TOPICS)
     assert [f.name for f in (caches.cache_folder() / "impacts").iterdir()] == [other.fingerprint[:32]]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_an_index_that_cannot_be_written_is_searched_all_the_same(large):
     large.chmod(0o500)
-    assert Index.open(large).bm25()("w1")["1"].ids
+    assert Index.open(large).bm25()(TOPICS)["1"].ids
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(large):
     caches.cache_folder().write_text("in the way")
-    assert Index.open(large).bm25()("w1")["1"].ids
+    assert Index.open(large).bm25()(TOPICS)["1"].ids

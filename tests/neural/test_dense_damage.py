@@ -12,7 +12,8 @@ import pytest
 from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, copied
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
-from fontes.index import Index, embeddings, journal
+from fontes.index import Index
+from fontes.index.attached import embeddings, journal
 from fontes.storage.artifact import seal
 
 

@@ -22,7 +22,8 @@ from support.processes import in_a_child
 from fontes.core import FontesError, ParameterError
 from fontes.core.progress import Progress
 from fontes.core.values import Doc
-from fontes.index import Index, journal
+from fontes.index import Index
+from fontes.index.attached import journal
 
 # File system operations of an encoding, as Python's audit hooks name them; writing and syncing are counted besides.
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}

@@ -100,13 +100,16 @@ def build(root: Path) -> None:
         {"_id": f"d{n * 7919 % 5003:04}", "text": " ".join(f"w{w}" for w in row)} for n, row in enumerate(words.tolist())
     ]
     for n in range(0, DOCUMENTS, 50):
-        docs[n] |= {"title": f"Pramen č. {n}", "metadata": {"year": 2000 + n % 25}}
-    Index.build(docs, sound / "texts.index", analyzer="whitespace")
+        docs[n] |= {"title": f"Pramen č. {n}", "metadata": {"year": 2000 + n % 25, "tag": ["léto", "zima"][: n % 3]}}
     index = Index.build(
-        [(f"d{n}", " ".join(f"w{w}" for w in row)) for n, row in enumerate(words[:FEW].tolist())],
-        sound / "vectors.index",
-        analyzer="whitespace",
+        docs[:-600], sound / "texts.index", analyzer="whitespace", columns={"year": "integer", "tag": "keywords"}
     )
+    index.add(docs[-600:-300])
+    index.add(docs[-300:])
+    index.delete([doc["_id"] for doc in docs[5:-400:97]])
+    index = Index.build(docs[:FEW], sound / "vectors.index", analyzer="whitespace")
+    index.add(docs[FEW : FEW + FEW // 2])
+    index.delete([docs[7]["_id"], docs[70]["_id"]])
     for encoder, dtype in encoders():
         index.encode(encoder, dtype=dtype)
     index.encode(CountingTerms())
@@ -139,7 +142,7 @@ def lexical(root: Path) -> Any:
         index.ql(k=10, smoothing="jelinek-mercer"),
     ]
     runs = [_scores(stage(TOPICS)) for stage in stages]
-    explained = [stages[0].explain("w1 w7", doc).value for doc in ("d0000", "d0001")]
+    explained = [stages[0].explain("w1 w7", index.ids[place]).value for place in (0, 4_000)]
     return runs, _scores(stages[0](minus)), explained, len(index), repr(index), index.info()["tokens"]
 
 
@@ -163,7 +166,7 @@ def dense(root: Path) -> Any:
 
     index = Index.open(root / "vectors.index")
     runs = [_scores(index.dense(e, dtype=dtype, k=20)({"q": "fox", "r": "dog"})) for e, dtype in encoders()]
-    value = index.dense(encoders()[2][0]).explain("fox", "d7").value
+    value = index.dense(encoders()[2][0]).explain("fox", index.ids[3]).value
     return runs, value, [v["dim"] for v in index.info()["vectors"]]
 
 
@@ -194,6 +197,15 @@ def late(root: Path) -> Any:
     return answers
 
 
+def columns(root: Path) -> Any:
+    """Facets, and what columns say of all documents."""
+    from fontes import Index
+
+    index = Index.open(root / "texts.index")
+    everything = np.arange(len(index))
+    return index.columns, [sorted(index.reader.facets(everything, [name])[name].items()) for name in ("year", "tag")]
+
+
 def sparse(root: Path) -> Any:
     """Search in weights of terms."""
     from support.counting_terms import CountingTerms
@@ -207,6 +219,7 @@ def sparse(root: Path) -> Any:
 SEARCHES: dict[str, Callable[[Path], Any]] = {
     "lexical": lexical,
     "texts": texts,
+    "columns": columns,
     "dense": dense,
     "approximate": approximate,
     "late": late,
@@ -220,6 +233,8 @@ def concerned(file: str) -> list[str]:
         return ["lexical"]
     if file.startswith("cache/"):
         return ["approximate"]
+    if "/column" in file:
+        return ["columns"]
     if file.startswith("texts.index"):
         return ["texts", "lexical"] if "text." in file or "doc_ids" in file else ["lexical", "texts"]
     kinds = {"vectors-": ["dense", "approximate", "late"], "late-": ["late"], "sparse-": ["sparse"]}

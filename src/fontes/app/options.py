@@ -61,6 +61,8 @@ def documents(
     return corpus_of(corpus, format, {part: names for part, names in named.items() if names})
 
 
+Verify = Annotated[bool, typer.Option("--verify", help="Read every file of the index first, and compare its sum.")]
+
 # What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
 Pipeline = Annotated[
     str | None,
@@ -69,6 +71,13 @@ Pipeline = Annotated[
 Model = Annotated[
     str | None,
     typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", show_default="bm25"),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        help="What must hold of documents' metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
+        show_default=False,
+    ),
 ]
 Variant = Annotated[str | None, typer.Option(help="BM25: lucene, robertson, okapi, atire, plus or l.", show_default="lucene")]
 K1 = Annotated[float | None, typer.Option(help="BM25: saturation of tf.", show_default="0.9; okapi 1.5")]

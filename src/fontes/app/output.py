@@ -14,6 +14,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..core import Explanation, Ranking
+from ..core.ranking import SNIPPET
 from ..text import Snippet, snippet
 
 if TYPE_CHECKING:
@@ -52,11 +53,14 @@ def print_json(value: Any) -> None:
 
 
 def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
-    """A ranking as JSON values, with the documents' text where `text` says so."""
+    """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
+    snippet_of = getattr(ranking.documents, "snippet", None)
     hits: list[dict[str, Any]] = [{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking]
     if text:
         for hit, doc in zip(hits, ranking.docs(), strict=True):
-            hit.update(title=doc.title, text=doc.text)
+            piece = snippet_of(ranking.topic.text, doc) if snippet_of else Snippet(doc.text[:SNIPPET], ())
+            shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
+            hit.update(title=doc.title, text=doc.text, metadata=dict(doc.metadata), snippet=shown)
     for hit in hits if _has_rationales(ranking) else ():
         hit["rationales"] = [rationale._asdict() for rationale in _rationales(ranking, hit["id"])]
     return {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": hits}

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ParameterError
+from ..core.part import Part, walk
+from ..core.where import both
 
 if TYPE_CHECKING:
     from ..core import Run, Stage, Topics
@@ -16,7 +18,12 @@ DENSE = ("dense", "hybrid")
 
 
 def retriever(
-    index: Index, pipeline: str | None = None, model: str | None = None, encoder: str | None = None, **parameters: Any
+    index: Index,
+    pipeline: str | None = None,
+    model: str | None = None,
+    encoder: str | None = None,
+    where: str | None = None,
+    **parameters: Any,
 ) -> Stage[Topics, Run]:
     """The stage from topics to a run that the options of a command name.
 
@@ -25,6 +32,7 @@ def retriever(
         pipeline: An expression; the others are None then.
         model: bm25, tfidf, ql, dense or hybrid; bm25 where nothing is given.
         encoder: The model of the encoder, for dense and hybrid.
+        where: A filter that every retriever of it has, beside those of their own.
         **parameters: Parameters of the model; None for those that were not given.
 
     Raises:
@@ -42,17 +50,35 @@ def retriever(
             raise ParameterError(f"--pipeline says all; leave {' and '.join(others)} out, or --pipeline")
         stage = expression.pipeline(pipeline, index)
         stage.require(Topics, Run, "--pipeline")
-        return stage
+        return _filtered(stage, where)
     model = model or "bm25"
     if model not in (*LEXICAL, *DENSE):
         raise ParameterError(f"unknown model '{model}'; there are {', '.join((*LEXICAL, *DENSE))}")
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
     if model in LEXICAL:
-        return expression.pipeline(f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})", index)
+        text = f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
+        return _filtered(expression.pipeline(text, index), where)
     if options:
         raise ParameterError(f"--{next(iter(options))} is of bm25, not of {model}")
-    return _dense(index, model, encoder)
+    return _filtered(_dense(index, model, encoder), where)
+
+
+def _filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]:
+    """The stage with a filter on each of its retrievers, which are checked."""
+    if where is None:
+        return stage
+
+    def with_filter(part: Part) -> Part:
+        return part.with_(where=both(getattr(part, "where"), where)) if "where" in part.params() else part  # noqa: B009
+
+    filtered: Any = stage.map(with_filter)
+    if filtered is stage:
+        raise ParameterError(f"--where: there is nothing in {stage!r} that searches an index")
+    for part in walk(filtered):
+        if "where" in part.params():
+            part.check()
+    return filtered  # type: ignore[no-any-return]
 
 
 def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics]:
@@ -73,12 +99,13 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
     return stage
 
 
-def open_index(index: str | Path, analyzer: str | None = None) -> Index:
+def open_index(index: str | Path, analyzer: str | None = None, verify: bool = False) -> Index:
     """The index at a path.
 
     Args:
         index: The path.
         analyzer: What was typed for its analyzer, perhaps a function as "module:function", which is imported.
+        verify: Whether every file is read first.
 
     Raises:
         IndexFormatError: There is none, or it cannot be read.
@@ -87,7 +114,7 @@ def open_index(index: str | Path, analyzer: str | None = None) -> Index:
     from ..index import Index
     from ..text.analyzer import typed_analyzer
 
-    return Index.open(index, analyzer=None if analyzer is None else typed_analyzer(analyzer))
+    return Index.open(index, analyzer=None if analyzer is None else typed_analyzer(analyzer), verify=verify)
 
 
 def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:

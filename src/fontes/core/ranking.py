@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,13 @@ from .html import of_ranking
 from .strings import Strings
 from .values import Doc, Documents, Hit, Topic
 
+SNIPPET = 240  # characters of a text where nobody picks a piece
+
 
 class Ranking(Sequence[Hit]):
     """The documents of one topic, best first."""
 
-    __slots__ = ("_codes", "_documents", "_ids", "_scores", "topic")
+    __slots__ = ("_codes", "_documents", "_ids", "_matches", "_scores", "topic")
 
     def __init__(
         self,
@@ -26,12 +28,14 @@ class Ranking(Sequence[Hit]):
         codes: NDArray[np.int32],
         scores: NDArray[np.float32],
         documents: Documents | None = None,
+        matches: Callable[[], NDArray[np.integer[Any]]] | None = None,
     ) -> None:
         self.topic = topic
         self._ids = ids
         self._codes = codes
         self._scores = scores
         self._documents = documents
+        self._matches = matches
 
     @property
     def ids(self) -> list[str]:
@@ -54,9 +58,50 @@ class Ranking(Sequence[Hit]):
         Raises:
             InputError: The run does not know its documents.
         """
+        return self._known().docs(self.ids)
+
+    def metadata(self) -> list[Mapping[str, Any]]:
+        """The metadata of the documents, best first; raises as `docs`."""
+        return [doc.metadata for doc in self.docs()]
+
+    def snippets(self, before: str = "**", after: str = "**") -> list[str]:
+        """Of each document, best first, the piece of its text that fits the topic best; raises as `docs`.
+
+        Args:
+            before: What stands before a word of the topic.
+            after: What stands after it.
+        """
+        snippet: Any = getattr(self._known(), "snippet", None)
+        docs = self.docs()
+        if snippet is None:
+            return [doc.text[:SNIPPET] for doc in docs]
+        return [snippet(self.topic.text, doc).marked(before, after) for doc in docs]
+
+    def facets(self, *columns: str) -> dict[str, dict[Any, int]]:
+        """How many documents have each value of some columns of the index.
+
+        All documents that match the topic count, and not the k of this ranking alone, where a lexical retriever made it; of
+        another ranking (of vectors, reranked, fused, read from a file) its own documents count.
+
+        Args:
+            *columns: Names of columns; `index.columns` has them.
+
+        Returns:
+            For each column its values with their counts, the most frequent first.
+
+        Raises:
+            InputError: The run does not know its documents, or they are not those of an index.
+            ParameterError: There is no such column.
+        """
+        documents: Any = self._known()
+        if not hasattr(documents, "facets"):
+            raise InputError("facets are of documents in an index; the documents of this run are others")
+        return dict(documents.facets(*columns, docs=self._matches() if self._matches else Strings.of(self.ids)))
+
+    def _known(self) -> Documents:
         if self._documents is None:
             raise InputError("this run does not know its documents; run.with_(documents=index) tells it")
-        return self._documents.docs(self.ids)
+        return self._documents
 
     @overload
     def __getitem__(self, rank: int) -> Hit: ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -33,7 +34,7 @@ class Run(Mapping[str, "Ranking"]):
             indexes; "seconds"; and what stages add.
     """
 
-    __slots__ = ("_bounds", "_codes", "_ids", "_position", "_scores", "documents", "provenance", "topics")
+    __slots__ = ("_bounds", "_codes", "_ids", "_matches", "_position", "_scores", "documents", "provenance", "topics")
 
     def __init__(
         self,
@@ -45,8 +46,12 @@ class Run(Mapping[str, "Ranking"]):
         *,
         documents: Documents | None = None,
         provenance: Mapping[str, Any] | None = None,
+        matches: Callable[[str], NDArray[np.integer[Any]]] | None = None,
     ) -> None:
-        """Columns that are in the one order already; `Run.of` and `Run.from_columns` put others into it."""
+        """Columns that are in the one order already; `Run.of` and `Run.from_columns` put others into it.
+
+        `matches` gives the ordinals of all documents in the index that match the topic with an id; pickles leave it out.
+        """
         for name, array, dtype in (("_bounds", bounds, np.int64), ("_codes", codes, np.int32), ("_scores", scores, np.float32)):
             fixed = np.asarray(array, dtype=dtype)
             if fixed.flags.writeable:
@@ -58,6 +63,7 @@ class Run(Mapping[str, "Ranking"]):
         object.__setattr__(self, "_position", {t: i for i, t in enumerate(topics)})
         object.__setattr__(self, "documents", documents)
         object.__setattr__(self, "provenance", MappingProxyType(dict(provenance or {})))
+        object.__setattr__(self, "_matches", matches)
 
     _bounds: NDArray[np.int64]
     _codes: NDArray[np.int32]
@@ -67,6 +73,7 @@ class Run(Mapping[str, "Ranking"]):
     topics: Topics
     documents: Documents | None
     provenance: Mapping[str, Any]
+    _matches: Callable[[str], NDArray[np.integer[Any]]] | None
 
     def __reduce__(self) -> tuple[Any, ...]:
         columns = (self.topics, self._ids, self._bounds, self._codes, self._scores)
@@ -215,13 +222,13 @@ class Run(Mapping[str, "Ranking"]):
         return len(self._codes)
 
     def with_(self, **changes: Any) -> Run:
-        """A copy with other `topics` (the same ids in the same order), `documents` or `provenance`.
+        """A copy with other `topics` (the same ids in the same order), `documents`, `provenance` or `matches`.
 
         Raises:
             ParameterError: Something else is to be changed.
             InputError: The topics have other ids, or another order.
         """
-        unknown = set(changes) - {"topics", "documents", "provenance"}
+        unknown = set(changes) - {"topics", "documents", "provenance", "matches"}
         if unknown:
             raise ParameterError(f"a run has no {', '.join(sorted(unknown))} to change; it has topics, documents, provenance")
         topics = changes.get("topics", self.topics)
@@ -235,6 +242,7 @@ class Run(Mapping[str, "Ranking"]):
             self._scores,
             documents=changes.get("documents", self.documents),
             provenance=changes.get("provenance", self.provenance),
+            matches=changes.get("matches", self._matches),
         )
 
     def documents_for(self, user: str) -> Documents:
@@ -295,10 +303,17 @@ class Run(Mapping[str, "Ranking"]):
         bounds = np.zeros(len(self._bounds), dtype=np.int64)
         np.cumsum(sizes, out=bounds[1:])
         rows = np.arange(bounds[-1]) + np.repeat(self._bounds[:-1] - bounds[:-1], sizes)
-        return self._with_rows(bounds, self._codes[rows], self._scores[rows])
+        return self._with_rows(bounds, self._codes[rows], self._scores[rows], self._matches)
 
-    def _with_rows(self, bounds: NDArray[np.int64], codes: NDArray[np.int32], scores: NDArray[np.float32]) -> Run:
-        return Run(self.topics, self._ids, bounds, codes, scores, documents=self.documents, provenance=self.provenance)
+    def facets(self, *columns: str) -> dict[str, dict[str, dict[Any, int]]]:
+        """For each topic how many documents have each value of some columns; see `Ranking.facets`."""
+        return {topic_id: ranking.facets(*columns) for topic_id, ranking in self.items()}
+
+    def _with_rows(
+        self, bounds: NDArray[np.int64], codes: NDArray[np.int32], scores: NDArray[np.float32], matches: Any = None
+    ) -> Run:
+        known: dict[str, Any] = {"documents": self.documents, "provenance": self.provenance, "matches": matches}
+        return Run(self.topics, self._ids, bounds, codes, scores, **known)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Topic id to document id to score, each ranking in its order."""
@@ -326,7 +341,8 @@ class Run(Mapping[str, "Ranking"]):
     def __getitem__(self, topic_id: str) -> Ranking:
         i = self._position[topic_id]
         rows = slice(int(self._bounds[i]), int(self._bounds[i + 1]))
-        return Ranking(self.topics[topic_id], self._ids, self._codes[rows], self._scores[rows], self.documents)
+        matches = None if self._matches is None else partial(self._matches, topic_id)
+        return Ranking(self.topics[topic_id], self._ids, self._codes[rows], self._scores[rows], self.documents, matches)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._position)

@@ -1,20 +1,26 @@
-"""What an index makes of itself: its retrievers, its feedback, its vectors.
+"""What an index makes of itself: its retrievers, its feedback, its vectors, its snippets and facets.
 
-These methods alone reach into rooms below, and import when they are called. Each has the parameters of its stage, by the same
-names, in the same order, with the same defaults.
+The methods that make stages alone reach into rooms below, and import when they are called. Each has the parameters of its
+stage, by the same names, in the same order, with the same defaults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from ..core import Ranking, Topic
-from ..core.errors import ParameterError
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import Doc, Ranking, Strings, Topic
+from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
+from ..text import Snippet, snippet
+from .attached.store import VectorStore
+from .columns import facets_of
 from .leaf import Leaf
-from .vectors import VectorStore
 
 if TYPE_CHECKING:
     from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
@@ -35,6 +41,38 @@ class Factory:
     @property
     def _index(self) -> Index:
         return cast("Index", self)
+
+    def facets(self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None) -> dict[str, dict[Any, int]]:
+        """How many documents have each value of some columns.
+
+        Args:
+            *columns: Names of columns.
+            docs: The documents that count, by their ordinals or their ids; None: all.
+
+        Returns:
+            For each column its values with their counts, the most frequent first, equal ones in ascending order. A document
+            counts once for each keyword of a list, and not at all where it has no value.
+
+        Raises:
+            ParameterError: There is no such column.
+            InputError: A document is not in the index.
+        """
+        reader = self._index.reader
+        if isinstance(docs, Strings):
+            ids, docs = docs, reader.ordinals(docs)
+            if len(absent := np.flatnonzero(docs < 0)):
+                raise InputError(f"document '{ids[int(absent[0])]}' is not in the index {reader.path}")
+        return facets_of(reader, np.arange(len(reader)) if docs is None else docs, columns)
+
+    def snippet(self, query: str, doc: Doc) -> Snippet:
+        """The piece of a document's text that fits a query best, and where it matches."""
+        analyzer = self._index.analyzer
+        return snippet(analyzer, doc.text, analyzer(query))
+
+    def marked(self, query: str, doc: Doc) -> str:
+        """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
+        title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
+        return title + self.snippet(query, doc).html("<b>", "</b>")
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""

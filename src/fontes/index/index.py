@@ -20,16 +20,16 @@ from ..core.values import Doc
 from ..formats import read_corpus
 from ..storage.files import as_path
 from ..text import Analyzer
+from .attached.joined_embeddings import JoinedEmbeddings
+from .attached.joined_weights import JoinedWeights
+from .attached.store import VectorStore
+from .attached.weights import WeightLists
 from .build import SCALE, TermWeights, build_segment, memory_size
 from .columns import ColumnWriter, Schema
 from .factory import Factory
 from .facts import shown
 from .files import FORMAT, VERSION, building, commit
-from .joined_embeddings import JoinedEmbeddings
-from .joined_weights import JoinedWeights
 from .reader import Reader, stored_analyzer
-from .vectors import VectorStore
-from .weights import WeightLists
 from .writer import Change, add, delete, merge
 
 if TYPE_CHECKING:
@@ -125,20 +125,34 @@ class Index(Factory):
         return cls.open(path, analyzer=chosen)
 
     @classmethod
-    def open(cls, path: str | Path, *, analyzer: str | Analyzer | Callable[[str], Sequence[str]] | None = None) -> Index:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        analyzer: str | Analyzer | Callable[[str], Sequence[str]] | None = None,
+        verify: bool = False,
+    ) -> Index:
         """Opens the index in a directory.
+
+        What is damaged never crashes a search, and is mostly an error already when it is opened: sizes, shapes and the bounds of
+        all parts are looked at then. Values that have changed without that, as on a failing disk, can give wrong answers; the
+        sums of all files, which `check` and `verify` compare, tell.
 
         Args:
             path: The directory.
             analyzer: The one that the index was made with, which is compared with the name that it has stored. It is needed
                 where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
                 an index opens all the same, and analysing a text raises ParameterError.
+            verify: Whether every file is read first, as `check` does.
 
         Raises:
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        return cls(Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer)))
+        reader = Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer))
+        if verify:
+            reader.check()
+        return cls(reader)
 
     @property
     def _vectors(self) -> VectorStore:  # type: ignore[override]
@@ -360,10 +374,6 @@ class Index(Factory):
         """
         return self._reader.analyzed(ids)
 
-    def marked(self, query: str, doc: Doc) -> str:
-        """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
-        return self._reader.marked(query, doc)
-
     def ordinal(self, doc_id: str) -> int:
         """The number of a document in the index: its place in `ids`, from 0.
 
@@ -372,13 +382,17 @@ class Index(Factory):
         """
         return self._reader.ordinal(doc_id)
 
-    def check(self) -> None:
+    def check(self, deep: bool = False) -> None:
         """Reads every file.
 
+        Args:
+            deep: Whether each part is compared with the others as well: postings with counts and lengths, deletions with
+                postings, norms with vectors, the order of ids and terms.
+
         Raises:
-            IndexFormatError: Where anything is not as it was written or does not fit together.
+            IndexFormatError: Where anything is not as it was written, or does not fit together.
         """
-        self._reader.check()
+        self._reader.check(deep)
 
     def info(self) -> dict[str, Any]:
         """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""

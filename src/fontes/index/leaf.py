@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.errors import IndexFormatError
+from ..storage.arrays import REMEDY
 from .deletions import Deletions
 from .segment import Segment
 
@@ -55,6 +57,15 @@ class Leaf:
         ordinals = np.full(self.segment.documents, -1, dtype=np.int32)
         ordinals[self.live] = np.arange(self.first, self.first + self.documents, dtype=np.int32)
         return ordinals
+
+    def check(self) -> None:
+        """Raises IndexFormatError unless all parts of the segment, and its deletions, fit together."""
+        self.segment.check()
+        if self.deletions is not None:
+            counted = Deletions.of(self.segment, self.deletions.dead)
+            for name in ("terms", "df", "cf"):
+                if not np.array_equal(getattr(counted, name), getattr(self.deletions, name)):
+                    raise IndexFormatError(f"{self.segment.folder} is damaged: its deletions do not fit its postings; {REMEDY}")
 
 
 def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Leaf, ...]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from ..core.errors import IndexFormatError
 from ..storage.leftovers import Leftover, hidden, is_in_use
 from ..storage.locks import locked
-from .embeddings import FOLDER, latest
-from .encoding import LEFT
+from .attached.embeddings import FOLDER, latest
+from .attached.encoding import LEFT
 from .files import DRAFT_OF_WRITER, MANIFEST, read_manifest, unnamed
 
 DRAFT = re.compile(r"\.(vectors-[0-9a-f]{16}-\w+|late-[0-9a-f]{16}-\w+|sparse-[0-9a-f]{16})")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +14,22 @@ from ..core.errors import FontesError, IndexFormatError, InputError, ParameterEr
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY
-from ..text import Analyzer, snippet
+from ..text import Analyzer
+from .attached.joined_embeddings import JoinedEmbeddings
+from .attached.joined_weights import JoinedWeights
+from .attached.store import VectorStore
+from .attached.weights import WeightLists
 from .build import content
-from .columns import Schema, columns_of, facets_of
+from .columns import Schema, columns_of
 from .deletions import Deletions
 from .factory import Factory
 from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
 from .inverted import PostingLists
 from .joined import JoinedLists
-from .joined_embeddings import JoinedEmbeddings
-from .joined_weights import JoinedWeights
 from .leaf import Leaf, leaves_of
 from .segment import Segment
 from .tables import joined, located
-from .vectors import VectorStore
-from .weights import WeightLists
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
@@ -171,10 +170,6 @@ class Reader(Factory):
         """See `Index.columns`."""
         return self.schema.columns
 
-    def facets(self, ordinals: NDArray[np.integer[Any]], columns: Sequence[str]) -> dict[str, dict[Any, int]]:
-        """How many of the documents with these ordinals have each value of some columns; see `facets_of`."""
-        return facets_of(self, ordinals, columns)
-
     @cached_property
     def tokens(self) -> int:
         """How many terms all documents have together."""
@@ -214,16 +209,6 @@ class Reader(Factory):
         """See `Index.analyzed`."""
         return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
 
-    def marked(self, query: str, doc: Doc) -> str:
-        """See `Index.marked`."""
-        piece = snippet(self.analyzer, doc.text, self.analyzer(query))
-        shown, at = "", 0
-        for start, end in piece.matches:
-            shown += f"{escape(piece.text[at:start])}<b>{escape(piece.text[start:end])}</b>"
-            at = end
-        title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
-        return title + shown + escape(piece.text[at:])
-
     def ordinal(self, doc_id: str) -> int:
         """See `Index.ordinal`."""
         ordinal = self.ids.find(doc_id)
@@ -235,13 +220,13 @@ class Reader(Factory):
         """The ordinals of the documents with these ids; -1 for one that is not there."""
         return located(ids, self.ids)
 
-    def check(self) -> None:
+    def check(self, deep: bool = False) -> None:
         """See `Index.check`."""
         check_contents(self.path, self.manifest)
-        for leaf in self.leaves:
-            leaf.segment.check()
+        for leaf in self.leaves if deep else ():
+            leaf.check()
             columns_of(leaf.segment).check(self.schema.types)
-        self._vectors.check()
+        self._vectors.check(deep)
 
     def info(self) -> dict[str, Any]:
         """See `Index.info`."""

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import FontesError, InputError, ParameterError
+from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
-from ..storage.arrays import sync_folder
-from ..storage.artifact import drafting, file_table
+from ..storage.arrays import REMEDY, sync_folder
+from ..storage.artifact import changed, drafting, file_table
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
-from .attachments import attached, merge_attachments
+from .attached.merging import attached, merge_attachments
 from .build import TermWeights, build_segment
 from .columns import ColumnWriter, Schema
 from .deletions import Deletions
@@ -117,7 +117,14 @@ class State:
         self._new[id(deleted)] = folder
 
     def merge(self, first: int, last: int, memory: int, threads: int, progress: Report) -> None:
-        """Makes one segment of those from `first` to `last`, or none where they have no document left."""
+        """Makes one segment of those from `first` to `last`, or none where they have no document left.
+
+        Raises:
+            IndexFormatError: One is not as it was written; its damage would have sums that fit.
+        """
+        for entry, leaf in zip(self.entries[first:last], self.leaves[first:last], strict=True):
+            if (problem := changed(leaf.segment.folder, entry["files"])) is not None:
+                raise IndexFormatError(f"{problem}, so that it cannot be merged; {REMEDY}")
         leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in self.leaves[first:last])
         entries: list[dict[str, Any]] = []
         merged: list[Leaf] = []

@@ -104,17 +104,29 @@ def in_memory() -> Iterator[None]:
             _blocks -= 1
 
 
-def impacts_of(index: Searchable, weighting: Weighting) -> Impacts:
-    """The impacts of a model on an index, from memory, from the cache, or worked out now."""
-    key = weighting.for_postings()
-    return _MODELS.of(index).get(key, lambda: _impacts(index, key))
+def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]] | None = None) -> Impacts:
+    """The impacts of a model on an index, from memory, from the cache, or worked out now.
+
+    Args:
+        index: The index.
+        weighting: The model.
+        terms: The terms that are needed. Of a large index whose impacts are not there yet only these are worked out, so that
+            the first query after a change need not wait for all; None needs all.
+    """
+    key, models = weighting.for_postings(), _MODELS.of(index)
+    if terms is None or key in models or int(index.df.sum(dtype=np.int64)) < LARGE or _folder(index, _name(key)).exists():
+        return models.get(key, lambda: _impacts(index, key))
+    return _PARTS.of(index).get(key, lambda: _Part(index, key)).impacts(terms)
 
 
 def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
     lists = _LISTS.of(index)
-    name = hash_text(repr((KIND.version, weighting)))[:16]
     shapes = _impact_shapes(index, lists)
-    return Impacts(lists, **_cached(index, name, shapes, not _blocks, lambda: _weighted(index, weighting, lists)))
+    return Impacts(lists, **_cached(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists)))
+
+
+def _name(weighting: Weighting) -> str:
+    return hash_text(repr((KIND.version, weighting)))[:16]
 
 
 def _lists(index: Searchable) -> Lists:
@@ -126,8 +138,39 @@ def _no_models(index: Searchable) -> Cached[Weighting, Impacts]:
     return Cached(MOST)
 
 
+class _Part:
+    """The impacts of a model on an index, worked out term by term.
+
+    Args:
+        index: The index.
+        weighting: The model.
+    """
+
+    def __init__(self, index: Searchable, weighting: Weighting) -> None:
+        self._index, self._weighting, self._lock = index, weighting, threading.Lock()
+        lists = Lists(_bounds(index), **_empty(_list_shapes(index)))
+        lists.row_of[:] = _row_of(index)
+        self._arrays = _empty(_impact_shapes(index, lists))
+        self._impacts = Impacts(lists, **self._arrays)
+        self._ready = np.zeros(len(index.df), dtype=np.bool_)
+
+    def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
+        """The impacts, in which those of `terms` are there."""
+        with self._lock:
+            for term in np.unique(terms[~self._ready[terms]]).tolist():
+                _decode(self._index, self._impacts.lists, term, term + 1)
+                _weight(self._index, self._weighting, self._impacts.lists, self._arrays, term, term + 1)
+                self._ready[term] = True
+        return self._impacts
+
+
+def _no_parts(index: Searchable) -> Cached[Weighting, _Part]:
+    return Cached(MOST)
+
+
 _LISTS = Attached("lists", _lists)
 _MODELS = Attached("impacts", _no_models)
+_PARTS = Attached("impacts_of_terms", _no_parts)
 
 
 def _bounds(index: Searchable) -> NDArray[np.int64]:
@@ -166,41 +209,52 @@ def _impact_shapes(index: Searchable, lists: Lists) -> dict[str, tuple[Any, tupl
     }
 
 
-def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
-    bounds = _bounds(index)
-    docs = np.empty(bounds[-1], dtype=np.int32)
-
-    def part(first: int, last: int) -> None:
-        docs[bounds[first] : bounds[last]] = index.postings(np.arange(first, last))[0]
-
-    _in_threads(part, _chunks(bounds))
-    rows = _rows(index)
+def _row_of(index: Searchable) -> NDArray[np.int32]:
     row_of = np.full(len(index.df), -1, dtype=np.int32)
+    rows = _rows(index)
     row_of[rows] = np.arange(len(rows))
+    return row_of
+
+
+def _empty(shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
+    return {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
+
+
+def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
+    arrays = {**_empty(_list_shapes(index)), "row_of": _row_of(index)}
+    lists = Lists(_bounds(index), **arrays)
+    _in_threads(lambda first, last: _decode(index, lists, first, last), _chunks(lists.bounds))
+    return arrays
+
+
+def _decode(index: Searchable, lists: Lists, first: int, last: int) -> None:
+    """Fills in the postings of the terms from `first` to `last`."""
+    bounds, docs = lists.bounds, lists.docs
+    docs[bounds[first] : bounds[last]] = index.postings(np.arange(first, last))[0]
     edges = np.arange(_windows(index) + 1) * WINDOW
-    starts = np.empty((len(rows), len(edges)), dtype=np.uint32)
-    for row, term in enumerate(rows.tolist()):
-        starts[row] = np.searchsorted(docs[bounds[term] : bounds[term + 1]], edges)
-    return {"docs": docs, "row_of": row_of, "starts": starts}
+    for term in (first + np.flatnonzero(lists.row_of[first:last] >= 0)).tolist():
+        lists.starts[lists.row_of[term]] = np.searchsorted(docs[bounds[term] : bounds[term + 1]], edges)
 
 
 def _weighted(index: Searchable, weighting: Weighting, lists: Lists) -> dict[str, NDArray[Any]]:
-    statistics = Statistics.of(index)
-    arrays = {name: np.zeros(shape, dtype) for name, (dtype, shape) in _impact_shapes(index, lists).items()}
-    weights = arrays["weights"]
-
-    def part(first: int, last: int) -> None:
-        terms = np.arange(first, last)
-        docs, tfs = index.postings(terms)
-        here = slice(int(lists.bounds[first]), int(lists.bounds[last]))
-        weights[here] = weighting.postings(statistics, Postings(terms, index.df[terms], docs, tfs))
-        if not np.isfinite(weights[here].sum(dtype=np.float64)):  # which `summarize` relies on
-            raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
-        rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
-        summarize(first, last, lists.bounds, lists.docs, weights, lists.row_of, *rest)
-
-    _in_threads(part, _chunks(lists.bounds))
+    arrays = _empty(_impact_shapes(index, lists))
+    _in_threads(lambda first, last: _weight(index, weighting, lists, arrays, first, last), _chunks(lists.bounds))
     return arrays
+
+
+def _weight(
+    index: Searchable, weighting: Weighting, lists: Lists, arrays: dict[str, NDArray[Any]], first: int, last: int
+) -> None:
+    """Fills in the weights of the terms from `first` to `last`, and what is known of them."""
+    terms = np.arange(first, last)
+    docs, tfs = index.postings(terms)
+    weights = arrays["weights"]
+    here = slice(int(lists.bounds[first]), int(lists.bounds[last]))
+    weights[here] = weighting.postings(Statistics.of(index), Postings(terms, index.df[terms], docs, tfs))
+    if not np.isfinite(weights[here].sum(dtype=np.float64)):  # which `summarize` relies on
+        raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
+    rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
+    summarize(first, last, lists.bounds, lists.docs, weights, lists.row_of, *rest)
 
 
 def _in_threads(part: Callable[[int, int], None], ranges: Iterator[tuple[int, int]]) -> None:
@@ -226,8 +280,7 @@ def _cached(
     make: Callable[[], dict[str, NDArray[Any]]],
 ) -> dict[str, NDArray[Any]]:
     """The arrays of these types and shapes, from the cache or made now and, if they are to be kept, put there."""
-    folder = cache_folder() / "impacts" / index.fingerprint[:32] / name
-    bounds = _bounds(index)
+    folder, bounds = _folder(index, name), _bounds(index)
     with contextlib.suppress(IndexFormatError):
         return _stored(folder, bounds, shapes)
     arrays = make()
@@ -236,6 +289,10 @@ def _cached(
             _store(folder, bounds, arrays)
             return _stored(folder, bounds, shapes)
     return arrays
+
+
+def _folder(index: Searchable, name: str) -> Path:
+    return cache_folder() / "impacts" / index.fingerprint[:32] / name
 
 
 def _stored(folder: Path, bounds: NDArray[np.int64], shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:

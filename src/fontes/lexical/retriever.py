@@ -8,10 +8,12 @@ import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError
@@ -20,7 +22,7 @@ from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
 from ..core.values import Explanation, Topic, Topics
-from ..index.columns import Filter, filter_of
+from ..index.columns import Filter, filter_of, left_out
 from .searching import Bags, search_topic, search_topics
 from .weighting import Postings, Statistics, Weighting
 
@@ -78,7 +80,15 @@ class Lexical(Stage[Topics, Run]):
         weighting = self.weighting
         bags = _bags(weighting, self._counts(list(topics.values()), progress))
         threads = self.threads or os.cpu_count() or 1
-        return search_topics(self.index, self.searched, weighting, topics, bags, self.k, threads, self._filter)
+        run = search_topics(self.index, self.searched, weighting, topics, bags, self.k, threads, self._filter)
+        return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
+
+    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+        """The ordinals of all documents that hold a term of the topic and pass the filter, ascending, however many."""
+        self = pinned(self)
+        terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
+        docs, passed = np.unique(self.searched.postings(terms)[0]), self._filter
+        return docs if passed is None else docs[passed.mask[docs]]
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
@@ -87,7 +97,8 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         weighting, depth = self.weighting, min(check_depth(k), self.k)
         bag = _bags(weighting, self._counts([topic]))
-        return search_topic(self.index, self.searched, weighting, topic, bag, depth, self._filter)
+        docs, scores = search_topic(self.searched, weighting, bag, depth, self._filter)
+        return Ranking(topic, self.index.ids, docs, scores, self.index, partial(self.matches, topic))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
@@ -95,9 +106,9 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         weighting, searched = self.weighting, self.searched
         statistics = Statistics.of(searched)
-        doc, passed = self.index.ordinal(doc_id), self._filter
-        if passed is not None and not passed.mask[doc]:
-            return Explanation(0.0, f"the document is left out: {self.where} does not hold of it")
+        doc = self.index.ordinal(doc_id)
+        if (absence := left_out(self.index.reader, self.where, doc)) is not None:
+            return absence
         counts = self._counts([topic])[0]
         _, terms, weights = _bags(weighting, [counts])
         parts = []

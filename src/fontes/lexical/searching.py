@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.run import Ranking, Run
-from ..core.values import Topic, Topics
+from ..core.run import Run
+from ..core.values import Topics
 from ..index.columns import Filter
 from .filtered import filtered
 from .impacts import impacts_of
@@ -56,11 +56,11 @@ def search_topics(
 
 
 def search_topic(
-    index: Index, searched: Searchable, weighting: Weighting, topic: Topic, bag: Bags, k: int, where: Filter | None = None
-) -> Ranking:
-    """The best `k` documents for one topic, without a run around them."""
+    searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The best `k` documents for one topic, without a run around them, and their scores."""
     _, docs, scores = _best(searched, weighting, bag, k, 1, where)
-    return Ranking(topic, index.ids, docs, scores, index)
+    return docs, scores
 
 
 def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, threads: int, where: Filter | None) -> Results:
@@ -82,7 +82,7 @@ def _portion(
 ) -> Results:
     """The same of the topics from `first` to `last`."""
     if where is None:
-        impacts = impacts_of(index, weighting)
+        impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
         postings, limits, rank = impacts.postings, impacts.limits, index.ids.rank
     else:
         under = filtered(index, weighting, where)

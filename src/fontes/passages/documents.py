@@ -65,6 +65,11 @@ class PassageDocuments:
         """How the documents' owner marks the words of a query in a text, where it can."""
         return getattr(self.documents, "marked", None)
 
+    @property
+    def snippet(self) -> Callable[[str, Doc], Any] | None:
+        """How the documents' owner picks the piece of a text that fits a query best, where it can."""
+        return getattr(self.documents, "snippet", None)
+
     def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:
         """The documents with the places of their passages."""
         names = list(doc_ids)

@@ -33,9 +33,9 @@ class Snippet:
         """The piece with a sign before and after each match."""
         return self._joined(before, after, str)
 
-    def html(self) -> str:
-        """The piece as HTML, escaped, with each match in a <mark> element."""
-        return self._joined("<mark>", "</mark>", escape)
+    def html(self, before: str = "<mark>", after: str = "</mark>") -> str:
+        """The piece as HTML, escaped, with a tag before and after each match."""
+        return self._joined(before, after, escape)
 
     def _joined(self, before: str, after: str, written: Callable[[str], str]) -> str:
         pieces, at = [], 0

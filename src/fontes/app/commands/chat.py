@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...core.errors import ParameterError
-from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline
+from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
 
 if TYPE_CHECKING:
     from ...core import Run, Stage, Topics
@@ -33,6 +33,7 @@ def chat(
     model: Model = None,
     encoder: Encoder = None,
     analyzer: Analyzer = None,
+    verify: Verify = False,
     k: Annotated[int, typer.Option("-k", help="Documents a turn.", min=1)] = 3,
     resume: Annotated[
         str | None,
@@ -49,7 +50,7 @@ def chat(
     from ..output import counted, say
     from ..pipelines import open_index, retriever
 
-    opened = open_index(index, analyzer)
+    opened = open_index(index, analyzer, verify)
     stage = _rewritten(with_, retriever(opened, pipeline, model, encoder), opened)
     topics = _until(resume, at)
     last = list(topics.values())[-1] if topics else Topic("1_0", "")

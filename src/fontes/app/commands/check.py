@@ -20,6 +20,7 @@ OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # of folders tha
 @commands.command(rich_help_panel="Index")
 def check(
     index: Annotated[Path, typer.Argument(help="An index, or a folder of an experiment or a model.", show_default=False)],
+    deep: Annotated[bool, typer.Option("--deep", help="Compare each part with the others as well.")] = False,
     clean: Annotated[bool, typer.Option("--clean", help="Remove what stopped processes have left behind.")] = False,
     json: Json = False,
 ) -> None:
@@ -29,7 +30,7 @@ def check(
 
     gone, left = removed(index) if clean else ([], leftovers(index))
     try:
-        documents = None if _is_other(index, gone) else _checked(index)
+        documents = None if _is_other(index, gone) else _checked(index, deep)
     finally:  # what is left is all the more of interest where the index is damaged
         if not json:
             _say(index, gone, left)
@@ -48,12 +49,12 @@ def _is_other(place: Path, gone: list[Leftover]) -> bool:
     return results or (bool(gone) and not place.exists())
 
 
-def _checked(index: Path) -> int:
+def _checked(index: Path, deep: bool) -> int:
     """The number of documents of a sound index."""
     from ...index import Index
 
     opened = Index.open(index)
-    opened.check()
+    opened.check(deep)
     return len(opened)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, Variant
+from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, Variant, Verify
 
 commands = typer.Typer()
 
@@ -23,13 +23,14 @@ def explain(
     b: B = None,
     encoder: Encoder = None,
     analyzer: Analyzer = None,
+    verify: Verify = False,
     json: Json = False,
 ) -> None:
     """Show how the score of a document for a query comes about."""
     from ..output import print_explanation, print_json
     from ..pipelines import open_index, retriever
 
-    stage = retriever(open_index(index, analyzer), pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder, variant=variant, k1=k1, b=b)
     explanation = stage.explain(query, document)
     if json:
         print_json(explanation.to_dict())

@@ -26,6 +26,13 @@ def index(
     id: Id = None,
     title: Titles = None,
     text: Texts = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="What filters compare of the metadata: year=integer,lang=keyword, …; also float, date, boolean, keywords.",
+            show_default="all that has one type",
+        ),
+    ] = None,
     memory: Memory = "2G",
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
@@ -47,6 +54,7 @@ def index(
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
+            columns=_columns(columns),
             memory=memory,
             threads=threads,
             overwrite=overwrite,
@@ -63,3 +71,14 @@ def index(
             f"{counted(info['tokens'], 'token')} in {seconds:.1f} s; "
             f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}"
         )
+
+
+def _columns(text: str | None) -> dict[str, str] | None:
+    """The types of columns out of "year=integer,lang=keyword"; an empty text for none at all."""
+    if text is None:
+        return None
+    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+    for name, sign, kind in pairs:
+        if not (name.strip() and sign and kind.strip()):
+            raise typer.BadParameter(f"--columns takes NAME=TYPE, with commas, not '{name}{sign}{kind}'")
+    return {name.strip(): kind.strip() for name, _, kind in pairs}

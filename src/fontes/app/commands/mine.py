@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Pipeline, Split
+from ..options import Analyzer, IndexPath, Json, Pipeline, Split, Verify
 
 commands = typer.Typer()
 
@@ -53,6 +53,7 @@ def mine(
         str | None, typer.Option(help="A reranker that scores the examples: 'cross_encoder(\"MODEL\")'.", show_default="none")
     ] = None,
     analyzer: Analyzer = None,
+    verify: Verify = False,
     json: Json = False,
 ) -> None:
     """Mine hard negatives: for each relevant document of a topic, documents that rank high and are not relevant."""
@@ -72,7 +73,7 @@ def mine(
         raise typer.BadParameter("only one of topics, qrels and run can be -")
     _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*own])
     settings = chosen(Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed), preset)
-    opened = open_index(index, analyzer)
+    opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
     teaching = None if teacher is None else reranker(teacher, opened, "--teacher")
     with reporting(json) as report:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, RunOutput, Tag, Topics, TopicsSplit
+from ..options import Analyzer, RunOutput, Tag, Topics, TopicsSplit, Verify
 
 commands = typer.Typer()
 
@@ -24,6 +24,7 @@ def rerank(
     split: TopicsSplit = None,
     k: Annotated[int, typer.Option("-k", help="The best documents of each topic; the others are left out.", min=1)] = 100,
     analyzer: Analyzer = None,
+    verify: Verify = False,
     output: RunOutput = "-",
     tag: Tag = "fontes",
 ) -> None:
@@ -35,7 +36,7 @@ def rerank(
 
     if run == "-" and topics == "-":
         raise typer.BadParameter("run and topics cannot both be -")
-    opened = open_index(index, analyzer)
+    opened = open_index(index, analyzer, verify)
     stage = reranker(with_, opened)
     candidates = read_run(run, topics_of(topics, split=split)).with_(documents=opened).top(k)
     with reporting() as report:

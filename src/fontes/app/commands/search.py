@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from ..options import K1, Analyzer, B, Encoder, IndexPath, Json, Model, Pipeline, RunOutput, Tag, TopicsSplit, Variant
+from ..options import (
+    K1,
+    Analyzer,
+    B,
+    Encoder,
+    IndexPath,
+    Json,
+    Model,
+    Pipeline,
+    RunOutput,
+    Tag,
+    TopicsSplit,
+    Variant,
+    Verify,
+    Where,
+)
 
 commands = typer.Typer()
 
@@ -28,7 +43,9 @@ def search(
     k1: K1 = None,
     b: B = None,
     encoder: Encoder = None,
+    where: Where = None,
     analyzer: Analyzer = None,
+    verify: Verify = False,
     k: Annotated[
         int | None,
         typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
@@ -48,8 +65,8 @@ def search(
         raise typer.BadParameter("give either a query or --topics FILE")
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
-    opened = open_index(index, analyzer)
-    stage = retriever(opened, pipeline, model, encoder, variant=variant, k1=k1, b=b)
+    opened = open_index(index, analyzer, verify)
+    stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)
         if json:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Qrels, Split, Topics
+from ..options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify
 
 commands = typer.Typer()
 
@@ -34,6 +34,7 @@ def tune(
     seed: Annotated[int, typer.Option(help="How topics are dealt into folds, and settings drawn.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,
     analyzer: Analyzer = None,
+    verify: Verify = False,
     json: Json = False,
 ) -> None:
     """Tune a pipeline by nested cross-validation: what it finds, and what that is worth on topics held out."""
@@ -59,7 +60,7 @@ def tune(
         trials=trials,
         groups=group,
         seed=seed,
-        index=open_index(index, analyzer),
+        index=open_index(index, analyzer, verify),
     )
     if plot is not None:
         result.plot().save(plot)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline
+from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -36,6 +36,7 @@ def why(
     model: Model = None,
     encoder: Encoder = None,
     analyzer: Analyzer = None,
+    verify: Verify = False,
     json: Json = False,
 ) -> None:
     """Print a tree of the causes of an event, as the documents state them, with their sources. English only."""
@@ -46,7 +47,7 @@ def why(
 
     if before is not None and not leads:
         raise ParameterError("--before is of leads, which are not asked for; give --leads too")
-    stage = retriever(open_index(index, analyzer), pipeline, model, encoder)
+    stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder)
     chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
     if json:
         print_json(chain.to_dict())

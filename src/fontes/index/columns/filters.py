@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.values import Explanation
 from ...core.where import Condition, Mask, condition
 from ...storage.caches import Attached, Cached
 from ..leaf import Leaf
@@ -74,6 +75,14 @@ def filter_of(reader: Columned, where: str | None) -> Filter | None:
     if where is None:
         return None
     return _FILTERS.of(reader).get(where, lambda: _filtered(reader, where))
+
+
+def left_out(reader: Columned, where: str | None, doc: int) -> Explanation | None:
+    """What an explanation says of a document that a filter leaves out; None for one that passes."""
+    passed = filter_of(reader, where)
+    if passed is None or passed.mask[doc]:
+        return None
+    return Explanation(0.0, f"the document is left out: {where} does not hold of it")
 
 
 def _filtered(reader: Columned, where: str) -> Filter:

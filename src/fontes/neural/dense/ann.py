@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
-from ...index.joined_embeddings import JoinedEmbeddings
+from ...index.attached.joined_embeddings import JoinedEmbeddings
 from ...storage.artifact import Artifact, Kind, commit, seal, settings, staging
 from ...storage.caches import LIMIT, Cached, touch, trim
 from ...storage.hashes import hash_text

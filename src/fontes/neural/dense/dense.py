@@ -19,13 +19,14 @@ from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Explanation, Topic, Topics
+from ...index.columns import filter_of, left_out
 from ...storage.caches import Attached, Cached
 from ..encoders.base import Encoder, encoder_in, text_of
 from ..models.base import check_fields
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.joined_embeddings import JoinedEmbeddings
+    from ...index.attached.joined_embeddings import JoinedEmbeddings
     from .ann import Searcher
     from .vectors import Best
 
@@ -68,6 +69,9 @@ class Dense(Stage[Topics, Run], name="dense"):
             twice k), how many nodes Annoy inspects (trees times twice k); more is slower and finds more.
         dtype: Which of the stored vectors: "float32", "float16" or "int8". None: the most exact ones.
         threads: How many threads search; they do not change the run. None: as many as the machine has.
+        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
+            before the search; an approximate one asks its index on until it has k, and the run's provenance names the topics
+            under "exhausted" for which it could not. None: nothing.
 
     Raises:
         ParameterError: When it is called: the index holds no vectors of this encoder, or a parameter is outside its range.
@@ -82,6 +86,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     effort: int | None = None
     dtype: str | None = field(default=None, metadata={"choices": ("float32", "float16", "int8")})
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
+    where: str | None = None
 
     @property
     def _encoder(self) -> Encoder:
@@ -93,8 +98,9 @@ class Dense(Stage[Topics, Run], name="dense"):
         searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
         texts = {i: topic.text for i, topic in enumerate(topics.values()) if topic.text.strip()}
         rankings: list[Best] = [NOTHING] * len(topics)
-        vectors = self._queries(list(texts.values()), embeddings, progress)
-        for i, ranking in zip(texts, self._nearest(embeddings, searcher, vectors, self.k), strict=True):
+        vectors, passed = self._queries(list(texts.values()), embeddings, progress), filter_of(self.index.reader, self.where)
+        allowed = None if passed is None else passed.mask
+        for i, ranking in zip(texts, self._nearest(embeddings, searcher, vectors, self.k, allowed), strict=True):
             rankings[i] = ranking
         bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs, scores = (np.concatenate(column) for column in zip(NOTHING, *rankings, strict=True))
@@ -106,6 +112,9 @@ class Dense(Stage[Topics, Run], name="dense"):
             "exact": searcher is None,
             **({"approximate": searcher.facts} if searcher else {}),
         }
+        if searcher is not None and passed is not None:
+            most, names = min(self.k, len(passed)), list(topics)
+            provenance["exhausted"] = [names[i] for i in texts if len(rankings[i][0]) < most]
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def prepare(self, progress: Report) -> None:
@@ -134,6 +143,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         text = query.text if isinstance(query, Topic) else query
         embeddings = self._embeddings()
         doc = self.index.ordinal(doc_id)
+        if (absence := left_out(self.index.reader, self.where, doc)) is not None:
+            return absence
         if not text.strip():
             return Explanation(0.0, "the topic has no text")
         vector = self._queries([text], embeddings)[0]
@@ -170,6 +181,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def check(self) -> None:
         check_fields(self)
+        filter_of(self.index.reader, self.where)  # which says what is wrong with it
         if self.effort is not None and (not isinstance(self.effort, Integral) or self.effort < 1 or self.algorithm == "flat"):
             raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
         super().check()
@@ -207,22 +219,51 @@ class Dense(Stage[Topics, Run], name="dense"):
         return np.asarray(vector[0])
 
     def _nearest(
-        self, embeddings: JoinedEmbeddings, searcher: Searcher | None, queries: NDArray[np.float32], k: int
+        self,
+        embeddings: JoinedEmbeddings,
+        searcher: Searcher | None,
+        queries: NDArray[np.float32],
+        k: int,
+        allowed: NDArray[np.bool_] | None = None,
     ) -> list[Best]:
-        """For each query its best documents and their scores. A query of zeros finds nothing."""
+        """For each query its best documents, of those that are allowed, and their scores. A query of zeros finds nothing."""
         from .vectors import nearest, rescored
 
-        if searcher is None or not len(embeddings):
-            rankings = nearest(embeddings, queries, k, self.index.ids, self.threads)
+        several = -(-len(embeddings) // max(1, embeddings.documents))
+        count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
+        total = embeddings.documents if allowed is None else int(np.count_nonzero(allowed))
+        if searcher is None or not len(embeddings) or (allowed is not None and total * several <= count):
+            rankings = nearest(embeddings, queries, k, self.index.ids, self.threads, allowed)
         else:
-            several = -(-len(embeddings) // embeddings.documents)
-            count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
-            rankings = []
-            for query, rows in zip(queries, searcher.candidates(queries, count, self.effort, self.threads), strict=True):
+            count = min(count * embeddings.documents // total, len(embeddings))
+            rankings = [
+                rescored(embeddings, query, docs, k, self.index.ids)
+                for query, docs in zip(queries, self._candidates(embeddings, searcher, queries, k, count, allowed), strict=True)
+            ]
+        return [ranking if query.any() else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
+
+    def _candidates(
+        self,
+        embeddings: JoinedEmbeddings,
+        searcher: Searcher,
+        queries: NDArray[np.float32],
+        k: int,
+        count: int,
+        allowed: NDArray[np.bool_] | None,
+    ) -> list[NDArray[np.int32]]:
+        """For each query the documents of about `count` near rows; under a filter of more, until k of them are allowed."""
+        effort, candidates = self.effort, [np.zeros(0, np.int32)] * len(queries)
+        left = list(range(len(queries)))
+        while left:
+            for i, rows in zip(left, searcher.candidates(queries[left], count, effort, self.threads), strict=True):
                 rows = rows[rows >= 0]
                 docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
-                rankings.append(rescored(embeddings, query, np.unique(docs).astype(np.int32), k, self.index.ids))
-        return [ranking if query.any() else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
+                candidates[i] = np.unique(docs if allowed is None else docs[allowed[docs]]).astype(np.int32)
+            if allowed is None or (count == len(embeddings) and (effort is None or effort >= count)):
+                break
+            left = [i for i in left if len(candidates[i]) < k]
+            count, effort = min(2 * count, len(embeddings)), None if effort is None else 2 * effort
+        return candidates
 
     def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
         """The approximate index; where it is built now, its recall is measured and logged."""

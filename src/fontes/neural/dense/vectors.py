@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ...core.run import order_keys
 from ...core.strings import Strings
-from ...index.embeddings import Embeddings
-from ...index.joined_embeddings import JoinedEmbeddings, Share
+from ...index.attached.embeddings import Embeddings
+from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
 
 QUERIES = 256  # that are searched together
 SCORES = 1 << 23  # of a matrix product

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Topics
-from ...index.embeddings import Embeddings
-from ...index.encoding import Job, VectorsOfDocuments, store_vectors
-from ...index.joined_embeddings import JoinedEmbeddings, Share
-from ...index.vectors import check_there, docs_of, in_turn
+from ...index.attached.embeddings import Embeddings
+from ...index.attached.encoding import Job, VectorsOfDocuments, store_vectors
+from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
+from ...index.attached.store import check_there, docs_of, in_turn
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from .colbert import ColBERT
@@ -126,17 +126,14 @@ class _Work:
         except OSError as error:
             raise FontesError(f"{path}: token vectors cannot be written: {error.strerror}") from error
         drafts = {n: drafts[n] for n in self._lacking()}  # another process may just have finished
-        if not drafts:
-            return
-        whole = self._encoded(list(drafts), progress)
-        try:
-            self._compress(drafts, whole)
-        except OSError as error:
-            raise FontesError(f"{path}: token vectors cannot be written: {error.strerror or error}") from error
+        if drafts:
+            whole = self._encoded(list(drafts), progress)
+            try:
+                self._compress(drafts, whole)
+            except OSError as error:
+                raise FontesError(f"{path}: token vectors cannot be written: {error.strerror or error}") from error
         if self._nbits in NBITS:
-            for vectors in whole.values():
-                if not (vectors.folder.parent / folder_name(self._colbert.fingerprint, 16)).is_dir():
-                    shutil.rmtree(vectors.folder, ignore_errors=True)
+            self._remove_whole()
 
     def _lacking(self) -> list[int]:
         """The numbers of the segments that have none, or are to have new ones."""
@@ -157,6 +154,16 @@ class _Work:
                 segment = leaves[number].segment
                 whole[number] = store_vectors(segment.folder, self._job(segment), self._overwrite, report)
         return whole
+
+    def _remove_whole(self) -> None:
+        """Removes whole vectors that are compressed now, also those of a process that was killed, unless others need them."""
+        name = folder_name(self._colbert.fingerprint, 16)
+        for leaf in self._index.leaves:
+            segment = leaf.segment.folder
+            if not (segment / name).is_dir() and not (segment / f".{name}").is_dir():
+                with contextlib.suppress(IndexFormatError):
+                    if (vectors := whole_vectors(segment, self._colbert.fingerprint, 16)) is not None:
+                        shutil.rmtree(vectors.folder, ignore_errors=True)
 
     def _job(self, segment: Segment) -> Job:
         colbert = self._colbert

@@ -17,6 +17,7 @@ from ...core.progress import Progress, Report
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Doc, Explanation, Topic, Topics
+from ...index.columns import filter_of, left_out
 from ..models.base import check_fields
 from .colbert import ColBERT, colbert_in
 from .encode import encode_late
@@ -52,6 +53,8 @@ class Late(Stage[Topics, Run], name="late"):
             no more than a quarter of that is searched exhaustively.
         nbits: Which of several stored vectors. None: those with most bits.
         threads: How many threads search; they do not change the run. None: as many as the machine has.
+        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
+            before the search. None: nothing.
 
     Raises:
         ParameterError: When it is called: the index holds no token vectors of this model, or a parameter is outside its range.
@@ -68,6 +71,7 @@ class Late(Stage[Topics, Run], name="late"):
     candidates: int | None = field(default=None, metadata={"least": 4})
     nbits: int | None = None
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
+    where: str | None = None
 
     @property
     def _colbert(self) -> ColBERT:
@@ -128,6 +132,8 @@ class Late(Stage[Topics, Run], name="late"):
         self = pinned(self)
         text = query.text if isinstance(query, Topic) else query
         ordinal = self.index.ordinal(doc_id)
+        if (absence := left_out(self.index.reader, self.where, ordinal)) is not None:
+            return absence
         vectors, _ = self._stored().vectors(np.array([ordinal]))
         return explained(self._colbert, text, self.index.doc(doc_id), vectors)
 
@@ -138,12 +144,17 @@ class Late(Stage[Topics, Run], name="late"):
         self, store: JoinedTokens, queries: list[NDArray[np.float32]]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """The best documents of some queries, in the one order, and their scores."""
-        threads, ranks = self.threads or os.cpu_count() or 1, self.index.ids.rank
+        threads, ranks, passed = (
+            self.threads or os.cpu_count() or 1,
+            self.index.ids.rank,
+            filter_of(self.index.reader, self.where),
+        )
+        allowed = None if passed is None else passed.mask
         if self.algorithm == "exhaustive":
-            docs = np.arange(store.documents)
+            docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
             scored = [(docs, scores) for scores in scores_of(store, queries, docs, threads)]
         else:
-            near = [store.candidates(query, *self._effort(self.k)) for query in queries]
+            near = [store.candidates(query, *self._effort(self.k), allowed) for query in queries]
             scored = [(docs, store.scores(query, docs, threads)) for query, docs in zip(queries, near, strict=True)]
         places = [best(docs, scores, ranks, self.k) for docs, scores in scored]
         return [(docs[place], scores[place]) for (docs, scores), place in zip(scored, places, strict=True)]
@@ -158,6 +169,7 @@ class Late(Stage[Topics, Run], name="late"):
 
     def check(self) -> None:
         check_fields(self)
+        filter_of(self.index.reader, self.where)  # which says what is wrong with it
         super().check()
 
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
-from ...index.embeddings import Embeddings, find
-from ...index.joined_embeddings import JoinedEmbeddings, rows_of
+from ...index.attached.embeddings import Embeddings, find
+from ...index.attached.joined_embeddings import JoinedEmbeddings, rows_of
+from ...index.attached.store import check_there
 from ...index.leaf import Leaf, located
-from ...index.vectors import check_there
 from ...storage.artifact import Artifact, FileTable, Kind, read_meta
 from ...storage.caches import Attached, Cached
 from ...storage.hashes import hash_json, hash_text

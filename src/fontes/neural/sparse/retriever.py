@@ -19,8 +19,8 @@ from .base import SparseEncoder, is_sparse
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.joined_weights import JoinedWeights
-    from ...index.weights import WeightLists
+    from ...index.attached.joined_weights import JoinedWeights
+    from ...index.attached.weights import WeightLists
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class SpladeRetriever(Lexical, name="splade"):
         encoder: Encodes topics and documents; a string is the model of a `Splade`.
         k: How many documents a topic gets at most.
         threads: How many threads search; they do not change the run. None: as many as the machine has.
+        where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
+            before the search. None: nothing.
 
     Raises:
         ParameterError: When it is called: the index holds no weights of this encoder, or a parameter is outside its range.
@@ -65,6 +67,7 @@ class SpladeRetriever(Lexical, name="splade"):
 
     def check(self) -> None:
         check_fields(self)
+        self._filter  # noqa: B018  # which says what is wrong with it
         self._encoder  # noqa: B018  # which says where it is none
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.strings import Strings
-from ..storage.hashes import hash_json
-from .joined import JoinedLists, counted
-from .leaf import Leaf
-from .tables import joined
+from ...core.strings import Strings
+from ...storage.hashes import hash_json
+from ..joined import JoinedLists, counted
+from ..leaf import Leaf
+from ..tables import joined
 from .weights import SCALE, WeightLists
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import time
 import zlib
@@ -15,10 +16,10 @@ from typing import IO, Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from ..core.errors import FontesError
-from ..core.progress import Progress, Report
-from ..storage.arrays import sync
-from ..storage.artifact import drafting
+from ...core.errors import FontesError
+from ...core.progress import Progress, Report
+from ...storage.arrays import sync
+from ...storage.artifact import drafting
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
 JOURNAL = ("journal", "settings.json")  # the files of a draft that are no column
@@ -209,10 +210,14 @@ class Journal:
             files = [stack.enter_context((self._draft / column.name).open("rb")) for column in self._encoding.columns]
             for column, file in zip(self._encoding.columns, files, strict=True):
                 file.seek(column.offset)
+            lengths = [os.fstat(file.fileno()).st_size for file in files]
             for documents, rows, expected in map(json.loads, lines):
+                sizes = [column.size(documents, rows) for column in self._encoding.columns]
+                if not all(0 <= size <= length for size, length in zip(sizes, lengths, strict=True)):
+                    break
                 check = 0
-                for column, file in zip(self._encoding.columns, files, strict=True):
-                    check = zlib.crc32(file.read(column.size(documents, rows)), check)
+                for size, file in zip(sizes, files, strict=True):
+                    check = zlib.crc32(file.read(size), check)
                 if check != expected:
                     break
                 blocks.append([documents, rows, expected])

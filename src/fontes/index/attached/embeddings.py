@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError
-from ..storage.artifact import Artifact, Kind
+from ...core.errors import IndexFormatError
+from ...storage.artifact import Artifact, Kind
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = Kind("fontes-vectors", 1, "vectors", REMEDY)
 FOLDER = re.compile(r"vectors-([0-9a-f]{16}-(?:float32|float16|int8))-(\d+)")
+ROWS = 1 << 14  # that are looked at together
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 
 
@@ -89,13 +90,25 @@ class Embeddings:
         vectors = np.asarray(self.vectors[rows], dtype=np.float32)
         return vectors * self.scales[rows, None] if len(self.scales) else vectors
 
-    def check(self) -> None:
-        """Reads every file.
+    def check(self, deep: bool = False) -> None:
+        """Reads every file; `deep` compares norms with vectors as well.
 
         Raises:
             IndexFormatError: Where anything is not as it was written or does not fit together.
         """
         self._artifact.check()
+        for first in range(0, len(self) if deep else 0, ROWS):
+            rows = slice(first, first + ROWS)
+            exact = self.vectors[rows].astype(np.float64)
+            if self.dtype == "int8":
+                exact *= self.scales[rows, None]
+            norms = np.linalg.norm(exact, axis=1)
+            if not np.allclose(self.norms[rows], norms, rtol=1e-6, atol=1e-40):
+                raise self.damaged("its norms do not fit its vectors")
+
+    def damaged(self, problem: str) -> IndexFormatError:
+        """The error for a problem."""
+        return self._artifact.damaged(f"{self.folder} is damaged: {problem}")
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""

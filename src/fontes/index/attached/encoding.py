@@ -13,12 +13,12 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ..core.errors import InputError, ParameterError
-from ..core.progress import Report
-from ..storage.arrays import sync, write_array
-from ..storage.artifact import commit, seal
-from ..storage.hashes import hash_text
-from ..storage.interrupts import uninterrupted
+from ...core.errors import InputError, ParameterError
+from ...core.progress import Report
+from ...storage.arrays import sync, write_array
+from ...storage.artifact import commit, seal
+from ...storage.hashes import hash_text
+from ...storage.interrupts import uninterrupted
 from .embeddings import DTYPES, KIND, Embeddings, find, latest
 from .journal import JOURNAL, Column, Encoding, encode
 

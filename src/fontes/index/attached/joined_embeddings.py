@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage.caches import Cached, cache_folder
-from ..storage.hashes import hash_json
+from ...storage.caches import Cached, cache_folder
+from ...storage.hashes import hash_json
+from ..leaf import Leaf, located
 from .embeddings import Embeddings
-from .leaf import Leaf, located
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +76,9 @@ class JoinedEmbeddings:
         self.dim: int = facts["dim"]
         self.fingerprint: str = facts["fingerprint"]
         self.encoder: str = facts["encoder"]
+        for share in shares:
+            if (share.embeddings.dtype, share.embeddings.dim) != (self.dtype, self.dim):
+                raise share.embeddings.damaged(f"its vectors are not as those of {shares[0].embeddings.folder}")
         self._facts = {key: facts[key] for key in ("encoder", "settings", "fingerprint", "dtype", "dim")}
         self.searchers: Cached[str, Any] = Cached()
 

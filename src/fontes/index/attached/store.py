@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import FontesError, IndexFormatError, ParameterError
-from ..core.progress import Progress, Report, silent
-from ..core.values import Doc
-from ..storage.artifact import check_folder, read_settings
+from ...core.errors import FontesError, IndexFormatError, ParameterError
+from ...core.progress import Progress, Report, silent
+from ...core.values import Doc
+from ...storage.artifact import check_folder, read_settings
+from ..leaf import Leaf
+from ..segment import Segment
 from .embeddings import DTYPES, Embeddings, find
 from .encoding import Job, VectorsOfDocuments, store_vectors
 from .joined_embeddings import JoinedEmbeddings, Share
 from .joined_weights import JoinedWeights
 from .journal import encode
-from .leaf import Leaf
-from .segment import Segment
 from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, weights_of
 
 if TYPE_CHECKING:
-    from ..neural.encoders.base import Encoder
-    from ..neural.sparse.base import SparseEncoder
+    from ...neural.encoders.base import Encoder
+    from ...neural.sparse.base import SparseEncoder
 
 Stored = dict[str, Embeddings | IndexFormatError]
 VectorsOf = Callable[["Encoder", Sequence[Doc], Report], VectorsOfDocuments]
@@ -45,7 +45,7 @@ class VectorStore:
     def __init__(self, path: Path, leaves: Sequence[Leaf]) -> None:
         self._path = path
         self._leaves = tuple(leaves)
-        self._stored: list[Stored] = [find(leaf.segment.folder) for leaf in leaves]
+        self._stored: list[Stored] = [stored_with(leaf.segment) for leaf in leaves]
         self._joined: dict[str, JoinedEmbeddings] = {}  # those that all segments have
         self._weights: dict[str, WeightLists | JoinedWeights] = {}  # by the encoder's fingerprint
 
@@ -147,18 +147,18 @@ class VectorStore:
             encode(segment.folder, job, overwrite, report)
             self._weights.pop(fingerprint, None)
 
-    def check(self) -> None:
-        """Reads every file of all that is attached to the segments.
+    def check(self, deep: bool = False) -> None:
+        """Reads every file of all that is attached to the segments; `deep` compares their parts with one another as well.
 
         Raises:
             IndexFormatError: Where anything is not as it was written or does not fit together.
         """
         for leaf in self._leaves:
             folder = leaf.segment.folder
-            for attached in (*find(folder).values(), *find_weights(folder, leaf.segment.ids)):
+            for attached in (*stored_with(leaf.segment).values(), *find_weights(folder, leaf.segment.ids)):
                 if isinstance(attached, IndexFormatError):
                     raise attached
-                attached.check()
+                attached.check(deep)
             for late in sorted(folder.glob("late-*")):
                 check_folder(late)
 
@@ -199,7 +199,7 @@ class VectorStore:
 
     def _look_again(self) -> None:
         self._stored = [
-            {**find(leaf.segment.folder), **stored} for leaf, stored in zip(self._leaves, self._stored, strict=True)
+            {**stored_with(leaf.segment), **stored} for leaf, stored in zip(self._leaves, self._stored, strict=True)
         ]
 
     def _absent(self, encoder: Encoder, dtype: str | None) -> FontesError:
@@ -237,6 +237,15 @@ class VectorStore:
         """How many documents of how many are in the segments that have something; nothing where none has."""
         covered = sum(leaf.documents for leaf, has in zip(self._leaves, have, strict=True) if has)
         return f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,}" if covered else ""
+
+
+def stored_with(segment: Segment) -> Stored:
+    """The vectors of a segment's documents by the names of their jobs; for those that are damaged or of others the error."""
+    stored = find(segment.folder)
+    for name, vectors in stored.items():
+        if isinstance(vectors, Embeddings) and vectors.documents != segment.documents:
+            stored[name] = vectors.damaged(f"of {vectors.documents:,} documents, not {segment.documents:,}")
+    return stored
 
 
 def check_there(path: Path, leaves: Sequence[Leaf]) -> None:

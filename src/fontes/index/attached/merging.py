@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError
-from ..storage.arrays import sync, write_array
-from ..storage.artifact import seal, settings
+from ...core.errors import IndexFormatError
+from ...storage.arrays import sync, write_array
+from ...storage.artifact import seal, settings
+from ..factory import merge_token_vectors, token_vectors_fit
+from ..leaf import Leaf, leaves_of
+from ..leftovers import DRAFT
+from ..merge import merge_lists
 from .embeddings import KIND, Embeddings, latest
 from .encoding import write_header
-from .factory import merge_token_vectors, token_vectors_fit
 from .joined_embeddings import JoinedEmbeddings, Share
-from .leaf import Leaf, leaves_of
-from .leftovers import DRAFT
-from .merge import merge_lists
 from .weights import KIND as WEIGHTS, WeightLists
 
 PIECE = 1 << 24  # numbers of vectors that are copied at a time
