@@ -153,7 +153,7 @@ def part_build(corpus: Path, path: Path, threads: Path | None = None) -> None:
 
 
 def part_split(corpus: Path, path: Path) -> None:
-    writer.FACTOR = SEGMENTS + 1  # or they would be merged at once
+    state.FACTOR = SEGMENTS + 1  # or they would be merged at once
     docs = list(read_corpus(corpus))
     edges = [len(docs) * i // SEGMENTS for i in range(SEGMENTS + 1)]
     index = Index.build(docs[: edges[1]], path)

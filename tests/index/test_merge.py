@@ -16,7 +16,7 @@ from support.small_collections import PROPERTY, files
 from fontes.core import Doc
 from fontes.core.progress import silent
 from fontes.index import build, documents
-from fontes.index.build import TermWeights, build_segment
+from fontes.index.build import Form, TermWeights, build_segment
 from fontes.index.deletions import Deletions
 from fontes.index.leaf import Leaf, leaves_of
 from fontes.index.merge import merge_lists, merge_segments
@@ -37,8 +37,8 @@ def built(
     docs: Sequence[Doc], folder: Path, weights: TermWeights | None = None, analyzer: str = "standard+words:1-2"
 ) -> Segment:
     folder.mkdir(parents=True)
-    options = {"weights": weights, "memory": 1 << 30, "threads": 1, "progress": silent}
-    build_segment(docs, folder, Analyzer.of(analyzer), ["title", "text"], **options)
+    options = {"memory": 1 << 30, "threads": 1, "progress": silent}
+    build_segment(docs, folder, Form(Analyzer.of(analyzer), ("title", "text"), weights), **options)
     return Segment(folder)
 
 

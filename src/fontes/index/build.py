@@ -29,6 +29,69 @@ SCALE = 100  # of term weights that come with the documents, which are stored as
 
 
 @dataclass(frozen=True)
+class TermWeights:
+    """Term weights in place of texts, as learned sparse encoders give them. They are stored as weight times SCALE.
+
+    Args:
+        field: The key of the metadata that holds them.
+    """
+
+    field: str
+
+    def of(self, doc: Doc) -> dict[str, int]:
+        """The term weights of a document, in whole numbers.
+
+        Raises:
+            InputError: Where it has none, or one with other values.
+        """
+        vector = doc.metadata.get(self.field)
+        if not isinstance(vector, Mapping):
+            raise InputError(f"document '{doc.id}' has no vector '{self.field}': a JSON object of terms and weights")
+        scaled = {}
+        for term, weight in vector.items():
+            if not isinstance(weight, Real) or not 0 <= (value := float(weight) * SCALE) < 2**31 - 1:
+                raise InputError(f"document '{doc.id}', term '{term}': the weight {weight!r} is not a number from 0 up")
+            if round(value):
+                scaled[str(term)] = round(value)
+        return scaled
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is indexed of each document.
+
+    Args:
+        analyzer: Makes the terms of texts, and of queries.
+        fields: The fields whose text is indexed.
+        weights: Where the term weights are that are indexed in place of texts; None indexes texts.
+    """
+
+    analyzer: Analyzer
+    fields: tuple[str, ...]
+    weights: TermWeights | None = None
+
+    @classmethod
+    def of(cls, analyzer: Any, fields: Sequence[str], vectors: str | None) -> Form:
+        """From the arguments of `Index.build`.
+
+        Raises:
+            ParameterError: The fields are no list of names, or there is no such analyzer.
+        """
+        if isinstance(fields, str) or not fields:
+            raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
+        return cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {
+            "analyzer": self.analyzer.to_dict(),
+            "fields": list(self.fields) if self.weights is None else [self.weights.field],
+            "scale": None if self.weights is None else SCALE,
+        }
+
+
+@dataclass(frozen=True)
 class Batch:
     """Documents on their way into the index, in UTF-8.
 
@@ -52,10 +115,8 @@ class Batch:
 def build_segment(
     docs: Iterable[Doc],
     folder: Path,
-    analyzer: Analyzer,
-    fields: Sequence[str],
+    form: Form,
     *,
-    weights: TermWeights | None,
     memory: int,
     threads: int,
     progress: Report,
@@ -68,9 +129,7 @@ def build_segment(
     Args:
         docs: The documents.
         folder: Where the files go; blocks of postings go beside it for the time being.
-        analyzer: Makes the terms of texts.
-        fields: What is indexed of each document.
-        weights: Where the term weights are that are indexed in place of texts; None indexes texts.
+        form: What is indexed of them.
         memory: Bounds the bytes that postings take before they are written to disk; the terms, the ids and two batches of
             text come on top.
         threads: With two or more, analysis and the compression of texts run beside reading.
@@ -84,13 +143,13 @@ def build_segment(
     """
     start = time.perf_counter()
     store = DocumentWriter(folder)
-    postings = TextPostings(folder, analyzer, memory)
+    postings = TextPostings(folder, form.analyzer, memory)
     ids: list[str] = []
     try:
         with _Workers(threads) as workers:
-            add = postings.add if weights is None else postings.add_weights
+            add = postings.add if form.weights is None else postings.add_weights
             workers.run(add, [])  # loads the compiled code while the first documents are read
-            for batch in batches(docs, fields, weights, only):
+            for batch in batches(docs, form, only):
                 ids += batch.ids
                 workers.run(add, batch.contents)
                 workers.run(store.add, batch.titles, batch.texts, batch.metadata)
@@ -106,9 +165,7 @@ def build_segment(
         store.abandon()
 
 
-def batches(
-    docs: Iterable[Doc], fields: Sequence[str], weights: TermWeights | None, only: Callable[[Doc], bool] | None = None
-) -> Iterator[Batch]:
+def batches(docs: Iterable[Doc], form: Form, only: Callable[[Doc], bool] | None = None) -> Iterator[Batch]:
     """Groups documents into batches of about BATCH bytes of text.
 
     Raises:
@@ -121,12 +178,12 @@ def batches(
         count += len(some)
         some = some if only is None else list(filter(only, some))
         titles, texts = [utf8(doc.title) for doc in some], [utf8(doc.text) for doc in some]
-        if weights is not None:
-            batch.contents.extend(map(weights.of, some))
-        elif list(fields) == ["title", "text"]:
+        if form.weights is not None:
+            batch.contents.extend(map(form.weights.of, some))
+        elif form.fields == ("title", "text"):
             batch.contents.extend([a + b" " + b if a else b for a, b in zip(titles, texts, strict=True)])
         else:
-            batch.contents.extend(utf8(content(doc, fields)) for doc in some)
+            batch.contents.extend(utf8(content(doc, form.fields)) for doc in some)
         batch.ids.extend(doc.id for doc in some)
         batch.titles.extend(titles)
         batch.texts.extend(texts)
@@ -162,34 +219,6 @@ def content(doc: Doc, fields: Sequence[str]) -> str:
     """What is indexed of a document: the fields that are not empty, with a space between them."""
     values = (getattr(doc, f) if f in ("title", "text") else doc.metadata.get(f) for f in fields)
     return " ".join(str(value) for value in values if value not in (None, ""))
-
-
-@dataclass(frozen=True)
-class TermWeights:
-    """Term weights in place of texts, as learned sparse encoders give them. They are stored as weight times SCALE.
-
-    Args:
-        field: The key of the metadata that holds them.
-    """
-
-    field: str
-
-    def of(self, doc: Doc) -> dict[str, int]:
-        """The term weights of a document, in whole numbers.
-
-        Raises:
-            InputError: Where it has none, or one with other values.
-        """
-        vector = doc.metadata.get(self.field)
-        if not isinstance(vector, Mapping):
-            raise InputError(f"document '{doc.id}' has no vector '{self.field}': a JSON object of terms and weights")
-        scaled = {}
-        for term, weight in vector.items():
-            if not isinstance(weight, Real) or not 0 <= (value := float(weight) * SCALE) < 2**31 - 1:
-                raise InputError(f"document '{doc.id}', term '{term}': the weight {weight!r} is not a number from 0 up")
-            if round(value):
-                scaled[str(term)] = round(value)
-        return scaled
 
 
 def memory_size(size: str | int) -> int:

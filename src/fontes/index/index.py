@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -13,24 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import ParameterError
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..formats import read_corpus
 from ..storage.files import as_path
 from ..text import Analyzer
 from .attached.joined_embeddings import JoinedEmbeddings
 from .attached.joined_weights import JoinedWeights
 from .attached.store import VectorStore
 from .attached.weights import WeightLists
-from .build import SCALE, TermWeights, build_segment, memory_size
-from .columns import ColumnWriter, Schema
+from .build import Form, memory_size
 from .factory import Factory
 from .facts import shown
-from .files import FORMAT, VERSION, building, commit
 from .reader import Reader, stored_analyzer
-from .writer import Change, add, delete, merge
+from .writer import Change, add, build, delete, merge
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
@@ -92,37 +87,19 @@ class Index(Factory):
                 replaced.
             FontesError: The disk is full or cannot be written.
         """
-        path = Path(path)
-        chosen = Analyzer.of(analyzer)
-        if isinstance(fields, str) or not fields:
-            raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        documents = read_corpus(docs)
-        with building(path, overwrite, drop_vectors) as stage:
-            folder = stage / "segment"
-            folder.mkdir()
-            writer = ColumnWriter(folder, Schema.of(columns))
-            counts = build_segment(
-                documents,
-                folder,
-                chosen,
-                fields,
-                weights=None if vectors is None else TermWeights(vectors),
-                memory=memory_size(memory),
-                threads=threads or os.cpu_count() or 1,
-                progress=progress,
-                columns=writer,
-            )
-            manifest = {
-                "format": FORMAT,
-                "version": VERSION,
-                "fontes": version("fontes"),
-                "analyzer": chosen.to_dict(),
-                "fields": list(fields) if vectors is None else [vectors],
-                "scale": None if vectors is None else SCALE,
-                "columns": writer.schema.to_json(),
-            }
-            commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
-        return cls.open(path, analyzer=chosen)
+        form = Form.of(analyzer, fields, vectors)
+        build(
+            docs,
+            Path(path),
+            form,
+            columns,
+            memory=memory_size(memory),
+            threads=threads or os.cpu_count() or 1,
+            overwrite=overwrite,
+            drop_vectors=drop_vectors,
+            progress=progress,
+        )
+        return cls.open(path, analyzer=form.analyzer)
 
     @classmethod
     def open(
@@ -134,9 +111,9 @@ class Index(Factory):
     ) -> Index:
         """Opens the index in a directory.
 
-        What is damaged never crashes a search, and is mostly an error already when it is opened: sizes, shapes and the bounds of
-        all parts are looked at then. Values that have changed without that, as on a failing disk, can give wrong answers; the
-        sums of all files, which `check` and `verify` compare, tell.
+        What is damaged never crashes a search, and is mostly an error already when it is opened: sizes, shapes and the bounds
+        of all parts are looked at then. Values that have changed without that, as on a failing disk, can give wrong answers;
+        the sums of all files, which `check` and `verify` compare, tell.
 
         Args:
             path: The directory.

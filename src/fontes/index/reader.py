@@ -19,7 +19,7 @@ from .attached.joined_embeddings import JoinedEmbeddings
 from .attached.joined_weights import JoinedWeights
 from .attached.store import VectorStore
 from .attached.weights import WeightLists
-from .build import content
+from .build import Form, TermWeights, content
 from .columns import Schema, columns_of
 from .deletions import Deletions
 from .factory import Factory
@@ -108,6 +108,11 @@ class Reader(Factory):
         if {**manifest["analyzer"], "libraries": None} != {**self.manifest["analyzer"], "libraries": None}:
             raise FontesError(f"{self.path} was replaced by an index with another analyzer; open it again")
         return self.analyzer
+
+    @property
+    def form(self) -> Form:
+        """What is indexed of each document."""
+        return Form(self.analyzer, self.fields, None if self.scale is None else TermWeights(self.fields[0]))
 
     @property
     def reader(self) -> Reader:

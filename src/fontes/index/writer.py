@@ -6,51 +6,45 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.errors import FontesError, InputError, ParameterError
+from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
-from ..storage.arrays import REMEDY, sync_folder
-from ..storage.artifact import changed, drafting, file_table
-from ..storage.hashes import hash_json
+from ..storage.artifact import drafting
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
-from .attached.merging import attached, merge_attachments
-from .build import TermWeights, build_segment
+from .attached.merging import attached
+from .build import Form, build_segment
 from .columns import ColumnWriter, Schema
-from .deletions import Deletions
 from .files import (
-    DELETED,
     DRAFT_OF_WRITER,
+    FORMAT,
+    VERSION,
     WRITER,
+    building,
+    commit,
     complete,
-    entry_of,
-    free_name,
     read_manifest,
     replace_manifest,
     write_manifest,
 )
-from .leaf import Leaf, leaves_of
-from .merge import merge_segments
 from .reader import Reader
-from .segment import Segment
+from .state import State
 
 HOLDER = "holder.json"
 DUPLICATES = ("error", "skip", "replace")
-FACTOR = 10  # segments of about the same size that are merged when there are as many
-SMALL = 1000  # documents up to which segments are of the same size
-MEMORY = 1 << 29  # bytes that the merges of a commit may take
 
 
 @dataclass(frozen=True)
@@ -74,129 +68,28 @@ class Change:
     segments: int = 0
 
 
-class State:
-    """Segments on their way into a commit: the entries of the manifest with what is open of them.
-
-    Args:
-        reader: The state that is there.
-        draft: Where new folders are until the commit.
-
-    Attributes:
-        entries: The manifest's.
-        leaves: A leaf for each entry.
-    """
-
-    def __init__(self, reader: Reader, draft: Path) -> None:
-        entries = {reader.path / entry["name"]: entry for entry in reader.manifest["segments"]}
-        self.leaves = list(reader.leaves)
-        self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
-        self._draft = draft
-        self._count = 0  # of folders in the draft
-        self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
-
-    def append(self, folder: Path, counts: dict[str, int]) -> None:
-        """Adds a finished segment that is in the draft."""
-        self.entries.append(entry_of(folder, counts))
-        self.leaves.append(Leaf(Segment(folder)))
-
-    def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
-        """Marks documents of a segment as deleted, beside those that are."""
-        leaf, entry = self.leaves[number], self.entries[number]
-        deletions = Deletions.of(leaf.segment, dead if leaf.dead is None else dead | leaf.dead)
-        folder = self._folder()
-        deletions.write(folder)
-        files = file_table(folder)
-        counts = {
-            "documents": deletions.documents,
-            "postings": int(deletions.df.sum(dtype=np.int64)),
-            "tokens": int(deletions.cf.sum(dtype=np.int64)),
-        }
-        deleted = {"name": f"{DELETED}-{hash_json(files)[:16]}", **counts, "files": files}
-        self.entries[number] = {**entry, "deleted": deleted}
-        self.leaves[number] = Leaf(leaf.segment, leaf.first, deletions)
-        self._new[id(deleted)] = folder
-
-    def merge(self, first: int, last: int, memory: int, threads: int, progress: Report) -> None:
-        """Makes one segment of those from `first` to `last`, or none where they have no document left.
-
-        Raises:
-            IndexFormatError: One is not as it was written; its damage would have sums that fit.
-        """
-        for entry, leaf in zip(self.entries[first:last], self.leaves[first:last], strict=True):
-            if (problem := changed(leaf.segment.folder, entry["files"])) is not None:
-                raise IndexFormatError(f"{problem}, so that it cannot be merged; {REMEDY}")
-        leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in self.leaves[first:last])
-        entries: list[dict[str, Any]] = []
-        merged: list[Leaf] = []
-        if leaves:
-            folder = self._folder()
-            counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
-            entries, merged = [entry_of(folder, counts)], [Leaf(Segment(folder))]
-            merge_attachments(leaves, folder, memory=memory, threads=threads)
-        self.entries[first:last], self.leaves[first:last] = entries, merged
-
-    def merge_piled(self, threads: int) -> None:
-        """Merges what has piled up; see `piled`."""
-        while (some := piled(self.leaves)) is not None:
-            self.merge(*some, MEMORY, threads, silent)
-
-    def place(self, path: Path) -> list[dict[str, Any]]:
-        """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""
-        entries = []
-        for entry, leaf in zip(self.entries, self.leaves, strict=True):
-            if leaf.segment.folder.parent == self._draft:
-                entry = {**entry, "name": free_name(path, entry["name"])}
-                sync_folder(leaf.segment.folder)
-                leaf.segment.folder.rename(path / entry["name"])
-            deleted = entry["deleted"]
-            if deleted is not None and id(deleted) in self._new:
-                place = path / entry["name"] / deleted["name"]
-                sync_folder(self._new[id(deleted)])
-                if not place.exists():
-                    self._new[id(deleted)].rename(place)
-                sync_folder(place.parent)
-            entries.append(entry)
-        return entries
-
-    def _folder(self) -> Path:
-        """An empty folder in the draft."""
-        self._count += 1
-        folder = self._draft / f"new-{self._count}"
+def build(
+    docs: Iterable[Any] | str | Path,
+    path: Path,
+    form: Form,
+    columns: Mapping[str, str] | None,
+    *,
+    memory: int,
+    threads: int,
+    overwrite: bool,
+    drop_vectors: bool,
+    progress: Report,
+) -> None:
+    """Makes an index in a directory; see `Index.build`."""
+    documents = read_corpus(docs)
+    with building(path, overwrite, drop_vectors) as stage:
+        folder = stage / "segment"
         folder.mkdir()
-        return folder
-
-
-def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
-    """The first and the one after the last of the segments to merge next; None where it is well.
-
-    One is written anew when more than half of its documents are deleted, and FACTOR or more beside one another of which none
-    has more documents than its tier (up to SMALL, FACTOR times that, and so on) become one, as Lucene's logarithmic merges.
-    Segments with other vectors are left apart.
-    """
-    for number, leaf in enumerate(leaves):
-        if 2 * leaf.documents < leaf.segment.documents and attached([leaf]) is None:
-            return number, number + 1
-    tier, most = SMALL, max((leaf.documents for leaf in leaves), default=0)
-    while len(leaves) >= FACTOR:
-        for first, last in _alike(leaves, tier):
-            if last - first >= FACTOR:
-                return first, last
-        if tier >= most:
-            break
-        tier *= FACTOR
-    return None
-
-
-def _alike(leaves: Sequence[Leaf], tier: int) -> Iterator[tuple[int, int]]:
-    """Ranges of segments beside one another of at most so many documents that have the same vectors."""
-    first = 0
-    for last in range(len(leaves) + 1):
-        if last == len(leaves) or leaves[last].documents > tier:
-            yield first, last
-            first = last + 1
-        elif attached(leaves[first : last + 1]) is not None:
-            yield first, last
-            first = last
+        writer = ColumnWriter(folder, Schema.of(columns))
+        counts = build_segment(documents, folder, form, memory=memory, threads=threads, progress=progress, columns=writer)
+        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}
+        manifest = {**facts, "columns": writer.schema.to_json()}
+        commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
 
 
 def add(
@@ -224,9 +117,7 @@ def add(
         counts = build_segment(
             documents,
             folder,
-            before.analyzer,
-            before.fields,
-            weights=None if before.scale is None else TermWeights(before.fields[0]),
+            before.form,
             memory=memory,
             threads=threads,
             progress=progress,

@@ -166,7 +166,7 @@ class Arrays:
 
 def header_type(dtype: Any) -> str:
     """A type of numpy's as headers say it."""
-    return np.dtype(dtype).newbyteorder("<").str
+    return str(np.dtype(dtype).newbyteorder("<").str)
 
 
 def rises(bounds: NDArray[Any], end: int) -> bool:

@@ -38,7 +38,7 @@ def hash_json(value: Any) -> str:
 def block_sums(array: NDArray[Any]) -> list[int]:
     """The CRC-32 of each BLOCK of an array's bytes, worked out side by side."""
     values = array.reshape(-1).view(np.uint8)
-    blocks = [values[first : first + BLOCK] for first in range(0, len(values), BLOCK)]
+    blocks = [values[first : first + BLOCK].data for first in range(0, len(values), BLOCK)]
     if len(blocks) < 2:
         return [zlib.crc32(block) for block in blocks]
     with ThreadPoolExecutor() as pool:
