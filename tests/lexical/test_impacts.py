@@ -179,7 +179,7 @@ def test_counts_that_give_weights_that_are_not_finite_are_damage_and_no_crash(la
     lengths[0], lengths[1] = 0, lengths[0] + lengths[1]
     np.save(file, lengths)
     with pytest.raises(IndexFormatError, match=r"large\.index.*weights that are not finite"), np.errstate(all="ignore"):
-        Index.open(large).ql(smoothing="jelinek-mercer")("w1 w2 w9")
+        Index.open(large).ql(smoothing="jelinek-mercer")(TOPICS)
 
 
 def test_the_cache_keeps_the_last_few_models(large):
