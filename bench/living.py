@@ -28,7 +28,6 @@ from harness import Process, data_option, machine, process, spread, table
 
 from fontes import Index, read_corpus, read_topics
 from fontes.core import Doc
-from fontes.index import writer
 
 NEW, SEGMENTS, QUERY = 1000, 10, "the history of the railway"
 
