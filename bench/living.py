@@ -28,6 +28,7 @@ from harness import Process, data_option, machine, process, spread, table
 
 from fontes import Index, read_corpus, read_topics
 from fontes.core import Doc
+from fontes.index import state
 
 NEW, SEGMENTS, QUERY = 1000, 10, "the history of the railway"
 

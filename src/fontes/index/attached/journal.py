@@ -148,7 +148,7 @@ def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) ->
     except OSError as e:
         if not segment.exists():
             raise FontesError(
-                f"{segment.parent} has changed meanwhile: its documents are in another segment; index.refresh(), and encode again"
+                f"{segment.parent} has changed meanwhile and keeps its documents elsewhere; index.refresh(), and encode again"
             ) from e
         done = journal.documents if journal else 0
         raise FontesError(
