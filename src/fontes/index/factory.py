@@ -42,6 +42,11 @@ class Factory:
     def _index(self) -> Index:
         return cast("Index", self)
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """The keys of the metadata that filters compare and facets count, each with its type, in ascending order."""
+        return self._index.reader.schema.columns
+
     def facets(self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None) -> dict[str, dict[Any, int]]:
         """How many documents have each value of some columns.
 

@@ -270,11 +270,6 @@ class Index(Factory):
         return self._reader.scale
 
     @property
-    def columns(self) -> dict[str, str]:
-        """What filters can compare and facets count: the keys of the metadata that are columns, with their types."""
-        return self._reader.columns
-
-    @property
     def fingerprint(self) -> str:
         """The SHA-256 of all that its state is made of."""
         return self._reader.fingerprint

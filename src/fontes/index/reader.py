@@ -170,11 +170,6 @@ class Reader(Factory):
         """For each term how often it occurs in the collection."""
         return self._lists.cf
 
-    @property
-    def columns(self) -> dict[str, str]:
-        """See `Index.columns`."""
-        return self.schema.columns
-
     @cached_property
     def tokens(self) -> int:
         """How many terms all documents have together."""

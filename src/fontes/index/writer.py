@@ -224,9 +224,9 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     path, busy = reader.path, FontesError("the index is being changed")
     try:
         with drafting(path.absolute() / WRITER, busy) as draft:
-            _empty(draft)
-            (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
             try:
+                _empty(draft)
+                (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
                 yield reader.refreshed(), draft
             finally:
                 with uninterrupted():

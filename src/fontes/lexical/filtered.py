@@ -8,7 +8,6 @@ first searched for, and kept.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..index.columns import Filter
 from ..storage.caches import Attached, Cached
-from .impacts import MOST, Impacts, impacts_of
+from .impacts import MOST, impacts_of
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Weighting
 
@@ -32,34 +31,37 @@ class FilteredImpacts:
     """The impacts of one model on the documents of a filter.
 
     Args:
-        impacts: Those of the whole collection.
+        index: The index, or other lists of its documents.
+        weighting: The model.
         where: The filter.
-        rank: The places of all document ids in ascending order.
+
+    Attributes:
+        rank: For each document that passes the place of its id among all in ascending order.
     """
 
-    def __init__(self, impacts: Impacts, where: Filter, rank: NDArray[np.uint32]) -> None:
-        self._impacts, self._where = impacts, where
-        self.rank = rank[where.docs]
+    def __init__(self, index: Searchable, weighting: Weighting, where: Filter) -> None:
+        self._index, self._weighting, self._where = index, weighting, where
+        self.rank: NDArray[np.uint32] = index.ids.rank[where.docs]
         self._windows = -(-len(where) // WINDOW)
         self._lock = threading.Lock()
-        self._numbers = np.zeros(len(impacts.best), dtype=np.int32)  # 1 and the number here of each term, 0 while it has none
+        self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 and the number here of each term, 0 while it has none
         self._lists = _Pool([((), np.int64), ((), np.int32), ((), np.float32)])
         self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)])
         self._terms = _Pool([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
         self._rows = _Pool([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
 
-    def of(self, terms: NDArray[np.int32]) -> Terms:
-        """What the search takes for these terms."""
+    def of(self, terms: NDArray[np.int32], alone: bool) -> Terms:
+        """What the search takes for these terms; `alone` where they are those of one topic, for which no others are made."""
         with self._lock:
             if not (numbers := self._numbers[terms]).all():
-                self._extend(np.unique(terms[numbers == 0]))
+                self._extend(np.unique(terms[numbers == 0]), alone)
             best, kth, positive, row_of = self._terms.arrays
             rows, starts = self._rows.arrays
             return Terms(self._numbers[terms] - 1, self._lists.arrays, (best, kth, positive, row_of, rows, starts))
 
-    def _extend(self, terms: NDArray[np.int32]) -> None:
+    def _extend(self, terms: NDArray[np.int32], alone: bool) -> None:
         """Makes the lists of terms that have none."""
-        bounds, docs, weights = self._impacts.postings
+        bounds, docs, weights = impacts_of(self._index, self._weighting, terms if alone else None).postings
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)
         # One place more: what does not pass is written and then overwritten.
@@ -127,8 +129,8 @@ class _Pool:
 
 def filtered(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
     """The impacts of a model on the documents of an index that pass a filter, from memory or made now."""
-    make: Callable[[], FilteredImpacts] = lambda: FilteredImpacts(impacts_of(index, weighting), where, index.ids.rank)  # noqa: E731
-    return _FILTERED.of(index).get((where.text, weighting.for_postings()), make)
+    key = where.text, weighting.for_postings()
+    return _FILTERED.of(index).get(key, lambda: FilteredImpacts(index, key[1], where))
 
 
 _FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached("filtered", lambda index: Cached(MOST))

@@ -1,0 +1,126 @@
+"""Filters as text: what cannot be meant is refused with its place."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from fontes.core import ParameterError
+from fontes.core.where import both, condition, date_of, date_text
+
+TYPES = {
+    "year": "integer",
+    "lang": "keyword",
+    "open": "boolean",
+    "tags": "keywords",
+    "born": "date",
+    "score": "float",
+    "abstract": "text",
+    "nested": "mixed",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("yaer > 1", "where, column 1: there is no column 'yaer'; did you mean 'year'?"),
+        ("year > 1 and text == 'a'", "where, column 14: the text of documents is searched, and cannot be filtered by"),
+        ("abstract == 'a'", "where, column 1: 'abstract' holds long texts: it cannot be filtered by"),
+        ("nested == 'a'", "where, column 1: 'nested' holds values of several types"),
+        (
+            "year == '2020'",
+            "where, column 9: 'year' is a column of type integer; it is compared with a whole number, not with '2020'",
+        ),
+        ("year == True", "where, column 9: 'year' is a column of type integer"),
+        ("year", "where, column 1: 'year' is a column of type integer, which has to be compared: year == …"),
+        ("year == None", "where, column 9: None is no value; write year is None"),
+        ("year is 3", "where, column 9: `is` and `is not` are of None alone"),
+        ("year < score", "where, column 8: two columns"),
+        ("1 < 2", "where, column 1: no column"),
+        ("year > 9223372036854775808", "where, column 8: numbers are finite"),
+        ("score < 1e999", "where, column 9: numbers are finite"),
+        ("born > '2020-13-01'", "where, column 8: 'born' is a column of type date; it is compared with a date"),
+        ("tags == 'a'", "where, column 1: 'tags' is a list of keywords; write 'a' in tags"),
+        ("tags in ('a', 'b')", "where, column 1: 'tags' is a list of keywords; write 'a' in tags or 'b' in tags"),
+        ("'a' in lang", "where, column 8: 'lang' is a column of type keyword and no list"),
+        ("lang in 'cs'", "where, column 9: constants in brackets follow"),
+        ("lang in ('cs', 3)", "where, column 16: 'lang' is a column of type keyword; it is compared with a string, not with 3"),
+        ("open > False", "where, column 1: 'open' is a column of type boolean, which is equal or not"),
+        ("year > > 3", "where, column 8: not an expression"),
+        ("é and year == 'x'", "where, column 1: there is no column 'é'"),
+        ("lang == 'é' and yaer", "where, column 17: there is no column 'yaer'"),
+        (
+            "__import__('os').system('true')",
+            "where, column 1: only columns, comparisons, in, is None, and, or, not are known here",
+        ),
+        ("[y for y in (1,)]", "where, column 1: only columns"),
+        (
+            "lang == f'{year}'",
+            "where, column 9: 'lang' is a column of type keyword, so that a constant is needed here: a string",
+        ),
+        ("year + 1 > 3", "where, column 1: no column"),
+        ("", "the filter is empty"),
+        ("not " * 200 + "open", "nested more than 100 deep"),
+        ("(" * 5000 + "open" + ")" * 5000, ""),
+        ("open or " * 20_000 + "open", "characters"),
+    ],
+)
+def test_what_is_no_filter_is_refused_in_a_sentence_with_its_place(text: str, problem: str) -> None:
+    with pytest.raises(ParameterError) as error:
+        condition(text, TYPES)
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_filter_of_an_index_without_columns_is_refused() -> None:
+    with pytest.raises(ParameterError, match="the index has none, as its documents came without metadata"):
+        condition("year > 3", {})
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from("yeartgslno ()[]'\"<>=!,.0129-+*&|\\\n\0é{}:@_"), max_size=40) | st.text(max_size=20))
+def test_any_text_is_a_filter_or_a_sentence(text: str) -> None:
+    with contextlib.suppress(ParameterError):
+        condition(text, TYPES)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("2018 <= year < 2020", "year >= 2018 and year < 2020"),
+        ("metadata['year'] == 2020", "year == 2020"),
+        ("year == 2020\n and open", "year == 2020 and open"),
+        ("2018 < year", "year > 2018"),
+        ("open == True", "open"),
+    ],
+)
+def test_the_same_can_be_written_in_several_ways(text: str, plain: str) -> None:
+    assert condition(text, TYPES) == condition(plain, TYPES)
+
+
+def test_two_filters_are_joined_as_a_whole() -> None:
+    assert both("a or b", "c or d") == "(a or b) and (c or d)"
+    assert (both(None, "c"), both("a", None), both(None, None)) == ("c", "a", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "shown"),
+    [
+        ("1970-01-01", 0, "1970-01-01"),
+        ("1970-01-02", 86_400, "1970-01-02"),
+        ("1969-12-31", -86_400, "1969-12-31"),
+        ("1970-01-01T01:00:00+01:00", 0, "1970-01-01"),
+        ("1970-01-01 00:00:01.5", 1.5, "1970-01-01T00:00:01.500000Z"),
+        ("1970-01-01T00:01Z", 60, "1970-01-01T00:01:00Z"),
+    ],
+)
+def test_a_date_is_a_moment_by_utc(text: str, seconds: float, shown: str) -> None:
+    assert date_of(text) == seconds * 1_000_000
+    assert date_text(date_of(text)) == shown
+
+
+@pytest.mark.parametrize("text", ["2020", "2020-1-1", "2020-02-30", "20200101", "2020-01-01T25:00", "yesterday", "2020-01-01x"])
+def test_other_text_is_no_date(text: str) -> None:
+    assert date_of(text) is None
