@@ -69,7 +69,7 @@ def test_what_is_there_is_an_error_or_skipped_or_replaced(index, fontes):
     assert ": 1 document added, 1 skipped in " in fontes("add", index, "-", "--duplicates", "skip", stdin=again)[1]
     assert texts(index) == DOCS | {"e1": "a dog"}
     out = fontes("add", index, "-", "--duplicates", "replace", stdin=again)[1]
-    assert ": 2 documents added, 2 of them in the place of others in " in out
+    assert ": 2 documents added, 2 in place of older ones in " in out
     assert texts(index) == DOCS | {"e1": "a dog", "d3": "another text"}
 
 

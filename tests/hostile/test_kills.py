@@ -87,6 +87,38 @@ def with_vectors(path: Path) -> None:
     Index.build(OLD, path, threads=1).encode(encoder(1))
 
 
+def grown(path: Path) -> str:
+    """ "old" or "new": whether the index at `path`, which must be sound, has been added to, with some of it replaced."""
+    index = Index.open(path)
+    index.check()
+    assert len(index) == {"old fox 3": 30, "new fox 3": 105}[index.doc("o3").text]
+    assert len(index.bm25(threads=1).search("fox dog", 1000)) == len(index)
+    return index.doc("o3").text[:3]
+
+
+def shrunk(path: Path) -> str:
+    """ "old" or "new": whether documents of the index at `path`, which must be sound, have been deleted."""
+    index = Index.open(path)
+    index.check()
+    assert len(index.bm25(threads=1).search("fox", 1000)) == len(index) == (28 if "o1" not in index else 30)
+    return "old" if "o1" in index else "new"
+
+
+def merged(path: Path) -> str:
+    """ "old" or "new": whether the segments of the index at `path`, which must be sound, have been merged."""
+    index = Index.open(path)
+    index.check()
+    assert index.ids.tolist() == [doc_id for doc_id, _ in OLD[2:20] + NEW[:5]]
+    return {1: "new", 2: "old"}[index.info()["segments"]]
+
+
+def in_two(path: Path) -> None:
+    """An index of two segments, with deleted documents."""
+    index = Index.build(OLD[:20], path, threads=1)
+    index.add(NEW[:5], threads=1)
+    index.delete(["o0", "o1"])
+
+
 WORKS = {
     "a new index": Work("none", nothing, lambda path: Index.build(NEW, path, threads=1, memory="2K"), state),
     "an index that is overwritten": Work(
@@ -95,6 +127,21 @@ WORKS = {
         lambda path: Index.build(NEW, path, overwrite=True, threads=1, memory="2K"),
         state,
     ),
+    "documents that are added and replaced": Work(
+        "old",
+        lambda path: Index.build(OLD, path, threads=1),
+        lambda path: Index.open(path).add(
+            [*NEW[:70], *((i, "new fox 3") for i in ("o3", "e1", "e2", "e3", "e4", "e5"))],
+            duplicates="replace",
+            threads=1,
+            memory="2K",
+        ),
+        grown,
+    ),
+    "documents that are deleted": Work(
+        "old", lambda path: Index.build(OLD, path, threads=1), lambda path: Index.open(path).delete(["o1", "o7"]), shrunk
+    ),
+    "segments that are merged": Work("old", in_two, lambda path: Index.open(path).merge(threads=1, memory="2K"), merged),
     "new vectors": Work(
         "none", lambda path: Index.build(OLD, path, threads=1), lambda path: Index.open(path).encode(encoder(-1)), vectors
     ),

@@ -267,6 +267,19 @@ def test_the_quicker_precision_that_agrees_is_chosen_and_the_choice_is_kept(
     assert again.precision == quick.precision
 
 
+@pytest.mark.parametrize(
+    "facts", [{"name": "bfloat17"}, {"seconds": 3}, {"seconds": {"float32": "x"}}, {"agreement": None}, {"x": 1}]
+)
+def test_a_choice_that_is_damaged_in_the_cache_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, own_cache: Path, facts: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+    prepared(Slow(torch.float32), on_sample)
+    ((key, kept),) = json.loads(own_cache.read_text()).items()
+    own_cache.write_text(json.dumps({key: {**kept, **facts}}))
+    assert str(prepared(Slow(torch.float32), on_sample).precision).startswith("bfloat16 (calibration")
+
+
 def test_a_slower_precision_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
     assert prepared(Slow(torch.bfloat16), on_sample, cache=False).precision.name == "float32"

@@ -69,6 +69,21 @@ def test_a_file_damaged_inside_is_set_aside(tmp_path: Path) -> None:
     assert (ScoreFile(path).read(keys(0, 3)) == values(3)).all()
 
 
+def test_no_flipped_bit_makes_another_score(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    ScoreFile(path).write(keys(0, 300), values(300) + 1)
+    sound, draw = path.read_bytes(), np.random.default_rng(3)
+    lost = 0
+    for at in draw.integers(0, len(sound), 150).tolist():
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ (1 << at % 8)]) + sound[at + 1 :])
+        scores = ScoreFile(path).read(keys(0, 300))
+        assert np.all(np.isnan(scores) | (scores == values(300) + 1))
+        lost += int(np.isnan(scores).any())
+        for left in tmp_path.iterdir():
+            left.unlink()
+    assert lost > 30
+
+
 def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("in the way")
     file = ScoreFile(tmp_path / "file" / "s")

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import struct
 import warnings
 import zipfile
 import zlib
@@ -29,7 +30,10 @@ from .hashes import topic_facts
 LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
 LAYOUT = 1  # of the files
 OURS = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # the runs, and what a process left that was killed while writing one
-DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+DAMAGE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, IndexError, MemoryError, OverflowError, struct.error),
+    *(RecursionError, NotImplementedError, zipfile.BadZipFile, zlib.error),
+)
 
 
 class Cache:

@@ -35,6 +35,7 @@ class JoinedLists:
 
     def __init__(self, parts: Sequence[PostingLists], leaves: Sequence[Leaf]) -> None:
         self._parts, self._leaves = parts, leaves
+        self._df = [part.df.astype(np.int64) for part in parts]  # of one type, as the loop is compiled for one
         self.lengths: NDArray[np.integer[Any]] = np.concatenate(
             [np.zeros(0, np.uint8), *(part.lengths[leaf.live] for part, leaf in zip(parts, leaves, strict=True))]
         )
@@ -65,10 +66,10 @@ class JoinedLists:
         np.cumsum(self.df[terms], out=cursor[1:])
         ends = cursor[1:].copy()
         docs, tfs = np.empty(cursor[-1], dtype=np.int32), np.empty(cursor[-1], dtype=np.int32)
-        for part, leaf, of_union in zip(self._parts, self._leaves, self._numbers, strict=True):
+        for part, leaf, of_part, of_union in zip(self._parts, self._leaves, self._df, self._numbers, strict=True):
             numbers = of_union[terms]
             own = part.postings(numbers[numbers >= 0])
-            fit = append_postings(numbers, part.df, *own, leaf.ordinals, cursor, docs, tfs)
+            fit = append_postings(numbers, of_part, *own, leaf.ordinals, cursor, docs, tfs)
             if not fit:
                 break
         if not np.array_equal(cursor[:-1], ends):

@@ -207,18 +207,16 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
     draft = place.with_name(f".{place.name}")
     with ExitStack() as stack:
         while True:
-            draft.mkdir(exist_ok=True)
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError), uninterrupted():
+                draft.mkdir(exist_ok=True)
                 handle = stack.enter_context(locked(draft, busy))
                 if _is_at(handle, draft):  # else another process has just committed it
+                    stack.callback(_remove_empty, handle, draft)
                     break
             stack.close()
         with locked(place.parent):
             _remove_leftovers(place)
         yield draft
-        with suppress(OSError):
-            if _is_at(handle, draft):
-                draft.rmdir()  # where nothing is in it
 
 
 def commit(folder: Path, place: Path) -> None:
@@ -298,6 +296,13 @@ def _digest(meta: Mapping[str, Any]) -> str:
     """The SHA-256 of an artifact's settings and files."""
     settings = {key: value for key, value in meta.items() if key not in ("files", "digest")}
     return hash_json([settings, meta["files"]])
+
+
+def _remove_empty(handle: int, draft: Path) -> None:
+    """Removes a draft, the open folder of the handle, where it has not been committed and nothing is in it."""
+    with uninterrupted(), suppress(OSError):
+        if _is_at(handle, draft):
+            draft.rmdir()
 
 
 def _is_at(handle: int, path: Path) -> bool:

@@ -39,7 +39,8 @@ def add(
         change = opened.add(
             documents(corpus, format, id, title, text), duplicates=duplicates, memory=memory, threads=threads, progress=report
         )
-    replaced = f", {change.replaced:,} of them in the place of others" if change.replaced else ""
+    older = "an older one" if change.replaced == 1 else "older ones"
+    replaced = f", {change.replaced:,} in place of {older}" if change.replaced else ""
     skipped = f", {change.skipped:,} skipped" if change.skipped else ""
     print_change(
         index, change, f"{counted(change.added, 'document')} added{replaced}{skipped}", time.perf_counter() - start, json

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -327,9 +328,11 @@ def _read() -> dict[str, Any]:
 
 def _kept(key: str) -> Precision | None:
     try:
-        return Precision(**_read()[key])
-    except (KeyError, TypeError):
+        kept = Precision(**_read()[key])
+        numbers = [kept.agreement, *kept.seconds.values()]
+    except (KeyError, TypeError, AttributeError):
         return None
+    return kept if kept.name in PRECISIONS[1:] and all(isinstance(number, Real) for number in numbers) else None
 
 
 def _keep(key: str, chosen: Precision) -> None:

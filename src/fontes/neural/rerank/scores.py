@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import sqlite3
+import struct
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ LIMIT = 256 * 2**20  # bytes of a file: some five million scores
 DROPPED = 4  # one in so many goes, the oldest first, where a file is full
 WAIT = 30.0  # seconds to wait while another process writes
 ASKED = 500  # keys of one query
-SCHEMA = "CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, score REAL NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID"
+SCHEMA = "CREATE TABLE IF NOT EXISTS summed (key BLOB PRIMARY KEY, score BLOB NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID"
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,14 @@ class ScoreFile:
     limit: int = LIMIT
 
     def read(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
-        """The scores under these keys, float32; NaN where there is none."""
+        """The scores under these keys, float32; NaN where there is none, or a damaged one."""
         scores: dict[bytes, float] = {}
 
         def select(file: sqlite3.Connection) -> None:
             for at in range(0, len(keys), ASKED):
                 some = keys[at : at + ASKED]
-                rows = file.execute(f"SELECT key, score FROM scores WHERE key IN ({','.join('?' * len(some))})", some)
-                scores.update(rows.fetchall())
+                rows = file.execute(f"SELECT key, score FROM summed WHERE key IN ({','.join('?' * len(some))})", some)
+                scores.update((key, score) for key, stored in rows if (score := _unpacked(key, stored)) is not None)
 
         self._with_file(select)
         return np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
@@ -54,15 +56,15 @@ class ScoreFile:
     def write(self, keys: Sequence[bytes], scores: NDArray[np.float32]) -> None:
         """Keeps scores; what is no number is left out."""
         now = int(time.time())
-        rows = [(key, score, now) for key, score in zip(keys, scores.tolist(), strict=True) if np.isfinite(score)]
+        rows = [(key, _packed(key, score), now) for key, score in zip(keys, scores.tolist(), strict=True) if np.isfinite(score)]
 
         def insert(file: sqlite3.Connection) -> None:
             with file:
                 file.execute("BEGIN IMMEDIATE")
-                file.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?)", rows)
+                file.executemany("INSERT OR REPLACE INTO summed VALUES (?, ?, ?)", rows)
                 if self._size(file) > self.limit:
-                    oldest = "SELECT key FROM scores ORDER BY time LIMIT (SELECT COUNT(*) FROM scores) / ?"
-                    file.execute(f"DELETE FROM scores WHERE key IN ({oldest})", (DROPPED,))
+                    oldest = "SELECT key FROM summed ORDER BY time LIMIT (SELECT COUNT(*) FROM summed) / ?"
+                    file.execute(f"DELETE FROM summed WHERE key IN ({oldest})", (DROPPED,))
 
         self._with_file(insert)
 
@@ -97,6 +99,22 @@ class ScoreFile:
             except OSError as error:
                 logger.warning("%s: scores are not kept (%s)", self.path, error.strerror or error)
                 return
+
+
+def _packed(key: bytes, score: float) -> bytes:
+    value = struct.pack("<f", score)
+    return value + struct.pack("<I", zlib.crc32(key + value))
+
+
+def _unpacked(key: bytes, stored: object) -> float | None:
+    """The score of a row; None where it is not as it was written."""
+    if (
+        not isinstance(stored, bytes)
+        or len(stored) != 8
+        or zlib.crc32(key + stored[:4]) != int.from_bytes(stored[4:], "little")
+    ):
+        return None
+    return float(struct.unpack("<f", stored[:4])[0])
 
 
 def default_file() -> Path:

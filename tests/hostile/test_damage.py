@@ -1,0 +1,51 @@
+"""Files that are damaged, header edits and metadata made to fit included: searches never crash and never believe them.
+
+Each trial changes one file of an index or of the cache, in a process of its own kind that may crash; see `support.damage`.
+`make test` does some hundreds, `make test-all` some thousands.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support import damage
+
+SOME = 150
+MANY = int(os.environ.get("FONTES_TRIALS", 5_000))
+CACHES = ("impacts", "runs", "approximate")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("damage")
+    damage.build(folder)
+    return folder
+
+
+@pytest.mark.parametrize("trials", [range(SOME), pytest.param(range(SOME, MANY), marks=pytest.mark.slow)], ids=["some", "many"])
+def test_what_is_damaged_is_refused_in_one_sentence_or_answers_as_before_or_is_found_by_its_sums(
+    root: Path, trials: range
+) -> None:
+    results = damage.outcomes(root, trials)
+    assert len(results) == len(trials)
+    kinds = Counter(result["outcome"].partition(":")[0] for result in results)
+    assert not [result for result in results if result["outcome"].startswith(("crash", "raw"))]
+    assert set(kinds) <= {"right", "refused", "wrong, but verified", "wrong, and forged"}
+    assert kinds["refused"] > len(trials) // 3
+    for result in results:
+        if result["file"].startswith("cache/"):
+            assert result["outcome"] == "right", result
+        if result["outcome"].startswith("refused"):
+            assert "\n" not in result["outcome"]
+            assert str(root) in result["outcome"]  # the file or the folder that is at fault
+
+
+def test_trials_reach_every_kind_of_file(root: Path) -> None:
+    sound = {str(file.relative_to(root / "sound")) for file in (root / "sound").rglob("*") if file.is_file()}
+    there = "\n".join(sorted(sound))
+    names = ["deleted-", "vectors-", "late-", "sparse-", "column-", "text.bytes", "postings", "bounds.npy", "scales.npy"]
+    for name in [*names, "manifest.json", "artifact.json", "residuals.npy", *(f"cache/{cache}" for cache in CACHES)]:
+        assert name in there
