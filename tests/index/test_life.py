@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from support.histories import MODELS, OF_WEIGHTS, answers, files, segments, some
 from support.small_kernel import small_kernel  # noqa: F401
 
 from fontes.core import Doc, FontesError
-from fontes.index import Change, Index
+from fontes.index import Change, Index, state
 from fontes.lexical import impacts
 
 SOME = 6  # histories in `make test`
@@ -191,11 +190,12 @@ class Life(RuleBasedStateMachine):
 
 
 @pytest.fixture
-def _as_it_was() -> Iterator[None]:
-    before = impacts.LARGE, impacts.trim
-    impacts.trim = lambda folder, limit: None  # looks through all that there is, each time
-    yield
-    impacts.LARGE, impacts.trim = before
+def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments are soon merged, and what histories change is as it was after them."""
+    monkeypatch.setattr(state, "FACTOR", 3)
+    monkeypatch.setattr(state, "SMALL", 15)
+    monkeypatch.setattr(impacts, "trim", lambda folder, limit: None)  # looks through all that there is, each time
+    monkeypatch.setattr(impacts, "LARGE", impacts.LARGE)
 
 
 @pytest.mark.usefixtures("small_kernel", "_as_it_was")
