@@ -261,7 +261,7 @@ def vectors_in(path: Path) -> list[str]:
             model = facts.get("encoder", facts.get("colbert"))
             form = "weights of terms" if "scale" in facts else facts.get("dtype", f"{facts.get('nbits')} bits")
             names.append(f"{model} ({form})" if model else f"{folder.name} (unfinished)")
-    return names
+    return list(dict.fromkeys(names))
 
 
 def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:

@@ -46,6 +46,7 @@ class State:
         self._draft = draft
         self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
+        self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
         """Adds a finished segment that is in the draft."""
@@ -55,6 +56,7 @@ class State:
     def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
         """Marks documents of a segment as deleted, beside those that are."""
         leaf, entry = self.leaves[number], self.entries[number]
+        self._check_deletions(number, "more of its documents cannot be deleted")
         deletions = Deletions.of(leaf.segment, dead if leaf.dead is None else dead | leaf.dead)
         folder = self._folder()
         deletions.write(folder)
@@ -75,9 +77,10 @@ class State:
         Raises:
             IndexFormatError: One is not as it was written; its damage would have sums that fit.
         """
-        for entry, leaf in zip(self.entries[first:last], self.leaves[first:last], strict=True):
-            if (problem := changed(leaf.segment.folder, entry["files"])) is not None:
+        for number in range(first, last):
+            if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
                 raise IndexFormatError(f"{problem}, so that it cannot be merged; {REMEDY}")
+            self._check_deletions(number, "it cannot be merged")
         leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in self.leaves[first:last])
         entries: list[dict[str, Any]] = []
         merged: list[Leaf] = []
@@ -86,6 +89,7 @@ class State:
             counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
             entries, merged = [entry_of(folder, counts)], [Leaf(Segment(folder))]
             merge_attachments(leaves, folder, memory=memory, threads=threads)
+            self._merged.append((leaves, folder))
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
     def merge_piled(self, threads: int) -> None:
@@ -95,6 +99,8 @@ class State:
 
     def place(self, path: Path) -> list[dict[str, Any]]:
         """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""
+        for leaves, folder in self._merged:  # what was encoded while others were merged
+            merge_attachments(leaves, folder, memory=MEMORY, threads=1)
         entries = []
         for entry, leaf in zip(self.entries, self.leaves, strict=True):
             if leaf.segment.folder.parent == self._draft:
@@ -110,6 +116,14 @@ class State:
                 sync_folder(place.parent)
             entries.append(entry)
         return entries
+
+    def _check_deletions(self, number: int, so_that: str) -> None:
+        """Raises IndexFormatError unless what is deleted of a segment is as it was written; else its damage got sums that fit."""
+        deleted = self.entries[number]["deleted"]
+        if deleted is not None and id(deleted) not in self._new:
+            problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])
+            if problem is not None:
+                raise IndexFormatError(f"{problem}, so that {so_that}; {REMEDY}")
 
     def _folder(self) -> Path:
         """An empty folder in the draft."""

@@ -61,9 +61,9 @@ class Dense(Stage[Topics, Run], name="dense"):
         encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
         algorithm: "flat": exact; the same run for the same vectors whatever the batch, k and threads. Or approximate: "hnsw"; a
             factory string of FAISS, such as "IVF256,Flat" or "OPQ16,IVF64,PQ16"; or "annoy:1000", Annoy with its number of
-            trees, for vectors of length 1. An approximate index is built when it is first needed, its recall against exact
-            search is measured and logged, and it is kept in the user's cache. It finds twice k documents, 100 at least; they
-            get their exact scores, and the best k stay.
+            trees, for vectors of length 1. An approximate index is built when it is first needed, and again when documents have
+            come or gone; its recall against exact search is measured and logged, and it is kept in the user's cache. It finds
+            twice k documents, 100 at least; they get their exact scores, and the best k stay.
         k: How many documents a topic gets at most.
         effort: Of an approximate search: how many lists IVF visits (one in 8, more for a large k), HNSW's efSearch (256, or
             twice k), how many nodes Annoy inspects (trees times twice k); more is slower and finds more.
