@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from support.processes import in_a_child
 
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.core.progress import Progress
-from fontes.index import Index, writer
+from fontes.index import Index, state
 from fontes.index.attached import journal
 from fontes.index.attached.embeddings import Embeddings
 from fontes.neural.dense import vectors as dense_vectors
@@ -131,7 +132,7 @@ def test_vectors_of_some_documents_alone_are_an_error_that_says_how_many_and_nam
 
 
 def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "FACTOR", 3)
+    monkeypatch.setattr(state, "FACTOR", 3)
     log = tmp_path / "log"
     index = Index.build(DOCS[:20], tmp_path / "x")
     for first in range(20, 300, 40):
@@ -150,7 +151,7 @@ def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: 
 def test_segments_with_other_vectors_are_not_merged_by_the_way_and_a_merge_that_is_asked_for_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "FACTOR", 2)
+    monkeypatch.setattr(state, "FACTOR", 2)
     index = Index.build(DOCS[:100], tmp_path / "x")
     index.encode(Hashed())
     index.add(DOCS[100:120])
@@ -175,6 +176,59 @@ def test_a_merge_while_an_encoding_is_unfinished_is_refused(tmp_path: Path, monk
     index.encode(Counting())
     index.merge()
     assert len(index.dense(Counting()).search("w1", 300)) == 257
+
+
+def test_what_is_encoded_while_segments_are_merged_is_carried_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, merged = lived(tmp_path / "x", every=False), state.merge_segments
+
+    def meanwhile(*what: Any, **how: Any) -> dict[str, int]:
+        Index.open(index.path).encode(Hashed())
+        return merged(*what, **how)
+
+    monkeypatch.setattr(state, "merge_segments", meanwhile)
+    monkeypatch.setattr(state, "merge_attachments", carried_late(state.merge_attachments))
+    index.merge()
+    assert len(index.dense(Hashed()).search("w1 w2", 300)) == 257
+
+
+def carried_late(carry: Any) -> Any:
+    """Does nothing the first time, as if the encoding had ended after it."""
+    calls: list[Any] = []
+
+    def carry_after(*what: Any, **how: Any) -> None:
+        calls.append(what)
+        if len(calls) > 1:
+            carry(*what, **how)
+
+    return carry_after
+
+
+def test_an_encoding_whose_segment_is_merged_away_says_so(tmp_path: Path) -> None:
+    index = lived(tmp_path / "x", every=False)
+    old = Index.open(index.path)
+
+    def merged(progress: Progress) -> None:
+        if index.info()["segments"] > 1:
+            index.merge(drop_vectors=True)
+
+    with pytest.raises(FontesError, match=r"has changed meanwhile.*index.refresh\(\), and encode again"):
+        old.encode(Counting(), progress=merged)
+    old.refresh()
+    old.encode(Counting())
+    assert len(old.dense(Counting()).search("w1", 300)) == 257
+
+
+def test_vectors_of_another_number_of_documents_are_refused(tmp_path: Path) -> None:
+    index = lived(tmp_path / "x", Hashed())
+    first, second = (next(leaf.segment.folder.glob("vectors-*")) for leaf in index.reader.leaves[:2])
+    shutil.rmtree(second)
+    shutil.copytree(first, second)
+    again = Index.open(index.path)
+    for refuses in (lambda: again.dense(Hashed()).search("w1"), again.merge):
+        with pytest.raises(IndexFormatError, match="of 120 documents, not 80; encode again with overwrite=True"):
+            refuses()
+    again.encode(Hashed(), overwrite=True)
+    assert len(again.dense(Hashed()).search("w1 w2", 300)) == 257
 
 
 def test_damaged_vectors_are_no_part_of_a_merge(tmp_path: Path) -> None:

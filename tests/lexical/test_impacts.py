@@ -152,25 +152,25 @@ def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
 
 @pytest.mark.parametrize("name", ["docs", "row_of", "starts", "weights", "best", "kth", "positive", "rows"])
 def test_impacts_with_a_flipped_bit_are_worked_out_again(large, name):
-    first = Index.open(large).bm25()("w1 w2 w9")
+    first = Index.open(large).bm25()(TOPICS)
     (file,) = (caches.cache_folder() / "impacts").glob(f"*/*/{name}.npy")
     sound = file.read_bytes()
     for at in (128, (128 + len(sound)) // 2, len(sound) - 1):
         file.write_bytes(sound[:at] + bytes([sound[at] ^ 0x40]) + sound[at + 1 :])
-        assert Index.open(large).bm25()("w1 w2 w9") == first
+        assert Index.open(large).bm25()(TOPICS) == first
         assert file.read_bytes() == sound
 
 
 def test_impacts_of_other_lists_of_postings_are_worked_out_again(large):
     """Two terms' numbers of documents in each other's place: all sums are as they were, the lists begin elsewhere."""
-    Index.open(large).bm25()("w1 w2 w9")
+    Index.open(large).bm25()(TOPICS)
     file = next(large.glob("segment-*/df.npy"))
     df = np.load(file)
     places = np.flatnonzero(df == 2)[0], np.flatnonzero(df == 1)[0]
     df[list(places)] = df[list(places[::-1])]
     np.save(file, df)
     with pytest.raises(IndexFormatError, match="damaged"):
-        Index.open(large).bm25()("w1 w2 w9")
+        Index.open(large).bm25()(TOPICS)
 
 
 def test_counts_that_give_weights_that_are_not_finite_are_damage_and_no_crash(large):
@@ -179,7 +179,7 @@ def test_counts_that_give_weights_that_are_not_finite_are_damage_and_no_crash(la
     lengths[0], lengths[1] = 0, lengths[0] + lengths[1]
     np.save(file, lengths)
     with pytest.raises(IndexFormatError, match=r"large\.index.*weights that are not finite"), np.errstate(all="ignore"):
-        Index.open(large).ql(smoothing="jelinek-mercer")("w1 w2 w9")
+        Index.open(large).ql(smoothing="jelinek-mercer")(TOPICS)
 
 
 def test_the_cache_keeps_the_last_few_models(large):

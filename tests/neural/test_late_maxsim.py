@@ -114,6 +114,7 @@ class Stored(TokenVectors):
         ]
         self._lists = np.concatenate(of_centroid)
         self._list_bounds = np.concatenate([[0], np.cumsum(list(map(len, of_centroid)))])
+        self.nbits, self.documents = 2, len(bounds) - 1
         self.meta = {**dict.fromkeys(FACTS), "digest": ""}
 
     @property

@@ -220,6 +220,11 @@ def replace_manifest(path: Path, folder: Path) -> None:
     sync_folder(path)
     (folder / MANIFEST).replace(path / MANIFEST)
     sync_folder(path)
+    remove_unnamed(path)
+
+
+def remove_unnamed(path: Path) -> None:
+    """Removes the segments, and the deletions of segments, that the manifest does not name."""
     for left in unnamed(path):
         shutil.rmtree(left, ignore_errors=True)
 
@@ -256,7 +261,7 @@ def vectors_in(path: Path) -> list[str]:
             model = facts.get("encoder", facts.get("colbert"))
             form = "weights of terms" if "scale" in facts else facts.get("dtype", f"{facts.get('nbits')} bits")
             names.append(f"{model} ({form})" if model else f"{folder.name} (unfinished)")
-    return names
+    return list(dict.fromkeys(names))
 
 
 def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:

@@ -46,6 +46,7 @@ class State:
         self._draft = draft
         self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
+        self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
         """Adds a finished segment that is in the draft."""
@@ -88,6 +89,7 @@ class State:
             counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
             entries, merged = [entry_of(folder, counts)], [Leaf(Segment(folder))]
             merge_attachments(leaves, folder, memory=memory, threads=threads)
+            self._merged.append((leaves, folder))
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
     def merge_piled(self, threads: int) -> None:
@@ -97,6 +99,8 @@ class State:
 
     def place(self, path: Path) -> list[dict[str, Any]]:
         """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""
+        for leaves, folder in self._merged:  # what was encoded while others were merged
+            merge_attachments(leaves, folder, memory=MEMORY, threads=1)
         entries = []
         for entry, leaf in zip(self.entries, self.leaves, strict=True):
             if leaf.segment.folder.parent == self._draft:
@@ -114,7 +118,7 @@ class State:
         return entries
 
     def _check_deletions(self, number: int, so_that: str) -> None:
-        """Raises IndexFormatError unless what is deleted of a segment is as it was written: its damage would get new sums."""
+        """Raises IndexFormatError unless a segment's deletions are as they were written; else damage got sums that fit."""
         deleted = self.entries[number]["deleted"]
         if deleted is not None and id(deleted) not in self._new:
             problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])

@@ -114,9 +114,11 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
             the first query after a change need not wait for all; None needs all.
     """
     key, models = weighting.for_postings(), _MODELS.of(index)
-    if terms is None or key in models or int(index.df.sum(dtype=np.int64)) < LARGE or _folder(index, _name(key)).exists():
-        return models.get(key, lambda: _impacts(index, key))
-    return _PARTS.of(index).get(key, lambda: _Part(index, key)).impacts(terms)
+    if terms is not None and key not in models:
+        part = _PARTS.of(index).get(key, lambda: _part(index, key))
+        if part is not None:
+            return part.impacts(terms)
+    return models.get(key, lambda: _impacts(index, key))
 
 
 def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
@@ -156,6 +158,8 @@ class _Part:
 
     def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
         """The impacts, in which those of `terms` are there."""
+        if self._ready[terms].all():
+            return self._impacts
         with self._lock:
             for term in np.unique(terms[~self._ready[terms]]).tolist():
                 _decode(self._index, self._impacts.lists, term, term + 1)
@@ -164,7 +168,13 @@ class _Part:
         return self._impacts
 
 
-def _no_parts(index: Searchable) -> Cached[Weighting, _Part]:
+def _part(index: Searchable, weighting: Weighting) -> _Part | None:
+    """The impacts term by term; None where all are there, or quickly are."""
+    small = int(index.df.sum(dtype=np.int64)) < LARGE
+    return None if small or _folder(index, _name(weighting)).exists() else _Part(index, weighting)
+
+
+def _no_parts(index: Searchable) -> Cached[Weighting, _Part | None]:
     return Cached(MOST)
 
 

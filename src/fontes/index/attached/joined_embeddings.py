@@ -24,10 +24,17 @@ class Share:
     Args:
         leaf: The segment in a reader.
         embeddings: The vectors of all its documents, deleted ones too.
+
+    Raises:
+        IndexFormatError: They are of another number of documents.
     """
 
     leaf: Leaf
     embeddings: Embeddings
+
+    def __post_init__(self) -> None:
+        if self.embeddings.documents != self.leaf.segment.documents:
+            raise self.embeddings.damaged(f"of {self.embeddings.documents:,} documents, not {self.leaf.segment.documents:,}")
 
     @cached_property
     def rows(self) -> NDArray[np.int64] | None:
@@ -66,10 +73,16 @@ class JoinedEmbeddings:
         dtype: "float32", "float16" or "int8".
         dim: The number of dimensions of each vector.
         searchers: The approximate indexes that are open, by the name of the search.
+
+    Raises:
+        IndexFormatError: They have different dimensions.
     """
 
     def __init__(self, shares: Sequence[Share], facts: dict[str, Any] | None = None) -> None:
         self.shares = tuple(shares)
+        for share in shares:
+            if share.embeddings.dim != shares[0].embeddings.dim:
+                raise share.embeddings.damaged(f"of {share.embeddings.dim} dimensions, not {shares[0].embeddings.dim}")
         facts = dict(shares[0].embeddings.meta) if shares else dict(facts or {})
         self.documents = sum(share.leaf.documents for share in shares)
         self.dtype: str = facts["dtype"]

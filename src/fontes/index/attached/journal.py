@@ -147,7 +147,9 @@ def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) ->
         yield
     except OSError as e:
         if not segment.exists():
-            raise FontesError(f"{segment.parent} was replaced by another index meanwhile; encode that one") from e
+            raise FontesError(
+                f"{segment.parent} has changed meanwhile and keeps its documents elsewhere; index.refresh(), and encode again"
+            ) from e
         done = journal.documents if journal else 0
         raise FontesError(
             f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror or e}; {done:,} of {len(encoding.ids):,} "

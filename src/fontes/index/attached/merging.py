@@ -44,6 +44,8 @@ def attached(leaves: Sequence[Leaf]) -> str | None:
 def merge_attachments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int) -> None:
     """Carries what all of some segments have over to the segment that they have been merged to, as encoding it would store it.
 
+    What is there already stays.
+
     Args:
         leaves: The segments.
         folder: The folder of the new segment.
@@ -54,9 +56,9 @@ def merge_attachments(leaves: Sequence[Leaf], folder: Path, *, memory: int, thre
         IndexFormatError: Something is not as it was written.
     """
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
-    names = [_attached(leaf.segment.folder) for leaf in leaves]
+    names, there = [_attached(leaf.segment.folder) for leaf in leaves], _attached(folder)
     for name, fit in names[0].items() if names else ():
-        if any(name not in own or own[name] != fit for own in names):
+        if name in there or any(name not in own or own[name] != fit for own in names):
             continue
         folders = [_place(leaf.segment.folder, name) for leaf in leaves]
         if name.startswith("vectors-"):

@@ -61,9 +61,9 @@ class Dense(Stage[Topics, Run], name="dense"):
         encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
         algorithm: "flat": exact; the same run for the same vectors whatever the batch, k and threads. Or approximate: "hnsw"; a
             factory string of FAISS, such as "IVF256,Flat" or "OPQ16,IVF64,PQ16"; or "annoy:1000", Annoy with its number of
-            trees, for vectors of length 1. An approximate index is built when it is first needed, its recall against exact
-            search is measured and logged, and it is kept in the user's cache. It finds twice k documents, 100 at least; they
-            get their exact scores, and the best k stay.
+            trees, for vectors of length 1. An approximate index is built when it is first needed, and again when documents have
+            come or gone; its recall against exact search is measured and logged, and it is kept in the user's cache. It finds
+            twice k documents, 100 at least; they get their exact scores, and the best k stay.
         k: How many documents a topic gets at most.
         effort: Of an approximate search: how many lists IVF visits (one in 8, more for a large k), HNSW's efSearch (256, or
             twice k), how many nodes Annoy inspects (trees times twice k); more is slower and finds more.
@@ -227,7 +227,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         allowed: NDArray[np.bool_] | None = None,
     ) -> list[Best]:
         """For each query its best documents, of those that are allowed, and their scores. A query of zeros finds nothing."""
-        from .vectors import nearest, rescored
+        from .vectors import nearest
 
         several = -(-len(embeddings) // max(1, embeddings.documents))
         count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
@@ -236,13 +236,10 @@ class Dense(Stage[Topics, Run], name="dense"):
             rankings = nearest(embeddings, queries, k, self.index.ids, self.threads, allowed)
         else:
             count = min(count * embeddings.documents // total, len(embeddings))
-            rankings = [
-                rescored(embeddings, query, docs, k, self.index.ids)
-                for query, docs in zip(queries, self._candidates(embeddings, searcher, queries, k, count, allowed), strict=True)
-            ]
+            rankings = self._near(embeddings, searcher, queries, k, count, allowed)
         return [ranking if query.any() else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
 
-    def _candidates(
+    def _near(
         self,
         embeddings: JoinedEmbeddings,
         searcher: Searcher,
@@ -250,20 +247,23 @@ class Dense(Stage[Topics, Run], name="dense"):
         k: int,
         count: int,
         allowed: NDArray[np.bool_] | None,
-    ) -> list[NDArray[np.int32]]:
-        """For each query the documents of about `count` near rows; under a filter of more, until k of them are allowed."""
-        effort, candidates = self.effort, [np.zeros(0, np.int32)] * len(queries)
+    ) -> list[Best]:
+        """For each query the best of about `count` near rows; under a filter of more, until there are k or no more rows."""
+        from .vectors import rescored
+
+        effort, rankings = self.effort, [NOTHING] * len(queries)
         left = list(range(len(queries)))
         while left:
             for i, rows in zip(left, searcher.candidates(queries[left], count, effort, self.threads), strict=True):
                 rows = rows[rows >= 0]
                 docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
-                candidates[i] = np.unique(docs if allowed is None else docs[allowed[docs]]).astype(np.int32)
+                docs = np.unique(docs if allowed is None else docs[allowed[docs]]).astype(np.int32)
+                rankings[i] = rescored(embeddings, queries[i], docs, k, self.index.ids)
             if allowed is None or (count == len(embeddings) and (effort is None or effort >= count)):
                 break
-            left = [i for i in left if len(candidates[i]) < k]
+            left = [i for i in left if len(rankings[i][0]) < k and queries[i].any()]
             count, effort = min(2 * count, len(embeddings)), None if effort is None else 2 * effort
-        return candidates
+        return rankings
 
     def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
         """The approximate index; where it is built now, its recall is measured and logged."""

@@ -107,6 +107,13 @@ class TokenVectors:
         """The bytes of all files, those of the whole vectors too."""
         return self._artifact.bytes + (0 if self._whole is None else int(self._whole.info()["bytes"]))
 
+    def check_fits(self, documents: int, other: TokenVectors) -> None:
+        """Raises IndexFormatError unless they are of so many documents, and of the same kind as those of another segment."""
+        if self.documents != documents:
+            raise self._artifact.damaged(f"{self.folder} is of {self.documents:,} documents, not {documents:,}")
+        if (self.nbits, self.codec.centroids.shape) != (other.nbits, other.codec.centroids.shape):
+            raise self._artifact.damaged(f"{self.folder} does not fit {other.folder}")
+
     @property
     def fit(self) -> list[str]:
         """What tells their centroids and buckets from those of another fit."""
@@ -126,10 +133,15 @@ class JoinedTokens:
         nbits: Bits a dimension.
         bounds: int64: document i has so many tokens as bounds[i + 1] - bounds[i].
         meta: Model, fingerprint, nbits, counts, the recall that was measured, and a digest of the vectors and of what lives.
+
+    Raises:
+        IndexFormatError: They are of other documents, or of different kinds.
     """
 
     def __init__(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, Any] | None = None) -> None:
         self._leaves, self.parts = tuple(leaves), tuple(parts)
+        for leaf, part in zip(leaves, parts, strict=True):
+            part.check_fits(leaf.segment.documents, parts[0])
         counts = [np.diff(part.bounds)[leaf.live] for leaf, part in zip(leaves, parts, strict=True)]
         self.bounds = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
         nothing = {"dim": 0, "centroids": 0, "recall": {}, **(facts or {})}
