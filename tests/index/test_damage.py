@@ -164,6 +164,18 @@ def test_segments_that_are_damaged_are_not_merged_into_one_whose_sums_fit(copy: 
     assert (copy / "manifest.json").read_bytes() == before
 
 
+def test_deletions_that_are_damaged_are_not_carried_on_with_sums_that_fit(copy: Path) -> None:
+    """As many are deleted as before, but others."""
+    changed(copy, "segment-*/deleted-*/dead", lambda dead: dead.__setitem__(slice(None), dead[::-1].copy()))
+    before = (copy / "manifest.json").read_bytes()
+    with pytest.raises(IndexFormatError, match=r"dead\.npy has changed, so that it cannot be merged"):
+        Index.open(copy).merge()
+    index = Index.open(copy)
+    with pytest.raises(IndexFormatError, match=r"dead\.npy has changed, so that more of its documents cannot be deleted"):
+        index.delete(index.ids.tolist()[:1])
+    assert (copy / "manifest.json").read_bytes() == before
+
+
 def test_commands_verify_what_they_search_and_check_deeply(copy: Path, fontes: Any) -> None:
     assert fontes("search", copy, "fox", "--verify")[0] == 0
     assert fontes("check", copy, "--deep")[0] == 0

@@ -101,10 +101,9 @@ def build(root: Path) -> None:
         {"_id": f"d{n * 7919 % 5003:04}", "text": " ".join(f"w{w}" for w in row)} for n, row in enumerate(words.tolist())
     ]
     for n in range(0, DOCUMENTS, 50):
-        docs[n] |= {"title": f"Pramen č. {n}", "metadata": {"year": 2000 + n % 25, "tag": ["léto", "zima"][: n % 3]}}
-    index = Index.build(
-        docs[:-600], sound / "texts.index", analyzer="whitespace", columns={"year": "integer", "tag": "keywords"}
-    )
+        metadata = {"year": 2000 + n % 25, "tag": ["léto", "zima"][: n % 3], "day": f"2020-01-{1 + n % 28:02}", "part": n / 7}
+        docs[n] |= {"title": f"Pramen č. {n}", "metadata": {**metadata, "kind": f"k{n % 3}", "good": n % 2 == 0}}
+    index = Index.build(docs[:-600], sound / "texts.index", analyzer="whitespace")
     index.add(docs[-600:-300])
     index.add(docs[-300:])
     index.delete([doc["_id"] for doc in docs[5:-400:97]])
@@ -199,12 +198,14 @@ def late(root: Path) -> Any:
 
 
 def columns(root: Path) -> Any:
-    """Facets, and what columns say of all documents."""
+    """A filtered search, and how many documents have each value."""
     from fontes import Index
 
     index = Index.open(root / "texts.index")
-    everything = np.arange(len(index))
-    return index.columns, [sorted(index.reader.facets(everything, [name])[name].items()) for name in ("year", "tag")]
+    run = index.bm25(k=10, where="year >= 2010 and 'zima' in tag")(TOPICS)
+    counts = index.facets(*index.columns)
+    other = index.bm25(k=10, where="day < '2020-01-20' and good and kind in ('k1', 'k2') or part > 99.5")
+    return index.columns, _scores(run), _scores(other(TOPICS)), [(name, list(counts[name].items())) for name in counts]
 
 
 def sparse(root: Path) -> Any:

@@ -34,6 +34,7 @@ SIGNS = {ast.Eq: "==", ast.NotEq: "==", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST, LAST = ((day.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) for day in (datetime.min, datetime.max))
 NAMES = {"keyword": "a string", "integer": "a whole number", "float": "a number", "boolean": "True or False"}
 NAMES |= {"keywords": NAMES["keyword"], "date": 'a date such as "2020-05-17" or "2020-05-17T12:00:00Z"'}
 
@@ -139,7 +140,8 @@ def date_of(text: str) -> int | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+    since = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+    return since if FIRST <= since <= LAST else None
 
 
 def date_text(microseconds: int) -> str:

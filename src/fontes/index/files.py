@@ -220,6 +220,11 @@ def replace_manifest(path: Path, folder: Path) -> None:
     sync_folder(path)
     (folder / MANIFEST).replace(path / MANIFEST)
     sync_folder(path)
+    remove_unnamed(path)
+
+
+def remove_unnamed(path: Path) -> None:
+    """Removes the segments, and the deletions of segments, that the manifest does not name."""
     for left in unnamed(path):
         shutil.rmtree(left, ignore_errors=True)
 

@@ -56,6 +56,7 @@ class State:
     def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
         """Marks documents of a segment as deleted, beside those that are."""
         leaf, entry = self.leaves[number], self.entries[number]
+        self._check_deletions(number, "more of its documents cannot be deleted")
         deletions = Deletions.of(leaf.segment, dead if leaf.dead is None else dead | leaf.dead)
         folder = self._folder()
         deletions.write(folder)
@@ -76,9 +77,10 @@ class State:
         Raises:
             IndexFormatError: One is not as it was written; its damage would have sums that fit.
         """
-        for entry, leaf in zip(self.entries[first:last], self.leaves[first:last], strict=True):
-            if (problem := changed(leaf.segment.folder, entry["files"])) is not None:
+        for number in range(first, last):
+            if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
                 raise IndexFormatError(f"{problem}, so that it cannot be merged; {REMEDY}")
+            self._check_deletions(number, "it cannot be merged")
         leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in self.leaves[first:last])
         entries: list[dict[str, Any]] = []
         merged: list[Leaf] = []
@@ -114,6 +116,14 @@ class State:
                 sync_folder(place.parent)
             entries.append(entry)
         return entries
+
+    def _check_deletions(self, number: int, so_that: str) -> None:
+        """Raises IndexFormatError unless a segment's deletions are as they were written; else damage got sums that fit."""
+        deleted = self.entries[number]["deleted"]
+        if deleted is not None and id(deleted) not in self._new:
+            problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])
+            if problem is not None:
+                raise IndexFormatError(f"{problem}, so that {so_that}; {REMEDY}")
 
     def _folder(self) -> Path:
         """An empty folder in the draft."""

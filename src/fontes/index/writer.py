@@ -37,6 +37,7 @@ from .files import (
     commit,
     complete,
     read_manifest,
+    remove_unnamed,
     replace_manifest,
     write_manifest,
 )
@@ -282,6 +283,11 @@ def _committed(before: Reader, state: State, draft: Path, schema: Schema | None 
     with uninterrupted(before.path), locked(path.parent):
         if read_manifest(path)["fingerprint"] != before.fingerprint:
             raise FontesError(f"{before.path} was replaced by another index meanwhile; nothing was changed")
-        write_manifest(draft, complete(facts, state.place(path)))
-        replace_manifest(path, draft)
+        remove_unnamed(path)  # which a process has left that was killed here
+        try:
+            write_manifest(draft, complete(facts, state.place(path)))
+            replace_manifest(path, draft)
+        except BaseException:
+            remove_unnamed(path)
+            raise
     return before.refreshed()

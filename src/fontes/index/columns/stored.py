@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError
-from ...core.strings import Strings
 from ...core.where import TYPES, Mask, date_text
-from ...storage.arrays import REMEDY, read_array
+from ...storage.arrays import REMEDY, Arrays
 from ...storage.caches import Attached, Cached
 from ..segment import Segment
-from .values import Values, absent, ascending, read_values
+from .values import Values, absent, read_values
 
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -111,23 +110,17 @@ class SegmentColumns:
         for column in self.types:
             own = self.values(column)
             if own.table is not None:
-                texts = self._texts(own.table)
+                texts = own.table.tolist()
                 if any(a >= b for a, b in pairwise(texts)):
                     raise IndexFormatError(f"{self._folder} is damaged: the values of '{column}' are not in order; {REMEDY}")
 
     def _shown(self, own: Values, values: NDArray[Any]) -> list[Any]:
         """Stored values as those of the metadata."""
         if own.table is not None:
-            return self._texts(own.table.reordered(values.astype(np.int64) - 1))
+            return own.table.reordered(values.astype(np.int64) - 1).tolist()
         if own.kind == "boolean":
             return [value == 2 for value in values.tolist()]
         return [date_text(value) for value in values.tolist()] if own.kind == "date" else values.tolist()
-
-    def _texts(self, table: Strings) -> list[str]:
-        try:
-            return table.tolist()
-        except UnicodeDecodeError as e:
-            raise IndexFormatError(f"{self._folder} is damaged: a value of a column is not UTF-8 ({e}); {REMEDY}") from e
 
     def _textual(self, own: Values, sign: str, value: Any) -> Mask:
         """A test of keywords: by their places in the table, counted from 1."""
@@ -145,10 +138,7 @@ class SegmentColumns:
             flags[codes] = True
             flags[0] = False
             return np.asarray(flags[own.values])
-        try:
-            place = (bisect_left if sign in ("<", ">=") else bisect_right)(table, value)
-        except UnicodeDecodeError as e:
-            raise IndexFormatError(f"{self._folder} is damaged: a value of a column is not UTF-8 ({e}); {REMEDY}") from e
+        place = (bisect_left if sign in ("<", ">=") else bisect_right)(table, value)
         if sign in ("<", "<="):
             return np.asarray((own.values > 0) & (own.values <= place))
         return np.asarray(own.values > place)
@@ -170,17 +160,12 @@ def _types(folder: Path) -> dict[str, str]:
     """The names of the columns in a folder, ascending, with their types."""
     if not (folder / "columns.types.npy").exists():  # what the manifest lists was there when the index was opened
         return {}
-    blob, bounds, types = (read_array(folder, f"columns.{part}") for part in ("bytes", "bounds", "types"))
-    sound = blob.dtype == types.dtype == np.uint8 and blob.ndim == bounds.ndim == types.ndim == 1 and bounds.dtype.kind == "u"
-    sound = sound and len(bounds) == len(types) + 1 and bounds[0] == 0 and bounds[-1] == len(blob)
-    if sound and np.all(bounds[1:] >= bounds[:-1]) and int(types.max(initial=0)) < len(TYPES):
-        try:
-            names = ascending(Strings(blob, bounds)).tolist()
-        except UnicodeDecodeError:
-            names = []
-        if len(set(names)) == len(types) and names == sorted(names):
-            return dict(zip(names, (TYPES[number] for number in types.tolist()), strict=True))
-    raise IndexFormatError(f"{folder / 'columns.types.npy'} and the files beside it do not fit together; {REMEDY}")
+    arrays = Arrays(folder)
+    names = arrays.strings("columns", ordered=True).tolist()
+    types = arrays.numbers("columns.types", len(TYPES), "|u1", len(names))
+    if any(a >= b for a, b in pairwise(names)):
+        raise arrays.damaged("columns.bytes", "its names are not in order")
+    return dict(zip(names, (TYPES[number] for number in types.tolist()), strict=True))
 
 
 def _whole(sign: str, value: float) -> int | None:

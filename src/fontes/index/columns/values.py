@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import IndexFormatError
 from ...core.strings import Strings
-from ...core.where import TYPES
-from ...storage.arrays import REMEDY, read_array, smallest, write_array
+from ...core.where import FIRST, LAST, TYPES
+from ...storage.arrays import UNSIGNED, Arrays, smallest, write_array
 from ..tables import union
 from .schema import LEAST
 
@@ -98,28 +97,22 @@ def read_values(folder: Path, number: int, kind: str, documents: int) -> Values:
     Raises:
         IndexFormatError: A file is missing or damaged.
     """
-    name = f"column-{number}"
-    values = read_array(folder, f"{name}.values")
-    starts = read_array(folder, f"{name}.starts") if kind == "keywords" else None
-    _sound(folder, name, values.ndim == 1 and values.dtype.kind == {"integer": "i", "date": "i", "float": "f"}.get(kind, "u"))
-    rows = len(values)
-    if starts is not None:
-        _sound(folder, name, starts.dtype.kind == "u" and starts.shape == (documents + 1,))
-        _sound(folder, name, starts[0] == 0 and starts[-1] == rows and bool(np.all(starts[1:] >= starts[:-1])))
-    else:
-        _sound(folder, name, rows == documents)
-    table = None
+    name, arrays = f"column-{number}", Arrays(folder)
     if kind in TEXTUAL:
-        blob, bounds = read_array(folder, f"{name}.bytes"), read_array(folder, f"{name}.bounds")
-        _sound(folder, name, blob.dtype == np.uint8 and blob.ndim == bounds.ndim == 1 and bounds.dtype.kind == "u")
-        _sound(folder, name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(blob))
-        _sound(folder, name, bool(np.all(bounds[1:] >= bounds[:-1])))
-        table = ascending(Strings(blob, bounds))
-        least = 0 if starts is None else 1
-        _sound(folder, name, not rows or (least <= values.min() and values.max() <= len(table)))
+        table = ascending(arrays.strings(name, ordered=True))
+        rows = None if kind == "keywords" else documents
+        values = arrays.numbers(f"{name}.values", len(table) + 1, UNSIGNED, rows)
+        if kind == "keyword":
+            return Values(kind, values, table)
+        if not values.all():
+            raise arrays.damaged(f"{name}.values", "a list has a value that is none")
+        return Values(kind, values, table, arrays.bounds(f"{name}.starts", len(values), documents))
     if kind == "boolean":
-        _sound(folder, name, not rows or values.max() <= 2)
-    return Values(kind, values, table, starts)
+        return Values(kind, arrays.numbers(f"{name}.values", 3, "|u1", documents))
+    values = arrays.array(f"{name}.values", "<f8" if kind == "float" else ("|i1", "<i2", "<i4", "<i8"), documents)
+    if kind == "date" and not np.all((values == np.iinfo(values.dtype).min) | ((values >= FIRST) & (values <= LAST))):
+        raise arrays.damaged(f"{name}.values", "it has values that are no dates")
+    return Values(kind, values)
 
 
 def joined(parts: Sequence[Values]) -> Values:
@@ -169,8 +162,3 @@ def _wide(part: Values) -> Array:
     if part.kind != "integer":
         return part.values
     return np.where(part.present, part.values.astype(np.int64), LEAST)
-
-
-def _sound(folder: Path, name: str, sound: bool | np.bool_) -> None:
-    if not sound:
-        raise IndexFormatError(f"{folder / name}.values.npy and the files beside it do not fit together; {REMEDY}")
