@@ -227,7 +227,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         allowed: NDArray[np.bool_] | None = None,
     ) -> list[Best]:
         """For each query its best documents, of those that are allowed, and their scores. A query of zeros finds nothing."""
-        from .vectors import nearest, rescored
+        from .vectors import nearest
 
         several = -(-len(embeddings) // max(1, embeddings.documents))
         count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
@@ -236,13 +236,10 @@ class Dense(Stage[Topics, Run], name="dense"):
             rankings = nearest(embeddings, queries, k, self.index.ids, self.threads, allowed)
         else:
             count = min(count * embeddings.documents // total, len(embeddings))
-            rankings = [
-                rescored(embeddings, query, docs, k, self.index.ids)
-                for query, docs in zip(queries, self._candidates(embeddings, searcher, queries, k, count, allowed), strict=True)
-            ]
+            rankings = self._near(embeddings, searcher, queries, k, count, allowed)
         return [ranking if query.any() else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
 
-    def _candidates(
+    def _near(
         self,
         embeddings: JoinedEmbeddings,
         searcher: Searcher,
@@ -250,20 +247,23 @@ class Dense(Stage[Topics, Run], name="dense"):
         k: int,
         count: int,
         allowed: NDArray[np.bool_] | None,
-    ) -> list[NDArray[np.int32]]:
-        """For each query the documents of about `count` near rows; under a filter of more, until k of them are allowed."""
-        effort, candidates = self.effort, [np.zeros(0, np.int32)] * len(queries)
+    ) -> list[Best]:
+        """For each query the best of about `count` near rows; under a filter of more, until there are k or no more rows."""
+        from .vectors import rescored
+
+        effort, rankings = self.effort, [NOTHING] * len(queries)
         left = list(range(len(queries)))
         while left:
             for i, rows in zip(left, searcher.candidates(queries[left], count, effort, self.threads), strict=True):
                 rows = rows[rows >= 0]
                 docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
-                candidates[i] = np.unique(docs if allowed is None else docs[allowed[docs]]).astype(np.int32)
+                docs = np.unique(docs if allowed is None else docs[allowed[docs]]).astype(np.int32)
+                rankings[i] = rescored(embeddings, queries[i], docs, k, self.index.ids)
             if allowed is None or (count == len(embeddings) and (effort is None or effort >= count)):
                 break
-            left = [i for i in left if len(candidates[i]) < k]
+            left = [i for i in left if len(rankings[i][0]) < k and queries[i].any()]
             count, effort = min(2 * count, len(embeddings)), None if effort is None else 2 * effort
-        return candidates
+        return rankings
 
     def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
         """The approximate index; where it is built now, its recall is measured and logged."""
