@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from support.histories import MODELS, OF_WEIGHTS, answers, files, segments, some_docs, statistics
+from support.histories import COLUMNS, MODELS, OF_WEIGHTS, answers, files, some_docs, statistics
 from support.small_kernel import small_kernel  # noqa: F401
 
 from fontes.core import Doc, FontesError
-from fontes.index import Change, Index
+from fontes.index import Change, Index, state
 from fontes.lexical import impacts
 
-SOME = 6  # histories in `make test`
+SOME = 4  # histories in `make test`
 MANY = int(os.environ.get("FONTES_EXAMPLES", 300))  # in `make test-all`
 KS = st.sampled_from([1, 2, 3, 7, 10, 1000])
 SEEDS = st.integers(0, 2**20)
@@ -50,7 +49,12 @@ class Life(RuleBasedStateMachine):
     def build(self, weights: bool, seed: int, count: int, kept: bool) -> None:
         impacts.LARGE = 0 if kept else 1 << 40  # whether weights of postings go to the disk
         self.models = OF_WEIGHTS if weights else MODELS
-        self.parameters: Any = {"analyzer": "whitespace", "vectors": "vector" if weights else None, "threads": 1}
+        self.parameters: Any = {
+            "analyzer": "whitespace",
+            "vectors": "vector" if weights else None,
+            "columns": COLUMNS,
+            "threads": 1,
+        }
         docs = self.new(seed, count)
         self.index = Index.build(docs, self.folder / "x", **self.parameters)
         self.docs = {doc.id: doc for doc in docs}
@@ -120,7 +124,7 @@ class Life(RuleBasedStateMachine):
         change = self.index.merge(memory=memory, threads=1)
         self.changed(change)
         assert change.segments <= 1
-        assert segments(self.folder / "x") == segments(self.fresh().path)
+        assert files(self.folder / "x") == files(self.fresh().path)
 
     @precondition(lambda self: self.docs)
     @rule(at=st.floats(0, 0.999), seed=SEEDS)
@@ -191,11 +195,12 @@ class Life(RuleBasedStateMachine):
 
 
 @pytest.fixture
-def _as_it_was() -> Iterator[None]:
-    before = impacts.LARGE, impacts.trim
-    impacts.trim = lambda folder, limit: None  # looks through all that there is, each time
-    yield
-    impacts.LARGE, impacts.trim = before
+def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments are soon merged, and what histories change is as it was after them."""
+    monkeypatch.setattr(state, "FACTOR", 3)
+    monkeypatch.setattr(state, "SMALL", 15)
+    monkeypatch.setattr(impacts, "trim", lambda folder, limit: None)  # looks through all that there is, each time
+    monkeypatch.setattr(impacts, "LARGE", impacts.LARGE)
 
 
 @pytest.mark.usefixtures("small_kernel", "_as_it_was")

@@ -173,3 +173,16 @@ def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> No
     index.encode(encoder)
     assert index.dense(encoder).search("a bridge")[0].id == "a"
     assert Index.open(index.path).info()["vectors"][0]["settings"] == f'sentence_encoder("{MODEL}")'
+
+
+def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_encoder_leaves_it_open(tmp_path: Path) -> None:
+    half = SentenceEncoder(MODEL, precision="bfloat16")
+    index = Index.build(DOCS[:2], tmp_path / "x.index")
+    index.encode(half)
+    index.add(DOCS[2:3])
+    index.encode(SentenceEncoder(MODEL))
+    assert [facts["precision"] for facts in index.info()["vectors"]] == ["bfloat16"]
+    np.testing.assert_array_equal(index.embeddings(half).decoded(np.array([2])), half.encode_documents([index.doc("metro")]))
+    index.merge()
+    index.encode(SentenceEncoder(MODEL, precision="float32"), overwrite=True)
+    assert [facts["precision"] for facts in index.info()["vectors"]] == ["float32"]

@@ -39,6 +39,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
     return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
+PRECISIONS: list[str] = []
+"""Those in which documents were encoded."""
+
+
 @pytest.fixture(autouse=True)
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The documents that were encoded: each by itself, so that its vectors are the same whatever is beside it."""
@@ -47,6 +51,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def one_by_one(self: ColBERT, docs: Sequence[Doc], progress: Report = silent) -> tuple[np.ndarray, np.ndarray]:
         ids.extend(doc.id for doc in docs)
+        PRECISIONS.append(self.precision)
         vectors = [batch(self, [doc])[0] for doc in docs]
         return np.concatenate([np.zeros((0, self.width), np.float32), *vectors]), np.cumsum([0, *map(len, vectors)])
 
@@ -213,3 +218,17 @@ def test_an_index_without_documents_left_finds_nothing(tmp_path: Path, model: Co
     index.delete(index.ids.tolist())
     assert len(index.late(model)(QUERIES)["q1"]) == 0
     assert encode_late(index, model)["tokens"] == 0
+
+
+def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_model_leaves_it_open(
+    tmp_path: Path, model: ColBERT
+) -> None:
+    index = ft.Index.build(DOCS[:20], tmp_path / "x")
+    encode_late(index, model.with_(precision="bfloat16"))
+    index.add(DOCS[20:40])
+    for precision, used in (("auto", "bfloat16"), ("float32", "float32")):
+        PRECISIONS.clear()
+        facts = encode_late(index, model.with_(precision=precision), overwrite=precision != "auto")
+        assert set(PRECISIONS) == {used}
+        assert facts["precision"] == used
+        assert {part.meta["precision"] for part in stored(index, model).parts} == {used}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from fontes.core import IndexFormatError
-from fontes.storage.arrays import UNSIGNED, Arrays, ByteWriter, read_array, smallest, write_array
+from fontes.storage.arrays import UNSIGNED, Arrays, ByteWriter, is_utf8, read_array, smallest, write_array
 
 
 @pytest.mark.parametrize(
@@ -139,6 +141,8 @@ def test_strings_are_utf8_within_their_bounds_and_have_an_order(tmp_path: Path) 
     [
         (b"b\xe9a", [0, 2, 3], [1, 0], "x.bytes"),
         ("béa".encode(), [0, 2, 4], [1, 0], "x.bytes"),  # in the middle of a letter
+        (b"\xc3b\xa9a", [0, 3, 4], [1, 0], "x.bytes"),  # its halves apart
+        (b"b\xed\xa0\x80a", [0, 4, 5], [1, 0], "x.bytes"),  # half of a surrogate pair
         (b"ba", [0, 1, 3], [1, 0], "x.bounds"),
         (b"ba", [0, 1, 2], [1, 1], "x.order"),
         (b"ba", [0, 1, 2], [2, 0], "x.order"),
@@ -156,3 +160,17 @@ def test_the_types_of_counts_are_those_that_the_smallest_type_can_be(tmp_path: P
     for number, kind in enumerate(UNSIGNED):
         write_array(tmp_path, "x", smallest(np.array([256 ** (1 << number) - 1], dtype=np.uint64)))
         assert read_array(tmp_path, "x", dtype=kind).itemsize == 1 << number
+
+
+@given(st.lists(st.text(alphabet="aé東𝄞\x7f", max_size=4), max_size=5), st.integers(0, 40), st.integers(0, 255))
+def test_bytes_are_utf8_where_each_text_can_be_decoded(texts: list[str], at: int, byte: int) -> None:
+    encoded = [text.encode() for text in texts]
+    blob, bounds = bytearray(b"".join(encoded)), np.cumsum([0, *map(len, encoded)]).astype(np.uint32)
+    if at < len(blob):
+        blob[at] = byte
+    pieces = [bytes(blob[a:b]) for a, b in itertools.pairwise(bounds.tolist())]
+    try:
+        sound = all(piece.decode() is not None for piece in pieces)
+    except UnicodeDecodeError:
+        sound = False
+    assert is_utf8(np.frombuffer(bytes(blob), dtype=np.uint8), bounds) == sound

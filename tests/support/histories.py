@@ -16,6 +16,8 @@ from fontes.lexical.bm25 import VARIANTS
 Model = Callable[[Index], Stage[Topics, Run]]
 Answer = dict[str, tuple[tuple[str, ...], bytes]]  # for each topic the ids and the bytes of the scores
 
+SOME = "year >= 2010 and lang == 'cs'"
+COLUMNS = {"year": "integer", "lang": "keyword"}
 MODELS: dict[str, Model] = {
     **{f"bm25 {variant}": lambda index, v=variant: index.bm25(variant=v, threads=1) for variant in VARIANTS},  # type: ignore[misc]
     "bm25 in bytes": lambda index: index.bm25(lengths="lucene", k3=2.0, threads=2),
@@ -27,8 +29,13 @@ MODELS: dict[str, Model] = {
     "dirichlet": lambda index: index.ql(mu=20.0, threads=1),
     "jelinek-mercer": lambda index: index.ql(smoothing="jelinek-mercer", threads=1),
     "rm3": lambda index: index.bm25(threads=1) >> index.rm3(fb_docs=3, fb_terms=4, max_df=0.7) >> index.bm25(threads=1),
+    "bm25 of some years": lambda index: index.bm25(where=SOME, threads=1),
+    "tfidf of some years": lambda index: index.tfidf(where=SOME, threads=1),
 }
-OF_WEIGHTS: dict[str, Model] = {"learned sparse": lambda index: index.learned_sparse(threads=1)}
+OF_WEIGHTS: dict[str, Model] = {
+    "learned sparse": lambda index: index.learned_sparse(threads=1),
+    "learned sparse of some years": lambda index: index.learned_sparse(where=SOME, threads=1),
+}
 TOPICS = Topics(
     [
         Topic("1", "w1 w2 w3"),
@@ -52,7 +59,9 @@ def some_docs(seed: int, ids: Iterable[str], longest: int = 25) -> list[Doc]:
         words = [f"w{min(int(draw.paretovariate(0.6)) - 1, 400)}" for _ in range(draw.randrange(longest))]
         vector = {f"w{draw.randrange(30)}": round(draw.uniform(0, 3), 2) for _ in range(draw.randrange(6))}
         title = f"w{draw.randrange(9)} title" if draw.random() < 0.3 else ""
-        docs.append(Doc(doc_id, " ".join(words), title, {"vector": vector, "seed": seed}))
+        metadata = {"vector": vector, "year": draw.randrange(2000, 2021)}
+        metadata |= {"lang": draw.choice(["cs", "en"])} if draw.random() < 0.7 else {}
+        docs.append(Doc(doc_id, " ".join(words), title, metadata))
     return docs
 
 
@@ -92,11 +101,6 @@ def statistics(index: Index) -> dict[str, Any]:
 def files(path: Path) -> dict[str, bytes]:
     """All files of an index."""
     return {str(f.relative_to(path)): f.read_bytes() for f in sorted(path.rglob("*")) if f.is_file()}
-
-
-def segments(path: Path) -> dict[str, bytes]:
-    """The files of an index's segments."""
-    return {name: content for name, content in files(path).items() if name.startswith("segment-")}
 
 
 def agrees(index: Index, fresh: Index, models: Mapping[str, Model], k: int = 1000) -> None:

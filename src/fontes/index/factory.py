@@ -7,6 +7,7 @@ stage, by the same names, in the same order, with the same defaults.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +19,7 @@ from ..core import Doc, Ranking, Strings, Topic
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
 from ..text import Snippet, snippet
-from .attached.store import VectorStore
+from .attached.store import Making, VectorStore
 from .columns import facets_of
 from .leaf import Leaf
 
@@ -246,7 +247,7 @@ class Factory:
         them. An index may hold the vectors of several encoders; an index built anew in its place has none of them.
 
         Args:
-            encoder: Makes the vectors.
+            encoder: Makes the vectors. Where its precision is "auto", it is that in which those of other documents were made.
             dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
                 documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
                 to four decimals.
@@ -256,21 +257,27 @@ class Factory:
         Raises:
             FontesError: The disk is full; what is encoded stays.
         """
-        from ..neural.dense.settings import settings_of
+        from ..neural.dense.settings import in_precision, precision_of, settings_of
         from ..neural.encoders.base import document_vectors
         from ..neural.late.colbert import ColBERT
         from ..neural.sparse.base import is_sparse
 
+        settings, own = settings_of(encoder), encoder
+        if not overwrite:
+            own = in_precision(encoder, self._vectors.precision(encoder.fingerprint))
+        precision = partial(precision_of, own)
         if is_sparse(encoder):
             if dtype is not None:
                 raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
-            self._vectors.add_weights(encoder, settings_of(encoder), overwrite, progress)
+            weights = Making(settings, cast("SparseEncoder", own).encode_documents, precision)
+            self._vectors.add_weights(encoder, weights, overwrite, progress)
             return
         if isinstance(encoder, ColBERT):
             raise ParameterError(
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
             )
-        self._vectors.add(cast("Encoder", encoder), settings_of(encoder), document_vectors, dtype, overwrite, progress)
+        vectors = Making(settings, partial(document_vectors, cast("Encoder", own)), precision)
+        self._vectors.add(cast("Encoder", encoder), vectors, dtype, overwrite, progress)
 
 
 def merge_token_vectors(leaves: Sequence[Leaf], folders: Sequence[Path], folder: Path) -> None:

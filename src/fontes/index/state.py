@@ -118,7 +118,7 @@ class State:
         return entries
 
     def _check_deletions(self, number: int, so_that: str) -> None:
-        """Raises IndexFormatError unless what is deleted of a segment is as it was written; else its damage got sums that fit."""
+        """Raises IndexFormatError unless a segment's deletions are as they were written; else damage got sums that fit."""
         deleted = self.entries[number]["deleted"]
         if deleted is not None and id(deleted) not in self._new:
             problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])

@@ -180,15 +180,21 @@ def within(numbers: NDArray[Any], below: int) -> bool:
 
 
 def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
-    """Whether bytes are texts in UTF-8, each from one of `bounds` to the next."""
+    """Whether bytes are texts in UTF-8, each from one of `bounds` to the next.
+
+    Bytes below 128 are, so that only the others are decoded, of which all but the first of a letter must be beside another.
+    """
     if not len(blob) or int(blob.max()) < 128:
         return True
+    high = np.flatnonzero(blob > 127)
+    letters = blob[high]
     try:
-        codecs.utf_8_decode(blob.data, "strict", True)
+        codecs.utf_8_decode(letters.data, "strict", True)
     except UnicodeDecodeError:
         return False
-    starts = bounds[bounds < len(blob)]
-    return not np.any((blob[starts] & 0xC0) == 0x80)
+    inner = high[(letters & 0xC0) == 0x80]
+    starts = bounds[: np.searchsorted(bounds, len(blob))]
+    return bool(np.all(blob[inner - 1] > 127)) and not np.any((blob[starts] & 0xC0) == 0x80)
 
 
 def smallest(array: NDArray[Any]) -> NDArray[Any]:

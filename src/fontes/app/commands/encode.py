@@ -72,7 +72,7 @@ def encode(
         facts = _encode(opened, model, dtype, algorithm or "flat", overwrite, json)
         show = _say
     seconds = time.perf_counter() - start
-    facts["precision"] = _chosen(model)
+    facts["precision"] = (facts["precision"] or "").split()
     if json:
         print_json({**facts, "seconds": round(seconds, 3)})
     else:
@@ -110,14 +110,6 @@ def _in_precision(encoder: Any, precision: str | None) -> Any:
     changed = encoder.map(lambda inner: inner.with_(precision=precision) if isinstance(inner, Pretrained) else inner)
     changed.check()
     return changed
-
-
-def _chosen(encoder: Any) -> list[str]:
-    """The precision of each model in an encoder, without what the calibration found."""
-    from ...core.part import walk
-    from ...neural.models.base import Pretrained
-
-    return [inner.chosen_precision.partition(" ")[0] for inner in walk(encoder) if isinstance(inner, Pretrained)]
 
 
 def _encode(index: Index, encoder: Any, dtype: str | None, algorithm: str, overwrite: bool, quiet: bool) -> dict[str, Any]:

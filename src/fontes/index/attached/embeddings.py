@@ -112,7 +112,7 @@ class Embeddings:
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, dtype, dimensions, counts, bytes."""
-        facts = {key: self.meta.get(key) for key in ("encoder", "settings", "fingerprint", "dtype", "dim")}
+        facts = {key: self.meta.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
         return {**facts, "vectors": len(self), "bytes": self._artifact.bytes}
 
 

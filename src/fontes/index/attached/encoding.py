@@ -42,6 +42,7 @@ class Job:
         ids: The ids of the documents.
         vectors: Gives the vectors of the documents from one ordinal up to another, and where those of each document start
             (int64, one entry more). It may report how many of them are done.
+        precision: The precision that its models run in; None where nobody knows.
     """
 
     fingerprint: str
@@ -51,6 +52,7 @@ class Job:
     dtype: str
     ids: Sequence[str]
     vectors: Callable[[int, int, Report], VectorsOfDocuments]
+    precision: str | None = None
 
     @property
     def name(self) -> str:
@@ -72,6 +74,7 @@ class _Vectors(Encoding[Embeddings]):
             "encoder": job.encoder,
             "settings": job.settings,
             "fingerprint": job.fingerprint,
+            "precision": job.precision,
             "dtype": job.dtype,
             "dim": job.dim,
             "documents": len(job.ids),

@@ -92,7 +92,7 @@ class JoinedEmbeddings:
         for share in shares:
             if (share.embeddings.dtype, share.embeddings.dim) != (self.dtype, self.dim):
                 raise share.embeddings.damaged(f"its vectors are not as those of {shares[0].embeddings.folder}")
-        self._facts = {key: facts[key] for key in ("encoder", "settings", "fingerprint", "dtype", "dim")}
+        self._facts = {key: facts.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
         self.searchers: Cached[str, Any] = Cached()
 
     def __len__(self) -> int:

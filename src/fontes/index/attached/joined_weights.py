@@ -25,14 +25,15 @@ class JoinedWeights(JoinedLists):
         facts: What is known where there are no segments: encoder, settings, fingerprint.
 
     Attributes:
-        meta: Encoder, settings, fingerprint, scale.
+        meta: Encoder, settings, fingerprint, precision, scale.
     """
 
     def __init__(self, leaves: Sequence[Leaf], lists: Sequence[WeightLists], facts: dict[str, Any]) -> None:
         self.segments = tuple(leaves)
         self.lists = tuple(lists)
         source = {"scale": SCALE, **facts} if not lists else lists[0].meta
-        self.meta: dict[str, Any] = {name: source[name] for name in ("encoder", "settings", "fingerprint", "scale")}
+        names = ("encoder", "settings", "fingerprint", "precision", "scale")
+        self.meta: dict[str, Any] = {name: source.get(name) for name in names}
         super().__init__(self.lists, [counted(leaf, of_leaf) for leaf, of_leaf in zip(leaves, lists, strict=True)])
 
     def __len__(self) -> int:

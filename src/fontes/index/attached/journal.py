@@ -60,8 +60,8 @@ class Encoding(ABC, Generic[T]):
 
     noun: ClassVar[str] = "vectors"
     """What is made, for messages."""
-    NAMES: ClassVar[tuple[str, ...]] = ("encoder", "settings")
-    """Settings that say how the encoder is called, which changes nothing."""
+    NAMES: ClassVar[tuple[str, ...]] = ("encoder", "settings", "precision")
+    """Settings that say how the encoder is called and on which machine it runs, with which it is still the same."""
 
     ids: Sequence[str]
     place: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -28,8 +28,22 @@ if TYPE_CHECKING:
     from ...neural.sparse.base import SparseEncoder
 
 Stored = dict[str, Embeddings | IndexFormatError]
-VectorsOf = Callable[["Encoder", Sequence[Doc], Report], VectorsOfDocuments]
-VectorsOfRange = Callable[[int, int, Report], VectorsOfDocuments]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Making(Generic[T]):
+    """How an encoder's vectors are made.
+
+    Args:
+        settings: The text that makes the encoder again, or None.
+        vectors: Gives the vectors of documents.
+        precision: Gives the precision that its models run in; it may have to load them.
+    """
+
+    settings: str | None
+    vectors: Callable[[Sequence[Doc], Report], T]
+    precision: Callable[[], str | None]
 
 
 class VectorStore:
@@ -70,8 +84,7 @@ class VectorStore:
     def add(
         self,
         encoder: Encoder,
-        settings: str | None,
-        vectors_of: VectorsOf,
+        making: Making[VectorsOfDocuments],
         dtype: str | None,
         overwrite: bool,
         progress: Report,
@@ -80,8 +93,7 @@ class VectorStore:
 
         Args:
             encoder: The encoder.
-            settings: The text that makes the encoder again, or None.
-            vectors_of: Gives the vectors of documents by an encoder.
+            making: How its vectors are made.
             dtype: "float32", "float16" or "int8"; None: those in which other segments have them, float32 where none has.
             overwrite: Whether vectors that are there already are made again.
             progress: Is called as documents are done.
@@ -100,9 +112,10 @@ class VectorStore:
             for number, report in in_turn(self._leaves, lacking, progress):
                 segment, stored = self._leaves[number].segment, self._stored[number]
                 full = None if overwrite or chosen == "float32" else next(iter(self._fitting(stored, encoder, "float32")), None)
-                vectors = _encoded(segment, partial(vectors_of, encoder)) if full is None else _decoded(full)
-                ids = segment.ids.tolist()
-                job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, chosen, ids, vectors)
+                vectors = _encoded(segment, making.vectors) if full is None else _decoded(full)
+                precision = full.meta.get("precision") if full else making.precision() if lacking[number] else None
+                ids, settings = segment.ids.tolist(), making.settings
+                job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, chosen, ids, vectors, precision)
                 stored[job.name] = store_vectors(segment.folder, job, overwrite, report)
                 self._joined.pop(job.name, None)
 
@@ -129,7 +142,13 @@ class VectorStore:
             self._weights[fingerprint] = joined
         return joined
 
-    def add_weights(self, encoder: SparseEncoder, settings: str | None, overwrite: bool, progress: Report) -> None:
+    def precision(self, fingerprint: str) -> object:
+        """The precision in which an encoder has made vectors or weights for some documents; None where that is not known."""
+        dense = [vectors.meta for stored in self._stored for vectors in stored.values() if isinstance(vectors, Embeddings)]
+        sparse = [lists.meta for leaf in self._leaves for lists in _sparse(leaf.segment)]
+        return next((meta.get("precision") for meta in (*dense, *sparse) if meta["fingerprint"] == fingerprint), None)
+
+    def add_weights(self, encoder: SparseEncoder, making: Making[TermVectors], overwrite: bool, progress: Report) -> None:
         """Encodes the documents as weighted terms; the parameters are those of `add`."""
         check_there(self._path, self._leaves)
         fingerprint = encoder.fingerprint
@@ -140,10 +159,11 @@ class VectorStore:
         for number, report in in_turn(self._leaves, lacking, progress):
             segment = self._leaves[number].segment
 
-            def vectors(first: int, last: int, report: Report, segment: Segment = segment) -> TermVectors:
-                return encoder.encode_documents(docs_of(segment, first, last), report)
-
-            job = WeightEncoding(fingerprint, repr(encoder), settings, segment.ids, encoder.vocabulary, vectors)
+            vectors = _encoded(segment, making.vectors)
+            precision = making.precision() if lacking[number] else None
+            job = WeightEncoding(
+                fingerprint, repr(encoder), making.settings, segment.ids, encoder.vocabulary, vectors, precision
+            )
             encode(segment.folder, job, overwrite, report)
             self._weights.pop(fingerprint, None)
 
@@ -280,12 +300,12 @@ def in_turn(leaves: Sequence[Leaf], lacking: Sequence[bool], progress: Report) -
         first += leaves[number].segment.documents if lacks else 0
 
 
-def _encoded(segment: Segment, vectors_of: Callable[[Sequence[Doc], Report], VectorsOfDocuments]) -> VectorsOfRange:
+def _encoded(segment: Segment, vectors: Callable[[Sequence[Doc], Report], T]) -> Callable[[int, int, Report], T]:
     """The vectors of a segment's documents from one place up to another, by an encoder."""
-    return lambda first, last, report: vectors_of(docs_of(segment, first, last), report)
+    return lambda first, last, report: vectors(docs_of(segment, first, last), report)
 
 
-def _decoded(full: Embeddings) -> VectorsOfRange:
+def _decoded(full: Embeddings) -> Callable[[int, int, Report], VectorsOfDocuments]:
     """The same, out of those that are stored in float32."""
 
     def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:

@@ -123,8 +123,8 @@ class WeightLists(PostingLists):
 
     def info(self) -> dict[str, Any]:
         """What there is: encoder, fingerprint, scale, counts, bytes."""
-        facts = ("encoder", "settings", "fingerprint", "scale", "documents", "terms", "postings")
-        return {**{key: self.meta[key] for key in facts}, "bytes": self._artifact.bytes}
+        facts = ("encoder", "settings", "fingerprint", "precision", "scale", "documents", "terms", "postings")
+        return {**{key: self.meta.get(key) for key in facts}, "bytes": self._artifact.bytes}
 
 
 def find_weights(segment: Path, ids: Strings) -> Iterator[WeightLists | IndexFormatError]:
@@ -161,6 +161,7 @@ class WeightEncoding(Encoding[WeightLists]):
         ids: The ids of the documents.
         vocabulary: The terms by number.
         vectors: Gives the weights of the documents from one ordinal up to another. It may report how many are done.
+        precision: The precision that its models run in; None where nobody knows.
     """
 
     noun = "weights"
@@ -173,11 +174,13 @@ class WeightEncoding(Encoding[WeightLists]):
         ids: Strings,
         vocabulary: Sequence[str],
         vectors: Callable[[int, int, Report], TermVectors],
+        precision: str | None,
     ) -> None:
         self.ids: Strings = ids
         self.place, self._vocabulary, self._vectors = _folder(fingerprint), vocabulary, vectors
         self._fingerprint = fingerprint
-        self._facts: dict[str, Any] = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "scale": SCALE}
+        named = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "precision": precision}
+        self._facts: dict[str, Any] = {**named, "scale": SCALE}
         self.settings = {"version": KIND.version, **self._facts, "documents": len(ids)}
         self.columns = (Column("numbers", 4), Column("weights", 4), Column("counts", 4, of_documents=True))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.errors import FontesError, ParameterError, PipelineError
 from ...core.expression import part
@@ -10,9 +10,12 @@ from ...core.part import Part, walk
 from ..encoders.base import Encoder
 from ..encoders.sentence import SentenceEncoder
 from ..models.base import Pretrained
+from ..models.compute import PRECISIONS
 
 if TYPE_CHECKING:
     from ...index import Index
+
+E = TypeVar("E")
 
 
 def settings_of(encoder: object) -> str | None:
@@ -23,6 +26,28 @@ def settings_of(encoder: object) -> str | None:
         return encoder.map(lambda inner: inner.with_(precision="auto") if isinstance(inner, Pretrained) else inner).text
     except PipelineError:
         return None
+
+
+def precision_of(encoder: object) -> str | None:
+    """In which precision each of an encoder's models runs here, with spaces between; None for one without. Loads the models."""
+    return " ".join(model.chosen_precision.partition(" ")[0] for model in _models(encoder)) or None
+
+
+def in_precision(encoder: E, stored: object) -> E:
+    """The encoder with the models that leave their precision to the machine in that of vectors that are stored.
+
+    Args:
+        encoder: The encoder.
+        stored: What `precision_of` gave; another thing, or several precisions, change nothing.
+    """
+    names = set(str(stored or "").split())
+    if not isinstance(encoder, Part) or len(names) != 1 or not names <= set(PRECISIONS):
+        return encoder
+    (name,) = names
+    changed: E = encoder.map(  # type: ignore[assignment]
+        lambda inner: inner.with_(precision=name) if isinstance(inner, Pretrained) and inner.precision == "auto" else inner
+    )
+    return changed
 
 
 def encoder_from(text: object) -> Encoder:
@@ -67,6 +92,10 @@ def encoder_of(index: Index, name: str | None) -> Encoder:
 
 def _names(encoder: Encoder) -> set[str]:
     """The names of an encoder's models, and their last parts."""
-    models = [inner for inner in walk(encoder) if isinstance(inner, Pretrained)] if isinstance(encoder, Part) else []
-    names = {str(model.name_or_path).rstrip("/") for model in models}
+    names = {str(model.name_or_path).rstrip("/") for model in _models(encoder)}
     return names | {name.rpartition("/")[2] for name in names}
+
+
+def _models(encoder: object) -> list[Pretrained[Any]]:
+    """The models of Fontes in an encoder."""
+    return [inner for inner in walk(encoder) if isinstance(inner, Pretrained)] if isinstance(encoder, Part) else []

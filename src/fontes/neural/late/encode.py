@@ -21,6 +21,7 @@ from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
 from ...index.attached.store import check_there, docs_of, in_turn
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
+from ..dense.settings import in_precision, precision_of
 from .colbert import ColBERT
 from .residual import NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
@@ -67,7 +68,7 @@ def encode_late(
 
     Args:
         index: The index.
-        colbert: The model.
+        colbert: The model. Where its precision is "auto", it is that in which the vectors of other documents were made.
         nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which store the vectors whole, as float16 or float32.
             None: those that the other documents' have, 2 where there are none.
         centroids: How many; default: four times the square root of the number of tokens, as a power of two.
@@ -168,11 +169,18 @@ class _Work:
     def _job(self, segment: Segment) -> Job:
         colbert = self._colbert
 
+        own = colbert if self._overwrite else in_precision(colbert, self._precision())
+
         def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
-            return colbert.encode_documents(docs_of(segment, first, last), report)
+            return own.encode_documents(docs_of(segment, first, last), report)
 
         dtype = "float32" if self._nbits == 32 else "float16"
-        return Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, segment.ids.tolist(), vectors)
+        ids, precision = segment.ids.tolist(), precision_of(own)
+        return Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, ids, vectors, precision)
+
+    def _precision(self) -> object:
+        """The precision in which the model has made those of other documents; None where that is not known."""
+        return next((TokenVectors(folder).meta.get("precision") for folder in self._folders if folder.is_dir()), None)
 
     def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:
         """Makes the files of token vectors in drafts that are put in their places one after the other."""
@@ -212,6 +220,7 @@ class _Work:
         facts = {
             "colbert": repr(self._colbert),
             "fingerprint": self._colbert.fingerprint,
+            "precision": whole.meta.get("precision"),
             "nbits": self._nbits,
             "dim": whole.dim,
             "documents": whole.documents,

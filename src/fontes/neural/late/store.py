@@ -33,7 +33,7 @@ TOKENS = 1 << 12  # of documents that a thread scores at a time
 TOGETHER = 16  # queries that are searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
 WIDTHS = (32, 16, 4, 2, 1)  # bits a dimension, the most exact ones first
-FACTS = ("colbert", "fingerprint", "nbits", "dim", "centroids", "recall")
+FACTS = ("colbert", "fingerprint", "precision", "nbits", "dim", "centroids", "recall")
 KIND = Kind("fontes-late", 1, "token vectors", REMEDY)
 
 
@@ -146,7 +146,7 @@ class JoinedTokens:
         self.bounds = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
         nothing = {"dim": 0, "centroids": 0, "recall": {}, **(facts or {})}
         meta = parts[0].meta if parts else nothing
-        self.meta: dict[str, Any] = {name: meta[name] for name in FACTS}
+        self.meta: dict[str, Any] = {name: meta.get(name) for name in FACTS}
         self.meta |= {"documents": self.documents, "tokens": len(self), "digest": self._digest()}
         self.nbits: int = self.meta["nbits"]
 
