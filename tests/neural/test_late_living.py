@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -232,3 +233,20 @@ def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_mode
         assert set(PRECISIONS) == {used}
         assert facts["precision"] == used
         assert {part.meta["precision"] for part in stored(index, model).parts} == {used}
+
+
+def test_the_commands_add_documents_encode_these_and_merge(fontes: Any, tmp_path: Path, model: ColBERT) -> None:
+    corpus, path = tmp_path / "corpus.jsonl", tmp_path / "x"
+    for first, last in ((0, 40), (40, 90)):
+        corpus.write_text("".join(json.dumps({"_id": one, "text": text}) + "\n" for one, text in DOCS[first:last]))
+        assert fontes(*(("add", path, corpus) if first else ("index", corpus, "-o", path)))[0] == 0
+        if first:
+            status, _, error = fontes("search", path, "old well", "--pipeline", f"late('{model.name_or_path}')")
+            assert (status, "for 40 of 90 documents" in error, "fontes encode" in error) == (1, True, True)
+        status, out, _ = fontes("encode", path, str(model.name_or_path), "--late", *([] if first else ["--nbits", "4"]))
+        assert (status, "4 bits" in out) == (0, True)
+    assert fontes("merge", path)[0] == 0
+    status, out, _ = fontes("search", path, "old well", "--pipeline", f"late('{model.name_or_path}')", "--json")
+    assert status == 0
+    assert len(json.loads(out.splitlines()[0])) > 0
+    assert fontes("check", path)[0] == 0

@@ -242,9 +242,9 @@ class Factory:
     ) -> None:
         """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
-        Only documents that have none are encoded: all the first time, those that were added since the next. An encoding that
-        was interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of
-        them. An index may hold the vectors of several encoders; an index built anew in its place has none of them.
+        Only documents that have none are encoded: all of them the first time, later those that were added. An encoding that was
+        interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of them. An
+        index may hold the vectors of several encoders; an index built anew in its place has none of them.
 
         Args:
             encoder: Makes the vectors. Where its precision is "auto", it is that in which those of other documents were made.

@@ -204,11 +204,11 @@ class VectorStore:
     def _whole(self, encoder: Encoder, dtype: str | None) -> JoinedEmbeddings | None:
         """The most exact vectors of an encoder that all segments have."""
         for vectors in self._fitting(self._stored[0], encoder, dtype):
-            name = vectors.name
-            if name not in self._joined and len((joined := self._join(name)).shares) == len(self._leaves):
-                self._joined[name] = joined
-            if name in self._joined:
-                return self._joined[name]
+            joined = self._joined.get(vectors.name)
+            if joined is None and len((new := self._join(vectors.name)).shares) == len(self._leaves):
+                joined = self._joined.setdefault(vectors.name, new)
+            if joined is not None:
+                return joined
         return None
 
     def _fitting(self, stored: Stored, encoder: Encoder, dtype: str | None) -> list[Embeddings]:
