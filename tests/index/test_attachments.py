@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.counting_encoder import Counting
+from support.counting_encoder import Counting, Several
 from support.counting_terms import CountingTerms
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from support.living import answers, fresh, segment_files
@@ -320,3 +321,50 @@ def test_rows_and_documents_of_several_segments_are_numbered_as_in_one(tmp_path:
     np.testing.assert_array_equal(joined.norms, whole.norms)
     assert joined.rows(100, 150) == one.rows(100, 150)
     assert joined.meta["digest"] != one.meta["digest"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_a_random_history_runs_are_those_of_a_new_index_byte_for_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(state, "FACTOR", 3)
+    monkeypatch.setattr(state, "SMALL", 8)
+    draw, encoders = random.Random(seed), (Counting(), Several(fingerprint="several"), CountingTerms())
+    left = {f"d{n}": f"fox w{n % 12}" for n in range(draw.randrange(1, 20))}
+    index, count = Index.build(left.items(), tmp_path / "x"), len(left)
+
+    def encode(each: Index) -> Index:
+        for encoder in encoders:
+            each.encode(encoder)
+        return each
+
+    encode(index)
+    for step in draw.choices(["add", "delete", "replace", "encode", "merge"], k=12):
+        some = draw.sample(sorted(left), min(len(left), draw.randrange(1, 6)))
+        if step == "add":
+            new = {f"d{n}": f"fox w{draw.randrange(12)}" for n in range(count, count + draw.randrange(1, 9))}
+            index.add(new.items())
+            count += len(new)
+            left |= new
+        elif step == "delete":
+            index.delete(some)
+            left = {doc_id: text for doc_id, text in left.items() if doc_id not in some}
+        elif step == "replace":
+            index.add([(doc_id, f"fox w{draw.randrange(12)} again") for doc_id in some], duplicates="replace")
+            left = {doc_id: text for doc_id, text in left.items() if doc_id not in some}
+            left |= {doc_id: index.doc(doc_id).text for doc_id in some}
+        else:
+            encode(index)
+        if step == "merge":
+            index.merge()
+    encode(index)
+    new_index = encode(Index.build(left.items(), tmp_path / "y"))
+    topics = {f"q{n}": f"fox w{n} w{n + 3}" for n in range(8)}
+    for of in (lambda one, k: one.dense(encoders[0], k=k), lambda one, k: one.dense(encoders[1], k=k), splade):
+        for k in (3, 1000):
+            assert answers(of(index, k)(topics)) == answers(of(new_index, k)(topics))
+    index.check(deep=True)
+
+
+def splade(index: Index, k: int) -> Any:
+    return index.splade(CountingTerms(), k=k)
