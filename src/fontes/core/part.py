@@ -17,6 +17,8 @@ from .progress import Report
 from .registry import Registry, nearest
 
 P = TypeVar("P", bound="Part")
+States = Mapping[int, tuple[Any, Any]]
+"""Indexes and what they read now, by the identity of the former."""
 Names = Mapping[int, str]
 """For each index, by its identity, the name under which a text speaks of it."""
 
@@ -226,22 +228,34 @@ def indexes_of(part: Part) -> dict[str, Any]:
 
 
 def pinned(part: P) -> P:
-    """The part over the states that its indexes have now (`index.reader`), so that all that one call does is of one state."""
-    kept: tuple[dict[int, tuple[Any, Any]], P] | None = vars(part).get("_pinned")
+    """The part over the states that its indexes have now (`index.reader`), so that all that one call does is of one state.
+
+    As long as these are the same, it is the same part each time, whatever it is part of.
+    """
+    kept = _kept(part)
     if kept is not None and all(index.reader is reader for index, reader in kept[0].values()):
         return kept[1]
-    states: dict[int, tuple[Any, Any]] = {}
+    indexes: dict[int, Any] = {id(index): index for index in (inner.params().get("index") for inner in walk(part))}
+    return _over(part, {key: (index, index.reader) for key, index in indexes.items() if hasattr(index, "reader")})
 
-    def over_state(inner: Part) -> Part:
-        index = inner.params().get("index")
-        if index is None or getattr(index, "reader", index) is index:
-            return inner
-        _, reader = states.setdefault(id(index), (index, index.reader))
-        return inner.with_(index=reader)
 
-    copy: P = part.map(over_state)  # type: ignore[assignment]
-    vars(part)["_pinned"] = states, copy
+def _over(part: P, states: States) -> P:
+    kept = _kept(part)
+    if kept is not None and all(states[key][1] is reader for key, (_, reader) in kept[0].items()):
+        return kept[1]
+    copy: P = part._mapped(lambda inner: _over(inner, states))
+    used = {key: states[key] for key in (id(inner.params().get("index")) for inner in walk(part)) if key in states}
+    index = part.params().get("index")
+    if id(index) in used and used[id(index)][1] is not index:
+        copy = copy.with_(index=used[id(index)][1])
+    vars(part)["_pinned"] = used, copy
     return copy
+
+
+def _kept(part: P) -> tuple[States, P] | None:
+    """What a part was over states of its indexes, and these states."""
+    kept: tuple[States, P] | None = vars(part).get("_pinned")
+    return kept
 
 
 def index_names(part: Part) -> Names:

@@ -73,7 +73,7 @@ class Lexical(Stage[Topics, Run]):
 
     @property
     def _filter(self) -> Filter | None:
-        return filter_of(self.index.reader, self.where)
+        return filter_of(self.index, self.where)
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
@@ -107,7 +107,7 @@ class Lexical(Stage[Topics, Run]):
         weighting, searched = self.weighting, self.searched
         statistics = Statistics.of(searched)
         doc = self.index.ordinal(doc_id)
-        if (absence := left_out(self.index.reader, self.where, doc)) is not None:
+        if (absence := left_out(self.index, self.where, doc)) is not None:
             return absence
         counts = self._counts([topic])[0]
         _, terms, weights = _bags(weighting, [counts])

@@ -37,6 +37,15 @@ class Columned(Protocol):
     def __len__(self) -> int: ...
 
 
+class Stateful(Protocol):
+    """An index, or one state of it."""
+
+    @property
+    def reader(self) -> Columned:
+        """The state that it has now."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Filter:
     """The documents that a search may return.
@@ -65,8 +74,8 @@ class Filter:
         return places
 
 
-def filter_of(reader: Columned, where: str | None) -> Filter | None:
-    """The documents that a filter lets pass; None where there is no filter.
+def filter_of(index: Stateful, where: str | None) -> Filter | None:
+    """The documents of an index that a filter lets pass; None where there is no filter.
 
     Raises:
         ParameterError: It is none, or not one of these columns.
@@ -74,12 +83,13 @@ def filter_of(reader: Columned, where: str | None) -> Filter | None:
     """
     if where is None:
         return None
+    reader = index.reader
     return _FILTERS.of(reader).get(where, lambda: _filtered(reader, where))
 
 
-def left_out(reader: Columned, where: str | None, doc: int) -> Explanation | None:
+def left_out(index: Stateful, where: str | None, doc: int) -> Explanation | None:
     """What an explanation says of a document that a filter leaves out; None for one that passes."""
-    passed = filter_of(reader, where)
+    passed = filter_of(index, where)
     if passed is None or passed.mask[doc]:
         return None
     return Explanation(0.0, f"the document is left out: {where} does not hold of it")

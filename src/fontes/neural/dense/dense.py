@@ -98,7 +98,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
         texts = {i: topic.text for i, topic in enumerate(topics.values()) if topic.text.strip()}
         rankings: list[Best] = [NOTHING] * len(topics)
-        vectors, passed = self._queries(list(texts.values()), embeddings, progress), filter_of(self.index.reader, self.where)
+        vectors, passed = self._queries(list(texts.values()), embeddings, progress), filter_of(self.index, self.where)
         allowed = None if passed is None else passed.mask
         for i, ranking in zip(texts, self._nearest(embeddings, searcher, vectors, self.k, allowed), strict=True):
             rankings[i] = ranking
@@ -143,7 +143,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         text = query.text if isinstance(query, Topic) else query
         embeddings = self._embeddings()
         doc = self.index.ordinal(doc_id)
-        if (absence := left_out(self.index.reader, self.where, doc)) is not None:
+        if (absence := left_out(self.index, self.where, doc)) is not None:
             return absence
         if not text.strip():
             return Explanation(0.0, "the topic has no text")
@@ -181,7 +181,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def check(self) -> None:
         check_fields(self)
-        filter_of(self.index.reader, self.where)  # which says what is wrong with it
+        filter_of(self.index, self.where)  # which says what is wrong with it
         if self.effort is not None and (not isinstance(self.effort, Integral) or self.effort < 1 or self.algorithm == "flat"):
             raise ParameterError(f"effort is a whole number from 1 up, of an approximate search, not {self.effort!r}")
         super().check()

@@ -132,7 +132,7 @@ class Late(Stage[Topics, Run], name="late"):
         self = pinned(self)
         text = query.text if isinstance(query, Topic) else query
         ordinal = self.index.ordinal(doc_id)
-        if (absence := left_out(self.index.reader, self.where, ordinal)) is not None:
+        if (absence := left_out(self.index, self.where, ordinal)) is not None:
             return absence
         vectors, _ = self._stored().vectors(np.array([ordinal]))
         return explained(self._colbert, text, self.index.doc(doc_id), vectors)
@@ -147,7 +147,7 @@ class Late(Stage[Topics, Run], name="late"):
         threads, ranks, passed = (
             self.threads or os.cpu_count() or 1,
             self.index.ids.rank,
-            filter_of(self.index.reader, self.where),
+            filter_of(self.index, self.where),
         )
         allowed = None if passed is None else passed.mask
         if self.algorithm == "exhaustive":
@@ -169,7 +169,7 @@ class Late(Stage[Topics, Run], name="late"):
 
     def check(self) -> None:
         check_fields(self)
-        filter_of(self.index.reader, self.where)  # which says what is wrong with it
+        filter_of(self.index, self.where)  # which says what is wrong with it
         super().check()
 
 
