@@ -211,7 +211,7 @@ def test_forged_weights_are_refused_before_the_search_reads_them(tmp_path, plain
     with pytest.raises(IndexFormatError, match="its postings do not fit its terms"):
         Index.open(path).splade(CountingTerms())({"1": " ".join(f"w{n}" for n in range(20))})
     with pytest.raises(IndexFormatError, match="do not fit"):
-        Index.open(path).check()
+        Index.open(path).check(deep=True)
 
 
 def test_weights_of_a_newer_format_are_an_error(tmp_path, plain):
