@@ -41,7 +41,7 @@ def encoder(sign: float) -> Counting:
 def vectors(path: Path) -> str:
     """ "old", "new" or "none": which vectors the index at `path` has, which must be sound."""
     index = Index.open(path)
-    index.check()
+    index.check(deep=True)
     if not index.info()["vectors"]:
         return "none"
     first = index.embeddings(Counting()).decoded(slice(0, 1))

@@ -88,7 +88,7 @@ def killed(path: Path, number: int, docs: Docs, seconds: float | None) -> tuple[
     assert status in (0, -signal.SIGKILL)
     done = len(said.read_bytes())
     index = Index.open(path)
-    index.check()
+    index.check(deep=True)
     found = content(index)
     state = next((state for state in states[done : done + 2] if list(state.values()) == found), None)
     assert state is not None, f"{done} changes were committed before the process was killed, and something else is there"
@@ -160,7 +160,7 @@ def test_a_disk_that_is_full_at_any_point_fails_the_change_and_not_the_index(tmp
                 filler.unlink()
             else:
                 break
-        Index.open(path).check()
+        Index.open(path).check(deep=True)
         assert content(Index.open(path)) == content(index)
         assert kind == "merge" or content(index) != found
     assert failures > 2

@@ -242,7 +242,7 @@ def test_damaged_vectors_are_no_part_of_a_merge(tmp_path: Path) -> None:
             index.merge()
         file.write_bytes(sound)
     index.merge()
-    index.check()
+    index.check(deep=True)
 
 
 @pytest.mark.parametrize("algorithm", ["hnsw", "annoy:20"])

@@ -43,7 +43,7 @@ def test_overwriting_must_be_asked_for(tmp_path):
     assert files(tmp_path) == before
     assert Index.build([("d1", "other")], tmp_path / "x", overwrite=True).terms.tolist() == ["other"]
     index = Index.open(tmp_path / "x")
-    index.check()
+    index.check(deep=True)
     assert index.ids.tolist() == ["d1"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x"]
     assert len(list((tmp_path / "x").iterdir())) == 2
@@ -58,7 +58,7 @@ def test_overwriting_with_the_same_documents_repairs_a_damaged_index(tmp_path):
     damaged = next((tmp_path / "x").glob("*/postings.npy"))
     content = damaged.read_bytes()
     damaged.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    Index.build(DOCS, tmp_path / "x", overwrite=True).check()
+    Index.build(DOCS, tmp_path / "x", overwrite=True).check(deep=True)
 
 
 def test_an_open_index_stays_what_it_was_when_it_is_replaced(tmp_path):
@@ -100,7 +100,7 @@ def test_a_failing_build_leaves_the_old_index_as_it_was(tmp_path, monkeypatch, t
     with pytest.raises(InputError, match="occurs twice"):
         Index.build([("a", "x"), ("a", "y")], tmp_path / "x", threads=threads, overwrite=True)
     assert files(tmp_path) == before
-    Index.open(tmp_path / "x").check()
+    Index.open(tmp_path / "x").check(deep=True)
 
 
 def test_an_error_of_the_tokenizer_comes_out_of_the_build_and_leaves_nothing(tmp_path, monkeypatch):
@@ -141,11 +141,11 @@ def test_what_is_in_the_way_and_no_index_is_left_alone(tmp_path, content):
 
 def test_an_empty_folder_is_a_place_for_an_index(tmp_path):
     (tmp_path / "x").mkdir()
-    Index.build(DOCS, tmp_path / "x").check()
+    Index.build(DOCS, tmp_path / "x").check(deep=True)
 
 
 def test_folders_on_the_way_are_made(tmp_path):
-    Index.build(DOCS, tmp_path / "a" / "b" / "x").check()
+    Index.build(DOCS, tmp_path / "a" / "b" / "x").check(deep=True)
 
 
 def test_a_file_where_a_folder_should_be_is_an_error_of_fontes(tmp_path):
@@ -161,7 +161,7 @@ def test_an_index_may_have_any_name(tmp_path, name):
     other = tmp_path / ".xyz.building-of-another-index"
     other.mkdir()
     Index.build(DOCS, tmp_path / name)
-    Index.open(tmp_path / name).check()
+    Index.open(tmp_path / name).check(deep=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, other.name])
 
 

@@ -24,7 +24,7 @@ SCRIPT = """
             more = {"n": n, "map": {"b": 1, "a": 2}}
             yield {"_id": f"d{n * 7919 % 3_000}é", "title": "T" * (n % 3), "text": " ".join(words), **more}
     path, threads, memory = sys.argv[1:]
-    Index.build(docs(), path, threads=int(threads), memory=memory, analyzer="english+words:1-2").check()
+    Index.build(docs(), path, threads=int(threads), memory=memory, analyzer="english+words:1-2").check(deep=True)
 """
 
 

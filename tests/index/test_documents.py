@@ -95,7 +95,7 @@ def test_any_text_title_and_metadata_come_back(tmp_path_factory, contents):
     docs = [Doc(f"d{i}", text, title, metadata) for i, (text, title, metadata) in enumerate(contents)]
     index = Index.build(docs, tmp_path_factory.mktemp("i") / "x", threads=1)
     assert index.docs([d.id for d in docs]) == docs
-    index.check()
+    index.check(deep=True)
 
 
 def test_metadata_that_json_cannot_hold_is_an_error_that_names_the_document(tmp_path):
@@ -114,7 +114,7 @@ def test_ids_may_be_any_unicode(tmp_path):
     assert "東京" in index
     assert "東" not in index
     assert 5 not in index
-    index.check()
+    index.check(deep=True)
 
 
 def test_a_document_that_is_not_there_is_an_error_that_names_it(tmp_path):

@@ -73,7 +73,7 @@ def history(number: int, folder: Path, passages: list[Doc], topics: Topics) -> N
             k = draw.choice([10, 1000])
             expected, found = answers(fresh, WHAT, topics, k), answers(index, WHAT, topics, k)
             assert [name for name in WHAT if found[name] != expected[name]] == []
-    index.check()
+    index.check(deep=True)
     index.merge(threads=1)
     assert files(index.path) == files(folder / f"fresh{STEPS - 1}")
 

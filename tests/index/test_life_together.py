@@ -209,7 +209,7 @@ def test_threads_that_all_change_an_index_are_told_or_succeed(tmp_path: Path) ->
         thread.join()
     assert sorted(index.ids.tolist()) == sorted([*of(OLD), *added])
     assert len(added) >= 12
-    Index.open(tmp_path / "x").check()
+    Index.open(tmp_path / "x").check(deep=True)
 
 
 def test_a_ranking_keeps_the_documents_of_its_state(tmp_path: Path) -> None:

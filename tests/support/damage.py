@@ -496,7 +496,7 @@ class Trials:
             if not outcome.startswith(("right", "refused", "raw")):
                 if done.forged:
                     outcome = "wrong, and forged"
-                elif name != "written" and not done.file.startswith("cache/"):
+                elif (name, outcome) != ("written", "wrong") and not done.file.startswith("cache/"):
                     outcome = self._verified(index, outcome)
             return {"file": done.file, "how": done.how, "search": name, "outcome": outcome}
         finally:

@@ -15,7 +15,7 @@ def state(path: Path) -> str:
     if not path.exists():
         return "none"
     index = Index.open(path)
-    index.check()
+    index.check(deep=True)
     first = index.ids[0]
     assert len(index) == {"o": 30, "n": 80}[first[0]]
     assert index.doc(first).text.startswith({"o": "old", "n": "new"}[first[0]])

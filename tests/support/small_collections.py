@@ -56,4 +56,4 @@ def agrees(index: Index, bags: list[Counter[str]]) -> None:
     assert index.cf.tolist() == [sum(expected[t].values()) for t in index.terms]
     assert index.lengths.tolist() == [bag.total() for bag in bags]
     assert index.tokens == sum(bag.total() for bag in bags)
-    index.check()
+    index.check(deep=True)
