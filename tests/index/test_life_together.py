@@ -222,3 +222,21 @@ def test_a_ranking_keeps_the_documents_of_its_state(tmp_path: Path) -> None:
     assert {doc.id: doc.text for doc in ranking.docs()} == {"a": "fox one", "b": "fox two"}
     assert {doc.text for doc in run["1"].docs()} == {"fox one", "fox two"}
     assert [hit.id for hit in index.bm25(threads=1).search("fox")] == ["c"]
+
+
+def test_who_has_opened_an_index_and_not_read_it_yet_reads_what_it_was_when_its_files_have_gone(tmp_path: Path) -> None:
+    index = Index.build(OLD[:60], tmp_path / "x", analyzer="whitespace", threads=1)
+    index.add(NEW[:9], threads=1)
+    index.delete(["o1"])
+    before = {name: looked_for(model(index)) for name, model in MODELS.items()}
+    facets = index.bm25(threads=1)(TOPICS).facets("lang", "year")
+    reader = Index.open(tmp_path / "x")
+    index.delete(["o2"])
+    index.merge(threads=1)
+    assert {name: looked_for(model(reader)) for name, model in MODELS.items()} == before
+    assert reader.bm25(threads=1)(TOPICS).facets("lang", "year") == facets
+    assert len(reader.docs(reader.ids.tolist())) == 68
+    with pytest.raises(FontesError, match="has changed since it was opened"):
+        reader.check()
+    assert reader.refresh()
+    reader.check()

@@ -68,6 +68,8 @@ class Reader(Factory):
         self.fingerprint: str = manifest["fingerprint"]
         opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
         self.leaves: tuple[Leaf, ...] = leaves_of(_opened(path, entry, opened) for entry in manifest["segments"])
+        for leaf in self.leaves:
+            columns_of(leaf.segment)  # opens them, before a commit removes them
         self._vectors = VectorStore(path, self.leaves)
 
     @classmethod
@@ -222,7 +224,14 @@ class Reader(Factory):
 
     def check(self, deep: bool = False) -> None:
         """See `Index.check`."""
-        check_contents(self.path, self.manifest)
+        try:
+            check_contents(self.path, self.manifest)
+        except IndexFormatError:
+            if read_manifest(self.path)["fingerprint"] == self.fingerprint:
+                raise
+            raise FontesError(
+                f"{self.path} has changed since it was opened; index.refresh() goes on with what it is now"
+            ) from None
         for leaf in self.leaves if deep else ():
             leaf.check()
             columns_of(leaf.segment).check(self.schema.types)

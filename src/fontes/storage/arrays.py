@@ -164,6 +164,33 @@ class Arrays:
         return IndexFormatError(f"{self._folder / name}.npy is damaged: {problem}; {self._remedy}")
 
 
+class OpenArrays(Arrays):
+    """Those of a folder that are opened at once and checked when they are asked for, even when the folder has gone.
+
+    Args:
+        folder: The folder.
+        pattern: Which of its files.
+    """
+
+    def __init__(self, folder: Path, pattern: str) -> None:
+        super().__init__(folder)
+        names = sorted(path.name.removesuffix(".npy") for path in folder.glob(f"{pattern}.npy"))
+        self._opened = {name: read_array(folder, name) for name in names}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._opened
+
+    def array(self, name: str, dtype: str | tuple[str, ...], *shape: int | None) -> NDArray[Any]:
+        """See `Arrays.array`."""
+        if (array := self._opened.get(name)) is None:
+            return super().array(name, dtype, *shape)
+        if (kind := header_type(array.dtype)) not in ((dtype,) if isinstance(dtype, str) else dtype):
+            raise self.damaged(name, f"it has values of the type {kind}")
+        if not _fits(array.shape, shape):
+            raise self.damaged(name, f"it has the shape {array.shape}")
+        return array
+
+
 def header_type(dtype: Any) -> str:
     """A type of numpy's as headers say it."""
     return str(np.dtype(dtype).newbyteorder("<").str)

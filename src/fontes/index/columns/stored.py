@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError
 from ...core.where import TYPES, Mask, date_text
-from ...storage.arrays import REMEDY, Arrays
+from ...storage.arrays import REMEDY, OpenArrays
 from ...storage.caches import Attached, Cached
 from ..segment import Segment
 from .values import Values, absent, read_values
@@ -45,7 +45,8 @@ class SegmentColumns:
 
     def __init__(self, folder: Path, documents: int) -> None:
         self._folder, self._documents = folder, documents
-        self.types: Mapping[str, str] = _types(folder)
+        self._arrays = OpenArrays(folder, "column*")  # at once: a commit may remove the folder while it is read
+        self.types: Mapping[str, str] = _types(self._arrays)
         self._numbers = {name: number for number, name in enumerate(self.types)}
         self._values: Cached[str, Values] = Cached()
 
@@ -68,7 +69,7 @@ class SegmentColumns:
         own = self.types.get(column)
         if own is None:
             return absent(kind, self._documents)
-        return self._values.get(column, lambda: read_values(self._folder, self._numbers[column], own, self._documents))
+        return self._values.get(column, lambda: read_values(self._arrays, self._numbers[column], own, self._documents))
 
     def present(self, column: str) -> Mask:
         """For each document whether it has a value."""
@@ -156,11 +157,10 @@ def _opened(segment: Segment) -> SegmentColumns:
 _COLUMNS = Attached("columns", _opened)
 
 
-def _types(folder: Path) -> dict[str, str]:
-    """The names of the columns in a folder, ascending, with their types."""
-    if not (folder / "columns.types.npy").exists():  # what the manifest lists was there when the index was opened
+def _types(arrays: OpenArrays) -> dict[str, str]:
+    """The names of the columns of a segment, ascending, with their types."""
+    if "columns.types" not in arrays:  # what the manifest lists was there when the index was opened
         return {}
-    arrays = Arrays(folder)
     names = arrays.strings("columns", ordered=True).tolist()
     types = arrays.numbers("columns.types", len(TYPES), "|u1", len(names))
     if any(a >= b for a, b in pairwise(names)):

@@ -91,13 +91,13 @@ def write_columns(folder: Path, columns: dict[str, Values]) -> None:
         columns[name].write(folder, number)
 
 
-def read_values(folder: Path, number: int, kind: str, documents: int) -> Values:
+def read_values(arrays: Arrays, number: int, kind: str, documents: int) -> Values:
     """What `write` wrote.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
     """
-    name, arrays = f"column-{number}", Arrays(folder)
+    name = f"column-{number}"
     if kind in TEXTUAL:
         table = ascending(arrays.strings(name, ordered=True))
         rows = None if kind == "keywords" else documents
