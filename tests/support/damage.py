@@ -88,7 +88,11 @@ def encoders() -> list[tuple[Any, str]]:
 
 
 def build(root: Path) -> None:
-    """Makes the folder `sound`: two indexes and the cache of their searches."""
+    """Makes the folder `sound` in a process of its own: two indexes and the cache of their searches."""
+    _worker(root, "build")
+
+
+def _build(root: Path) -> None:
     from support.counting_terms import CountingTerms
 
     from fontes import Index
@@ -555,44 +559,51 @@ class Trials:
                 (self.folder / name).write_bytes(content)
 
 
-def outcomes(root: Path, numbers: Iterable[int], source: str | None = None) -> list[dict[str, Any]]:
+def outcomes(root: Path, numbers: Iterable[int]) -> list[dict[str, Any]]:
     """Does trials in workers, each new one after the trial that crashed the one before; a crash is an outcome too.
 
     Args:
         root: The folder that `build` made.
         numbers: Of the trials.
-        source: The folder of the package; None is the one that is imported here.
     """
-    import fontes
-
-    source = source or str(Path(fontes.__file__).parent.parent)
     waiting, results = list(numbers), []
-    variables = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{TESTS}", "OMP_NUM_THREADS": "1"}
     while waiting:
-        command = [sys.executable, __file__, str(root)]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables
-        ) as worker:
-            printed, failure = worker.communicate(json.dumps(waiting).encode())
+        status, printed, failure = _worker(root, *map(str, waiting))
         lines = [json.loads(line) for line in printed.splitlines()]
-        if not lines and worker.returncode:
-            raise RuntimeError(failure.decode()[-3000:])
+        if not lines and status:
+            raise RuntimeError(failure[-3000:])
         done = [line for line in lines if "outcome" in line]
         results += done
         waiting = waiting[len(done) :]
-        if worker.returncode and len(lines) > len(done):
-            name = signal.Signals(-worker.returncode).name if worker.returncode < 0 else str(worker.returncode)
+        if status and len(lines) > len(done):
+            name = signal.Signals(-status).name if status < 0 else str(status)
             results.append({**lines[-1], "outcome": f"crash: {name}"})
             waiting = waiting[1:]
-        elif worker.returncode:
-            raise RuntimeError(failure.decode()[-3000:])
+        elif status:
+            raise RuntimeError(failure[-3000:])
     return results
+
+
+def _worker(root: Path, *arguments: str) -> tuple[int, str, str]:
+    """What a worker ends with and prints; an error where it could not even build."""
+    import fontes
+
+    source = Path(fontes.__file__).parent.parent
+    variables = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{TESTS}", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, str(root)]
+    done = subprocess.run(command, input=" ".join(arguments), capture_output=True, text=True, env=variables, check=False)
+    if arguments == ("build",) and done.returncode:
+        raise RuntimeError(done.stderr[-3000:])
+    return done.returncode, done.stdout, done.stderr
 
 
 def main() -> None:
     """A worker: does the trials whose numbers it reads, and prints a line before and after each."""
     root = Path(sys.argv[1])
-    numbers = json.loads(sys.stdin.read())
+    arguments = sys.stdin.read().split()
+    if arguments == ["build"]:
+        _build(root)
+        return
     work = root / f"work-{os.getpid()}"
     shutil.copytree(root / "sound", work)
     try:
@@ -600,7 +611,7 @@ def main() -> None:
         trials.answer()
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (taken + ROOM, taken + ROOM))
-        for number in numbers:
+        for number in map(int, arguments):
             done = damage(trials.sound, number)
             print(json.dumps({"number": number, "file": done.file, "how": done.how}), flush=True)
             signal.alarm(SECONDS)
