@@ -4,7 +4,7 @@
 
 Every passage has made-up metadata: `part`, one of 1,000 numbers at random, and `place`, from 0 to 99 in the collection's order.
 "warm": the filter has been searched with these queries before. "cold": each time the index is opened anew, so that the filter
-and its lists are worked out. The measurements take turns; in the tables are microseconds of processor time a query, the least of
+and its lists are worked out. The measurements take turns; the tables have microseconds of processor time a query, the least of
 all runs, and how many times as fast as without a filter that is.
 """
 
