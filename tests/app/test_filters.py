@@ -56,8 +56,8 @@ def test_hits_as_json_have_their_metadata_and_a_snippet(index, fontes):
 @pytest.mark.parametrize(
     ("where", "problem"),
     [
-        ("yaer > 3", "where, column 1: there is no column 'yaer'; did you mean 'year'?"),
-        ("year > '3'", "where, column 8: 'year' is a column of type integer"),
+        ("yaer > 3", "where, character 1: there is no column 'yaer'; did you mean 'year'?"),
+        ("year > '3'", "where, character 8: 'year' is a column of type integer"),
         ("text == 'red'", "the text of documents is searched, and cannot be filtered by"),
     ],
 )

@@ -190,9 +190,9 @@ def test_a_filter_is_part_of_the_text_and_of_the_key(index):
 
 
 def test_a_filter_that_is_none_is_refused_when_it_is_written_or_called(index):
-    with pytest.raises(ParameterError, match="pipeline, column 1: where, column 1: there is no column 'lung'"):
+    with pytest.raises(ParameterError, match="pipeline, column 1: where, character 1: there is no column 'lung'"):
         pipeline("bm25(where=\"lung == 'cs'\")", index)
-    with pytest.raises(ParameterError, match="where, column 7: 'year' is a column of type integer"):
+    with pytest.raises(ParameterError, match="where, character 7: 'year' is a column of type integer"):
         index.tfidf(where="year=='x'").search("w1")
     with pytest.raises(ParameterError, match="where must be str or None, not 3"):
         pipeline("bm25(where=3)", index)

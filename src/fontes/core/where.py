@@ -289,4 +289,4 @@ class _Reader:
     def _error(self, place: ast.expr | int, problem: str) -> ParameterError:
         # ast counts bytes
         column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
-        return ParameterError(f"where, column {column + 1}: {problem}")
+        return ParameterError(f"where, character {column + 1}: {problem}")
