@@ -144,7 +144,7 @@ class Bench:
             }
 
         if not folder.exists():
-            results.once(f"train {name}", train)
+            results.once(f"train {name}, {self.layers} layers, {self.examples} examples", train)
         encoder = ft.SentenceEncoder(str(folder))
         return ft.ChunkedEncoder(encoder, window=WINDOW, stride=STRIDE) if system.encoder is windows else encoder
 
