@@ -59,13 +59,13 @@ class Process:
     others: float
 
 
-def process(command: Sequence[Any], variables: dict[str, str] | None = None) -> Process:
+def process(command: Sequence[Any], variables: dict[str, str] | None = None, most: int = 3) -> Process:
     """Runs a command, whose last line of output may be JSON, and measures it.
 
-    Waits for the machine to be quiet; runs again, up to three times, where others were busy on it, and keeps the quietest.
+    Waits for the machine to be quiet; runs again, `most` times in all, where others were busy on it, and keeps the quietest.
     """
     tries: list[Process] = []
-    while len(tries) < 3:
+    while len(tries) < most:
         wait_until_quiet()
         tries.append(_process(command, variables))
         if tries[-1].others < NOISE:

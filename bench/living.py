@@ -80,7 +80,10 @@ class Bench:
     def part(self, name: str, *places: Path) -> Process:
         """One measurement, in a process of its own."""
         with tempfile.TemporaryDirectory(dir=self.work) as cache:
-            return process([sys.executable, __file__, "part", name, *places], {**os.environ, "FONTES_CACHE": cache})
+            variables = {**os.environ, "FONTES_CACHE": cache}
+            return process(
+                [sys.executable, __file__, "part", name, *places], variables, most=1
+            )  # a change cannot be made twice
 
     def copy(self, index: Path) -> Path:
         """A copy of an index that may be changed."""
