@@ -90,7 +90,7 @@ class Reader(Factory):
             try:
                 check_sizes(path, manifest)
                 return cls(path, manifest, analyzer_of(manifest), before)
-            except IndexFormatError:
+            except (IndexFormatError, FileNotFoundError):
                 # Another process may have replaced the manifest between two files, perhaps by an equal one: once more.
                 if manifest_file(path) == seen:
                     raise
