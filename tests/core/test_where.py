@@ -46,7 +46,7 @@ TYPES = {
         ("tags in ('a', 'b')", "where, character 1: 'tags' is a list of keywords; write 'a' in tags or 'b' in tags"),
         ("'a' in lang", "where, character 8: 'lang' is a column of type keyword and no list"),
         ("lang in 'cs'", "where, character 9: constants in brackets follow"),
-        ("lang in ('cs', 3)", "where, character 16: 'lang' is a column of type keyword; it is compared with a string, not with 3"),
+        ("lang in ('cs', 3)", "where, character 16: 'lang' is a column of type keyword; it is compared with a string, not"),
         ("open > False", "where, character 1: 'open' is a column of type boolean, which is equal or not"),
         ("year > > 3", "where, character 8: not an expression"),
         ("é and year == 'x'", "where, character 1: there is no column 'é'"),
