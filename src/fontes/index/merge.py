@@ -15,7 +15,8 @@ from .documents import Block, Blocks, DocumentWriter, packed
 from .inverted import PostingLists
 from .joined import JoinedLists, counted
 from .leaf import Leaf, leaves_of
-from .postings import in_order, write_lists
+from .building.workers import in_order
+from .postings import write_lists
 from .tables import joined
 
 
