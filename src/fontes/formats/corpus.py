@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from ..core import Doc, InputError, ParameterError
 from ..storage.files import STANDARD, as_path, plain_name, reading
@@ -16,6 +16,7 @@ from .packed import Packing, packed_columns
 from .records import USUAL, Fields, doc_from
 
 Portion: TypeAlias = list[Doc] | Packing
+Item = TypeVar("Item")
 
 
 class Corpus:
@@ -67,7 +68,7 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Doc]:
         """Raises InputError that names file and line for what cannot be read, and where there is no document at all."""
-        documents = chain.from_iterable(self._format.read_corpus(file, self._fields) for file in self._files())
+        documents = self._through(lambda file: self._format.read_corpus(file, self._fields))
         first = next(documents, None)
         if first is None:
             raise self.empty()
@@ -84,21 +85,24 @@ class Corpus:
         Raises:
             InputError: As iterating does, or the work; but for nothing where there is no document at all.
         """
-        for file in self._files():
+
+        def portions(file: File) -> Iterator[Portion]:
             packings = self._format.pack_corpus(file, self._fields, size)
             if packings is not None:
                 yield from packings
-                continue
+                return
             docs = self._format.read_corpus(file, self._fields)
             while some := list(islice(docs, count)):
                 yield some
+
+        yield from self._through(portions)
 
     def empty(self) -> InputError:
         """What is raised where there is no document at all."""
         return InputError(f"{self.path}: holds no documents")
 
-    def _files(self) -> Iterator[File]:
-        """The files, one after the other, open."""
+    def _through(self, read: Callable[[File], Iterator[Item]]) -> Iterator[Item]:
+        """What is read of the files, one after the other."""
         if self._spent:
             raise InputError("standard input can be read only once; write it to a file to read it again")
         self._spent = str(self.path) == STANDARD
@@ -106,7 +110,7 @@ class Corpus:
         for path in self._paths:
             with reading(path) as source:
                 self._file = File(source, self._inside(path))
-                yield self._file
+                yield from read(self._file)
             self._file = None
             self._done += Path(path).stat().st_size if str(path) != STANDARD else 0
 
