@@ -64,7 +64,9 @@ def batches(
     Raises:
         InputError: For a document without an id.
     """
-    plain = form.weights is None and set(form.fields) <= set(PLAIN) and list(form.fields) == sorted(form.fields, key=PLAIN.index)
+    plain = (
+        form.weights is None and set(form.fields) <= set(PLAIN) and list(form.fields) == sorted(form.fields, key=PLAIN.index)
+    )
     parts: list[Portion] = []
     filled, count = 0, 0
     for part in _portions(docs, plain and only is None, size, some):
