@@ -116,6 +116,28 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
         results[1][topic - first] = size
 
 
+@kernel()
+def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> None:
+    """What keys stand for.
+
+    Args:
+        keys: Those of each topic in a row, ascending, after zeros.
+        counts: How many each topic has.
+        order: The documents in ascending order of their ids.
+        docs: Is filled with the documents of the topics, end to end, best first.
+        scores: Is filled with their scores.
+    """
+    bits = scores.view(np.uint32)
+    at = 0
+    for topic in range(len(counts)):
+        for i in range(1, counts[topic] + 1):
+            key = keys[topic, keys.shape[1] - i]
+            docs[at] = order[key & np.uint64(0xFFFFFFFF)]
+            half = np.uint32(key >> np.uint64(32))
+            bits[at] = half & np.uint32(0x7FFFFFFF) if half >> np.uint32(31) else ~half
+            at += 1
+
+
 @inner()
 def _ceilings(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth: int, ceilings: Any) -> Any:
     """Fills `ceilings` with a bound for each block; returns a score that at least k documents reach, or 0."""
