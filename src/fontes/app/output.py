@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..core import Explanation, Ranking
+from ..core import Doc, Explanation, Ranking
 from ..core.ranking import SNIPPET
 from ..text import Snippet, snippet
 
@@ -56,7 +56,7 @@ def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
     """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
     snippet_of = getattr(ranking.documents, "snippet", None)
     hits: list[dict[str, Any]] = [{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking]
-    if text:
+    if text and ranking.has_texts:
         for hit, doc in zip(hits, ranking.docs(), strict=True):
             piece = snippet_of(ranking.topic.text, doc) if snippet_of else Snippet(doc.text[:SNIPPET], ())
             shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
@@ -71,7 +71,8 @@ def print_hits(ranking: Ranking, index: Index) -> None:
     if not len(ranking):
         say("No document holds any of these words.")
     terms = set(index.analyzer(ranking.topic.text))
-    for hit, doc in zip(ranking, ranking.docs(), strict=True):
+    docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
+    for hit, doc in zip(ranking, docs, strict=True):
         console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))
         picked = _rationales(ranking, hit.id)
         for text in (doc.title, "" if picked else doc.text):
