@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
     """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
     hits: list[dict[str, Any]] = [{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking]
-    if text:
+    if text and ranking.has_texts:
         for hit, doc in zip(hits, ranking.docs(), strict=True):
             hit.update(title=doc.title, text=doc.text, metadata=dict(doc.metadata), snippet=_shown(ranking, doc))
     for hit in hits if has_rationales(ranking) else ():
