@@ -119,7 +119,7 @@ def _parse_list(data: Any, at: Any, end: Any, present: Any, docs: Any, tfs: Any,
         if tag == 34:
             if gap < (doc >= 0) or gap > MOST:
                 return term_at, term_end, df, cf, filled, NOT_ASCENDING, doc, gap
-            doc = max(doc, 0) + gap
+            doc = gap if doc < 0 else doc + gap
             if doc >= len(present):
                 return term_at, term_end, df, cf, filled, BEYOND, doc, gap
             if tf < 1 or tf > MOST:
