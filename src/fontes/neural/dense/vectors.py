@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from ...core.run import order_keys
 from ...core.strings import Strings
-from ...index.attached.embeddings import Embeddings
 from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
 from . import products
 
@@ -72,9 +71,7 @@ def nearest(
     return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run(threads)]
 
 
-def rescored(
-    embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32], k: int, ids: Strings
-) -> Best:
+def rescored(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32], k: int, ids: Strings) -> Best:
     """The best `k` of `docs` in the one order, with their exact scores."""
     scores = exact(embeddings, query, docs)
     there = scores > -np.inf
