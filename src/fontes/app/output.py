@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..core import Explanation, Ranking
+from ..core import Doc, Explanation, Ranking
 from ..text import Snippet, snippet
 from .results import rationales
 
@@ -56,7 +56,8 @@ def print_hits(ranking: Ranking, index: Index) -> None:
     if not len(ranking):
         say("No document holds any of these words.")
     terms = set(index.analyzer(ranking.topic.text))
-    for hit, doc in zip(ranking, ranking.docs(), strict=True):
+    docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
+    for hit, doc in zip(ranking, docs, strict=True):
         console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))
         picked = rationales(ranking, hit.id)
         for text in (doc.title, "" if picked else doc.text):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
     """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
     hits: list[dict[str, Any]] = [{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking]
-    if text:
+    if text and ranking.has_texts:
         docs = ranking.docs()
         for hit, doc, piece in zip(hits, docs, _snippets(ranking, docs), strict=True):
             shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}

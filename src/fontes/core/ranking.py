@@ -48,6 +48,11 @@ class Ranking(Sequence[Hit]):
         return self._documents
 
     @property
+    def has_texts(self) -> bool:
+        """Whether texts of the documents can be read: an index of statistics alone has none."""
+        return self._documents is not None and bool(getattr(self._documents, "has_texts", True))
+
+    @property
     def scores(self) -> NDArray[np.float32]:
         """The scores, best first."""
         return self._scores

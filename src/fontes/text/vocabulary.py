@@ -8,11 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.strings import utf8
+from ..storage.compiled import kernel
 from . import external, tokenizers
 from .interning import Interner
 
@@ -210,7 +210,7 @@ def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
     return places
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda tokens, *rest: len(tokens))
 def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any]:
     """From token numbers to the numbers of their terms."""
     count = 0

@@ -92,9 +92,9 @@ class HitOut(BaseModel):
     rank: int
     id: str
     score: float
-    title: str
-    metadata: dict[str, Any]
-    snippet: dict[str, Any] = Field(description="text, and matches: where words match, as first character and end.")
+    title: str = Field("", description="The title; like all that follows not of an index without texts.")
+    metadata: dict[str, Any] = {}
+    snippet: dict[str, Any] = Field({}, description="text, and matches: where words match, as first character and end.")
     text: str | None = Field(None, description="The whole text, where asked for.")
     explanation: dict[str, Any] | None = Field(None, description="value, label and parts, where asked for.")
     rationales: list[dict[str, Any]] | None = Field(None, description="Sentences, where the pipeline picks some.")
