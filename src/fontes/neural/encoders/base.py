@@ -14,6 +14,7 @@ from ...core.part import Part
 from ...core.progress import Report, silent
 from ...core.values import Doc
 from ..models.base import Loaded, Pretrained
+from ..models.tokens import Tokens
 
 
 @runtime_checkable
@@ -116,6 +117,8 @@ class PretrainedEncoder(Pretrained[M]):
             ParameterError: The model's tokenizer cannot tell.
         """
         tokenizer = self._model.tokenizer
+        if isinstance(tokenizer, Tokens):
+            return tokenizer.spans(text)
         if not tokenizer.is_fast:
             raise ParameterError("windows of tokens need a fast tokenizer, which this model has not; use unit='words'")
         encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
