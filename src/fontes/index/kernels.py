@@ -140,9 +140,9 @@ def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: 
     if not len(last) or last[-1] != len(buffer) - 1 or sizes.max() > MOST_BYTES // 2 + 1:
         return False
     values = np.zeros(len(last), dtype=np.int64)
-    for place in range(sizes.max()):
-        longer = np.flatnonzero(sizes > place)
-        values[longer] |= (buffer[last[longer] - sizes[longer] + 1 + place] & 127).astype(np.int64) << 7 * place
+    for byte in range(sizes.max()):
+        longer = np.flatnonzero(sizes > byte)
+        values[longer] |= (buffer[last[longer] - sizes[longer] + 1 + byte] & 127).astype(np.int64) << 7 * byte
     # After an odd integer comes a document; from there on documents and frequencies take turns up to the next odd one.
     place = np.arange(len(values))
     odd = np.maximum.accumulate(np.where(values & 1, place, -1))

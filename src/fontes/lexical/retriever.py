@@ -176,14 +176,9 @@ def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> 
 def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:
     """The terms of each topic in ascending order, with their query weights."""
     if len(counts) == 1:
-        alone = counts[0]
-        terms = sorted(alone)
-        bounds = np.array((0, len(terms)), dtype=np.int64)
-        return (
-            bounds,
-            np.array(terms, dtype=np.int32),
-            weighting.query(np.array([alone[term] for term in terms], dtype=np.float64)),
-        )
+        bag = dict(sorted(counts[0].items()))
+        numbers, values = np.array(list(bag), dtype=np.int32), np.array(list(bag.values()), dtype=np.float64)
+        return np.array((0, len(bag)), dtype=np.int64), numbers, weighting.query(values)
     ordered = [sorted(bag.items()) for bag in counts]
     terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
     bounds = np.array([0, *itertools.accumulate(map(len, ordered))], dtype=np.int64)
