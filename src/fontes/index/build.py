@@ -156,7 +156,7 @@ def build_segment(
                 if columns is not None:
                     workers.run(columns.add, batch.ids, batch.values)
                 progress(_progress(docs, len(ids), time.perf_counter() - start))
-            workers.run(_write_ids, folder, ids, repeated)
+            workers.run(write_ids, folder, Strings.of(ids), repeated)
         store.close()
         if columns is not None:
             columns.close()
@@ -234,9 +234,8 @@ def memory_size(size: str | int) -> int:
     return int(memory)
 
 
-def _write_ids(folder: Path, ids: list[str], repeated: bool) -> None:
+def write_ids(folder: Path, table: Strings, repeated: bool = False) -> None:
     """Writes doc_ids. Raises InputError where one occurs twice, unless ids may be repeated."""
-    table = Strings.of(ids)
     order = table.order
     in_order = table.take(order)
     for i in range(1, len(in_order)):

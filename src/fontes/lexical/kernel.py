@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..storage.compiled import inner, kernel
 
 BLOCK = 64  # documents under one bound
 WINDOW = 4096  # documents scored at a time
@@ -21,7 +22,7 @@ TINY = 1e-20  # bounds are float32, in which products with smaller query weights
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def summarize(
     first: int, last: int, bounds: Any, docs: Any, weights: Any, row_of: Any, best: Any, kth: Any, positive: Any, rows: Any
 ) -> None:
@@ -67,7 +68,7 @@ def summarize(
                 row[docs[at] // BLOCK] = max(row[docs[at] // BLOCK], bound)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank: Any, k: int, depth: int, results: Any) -> None:
     """The best documents of the topics from `first` to `last`, as keys in no order: see `fontes.core.ranking.order_keys`.
 
@@ -109,7 +110,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
         results[1][topic - first] = size
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _ceilings(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth: int, ceilings: Any) -> Any:
     """Fills `ceilings` with a bound for each block; returns a score that at least k documents reach, or 0."""
     list_bounds, docs, weights = lists
@@ -138,13 +139,13 @@ def _ceilings(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth:
     return least
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _add_row(ceilings: Any, row: Any, scale: Any) -> None:
     for i in range(len(ceilings)):
         ceilings[i] += scale * np.float32(row[i])
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _pruned(
     terms: Any, query_weights: Any, lists: Any, bounds_of: Any, rank: Any, k: int,
     ceilings: Any, least: Any, cursors: Any, sums: Any, score: Any, heap: Any,
@@ -184,7 +185,7 @@ def _pruned(
     return size
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_of: Any, cursors: Any, sums: Any) -> None:
     """The scores of the documents of one window; `cursors` of terms without a row move on."""
     bounds, docs, weights = lists
@@ -207,7 +208,7 @@ def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_
         cursors[i] = at
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _skip(docs: Any, at: int, end: int, doc: int) -> int:
     """The first place after `at` (whose document is before `doc`) that has `doc` or a later document, found by galloping."""
     step = 1
@@ -221,7 +222,7 @@ def _skip(docs: Any, at: int, end: int, doc: int) -> int:
     return at + 1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _exhaustive(
     terms: Any, query_weights: Any, lists: Any, rank: Any, k: int, windows: int,
     cursors: Any, sums: Any, hit: Any, score: Any, heap: Any,
@@ -249,7 +250,7 @@ def _exhaustive(
     return size
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _keep(heap: Any, size: int, k: int, key: Any) -> int:
     """Adds `key` to the smallest-first heap if it is among the k greatest; returns the new size."""
     if size < k:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.run import Run
+from ..core.run import Run, order_keys
 from ..core.values import Topics
 from ..index.columns import Filter
+from ..storage.compiled import affordable
 from .filtered import filtered
-from .impacts import impacts_of
+from .impacts import impacts_of, weighted_postings
 from .kernel import DEPTHS, search
 from .weighting import Weighting
 
@@ -24,6 +26,7 @@ Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bound
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
 
 RESULTS = 1 << 21  # in memory at a time, before they are packed
+QUICK = 10  # postings that numpy adds to the sums in the time of a step of Python
 
 
 def search_topics(
@@ -59,8 +62,28 @@ def search_topic(
     searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best `k` documents for one topic, without a run around them, and their scores."""
+    if affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK):
+        return _plainly(searched, weighting, bag, k, where)
     _, docs, scores = _best(searched, weighting, bag, k, 1, where)
     return docs, scores
+
+
+def _plainly(
+    searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The same without compiled code, for a process that asks once: all postings of the topic's terms, one after the other."""
+    _, terms, query_weights = bag
+    docs, weights = weighted_postings(searched, weighting, terms)
+    sums, passed = np.zeros(len(searched), dtype=np.float64), np.zeros(len(searched), dtype=np.bool_)
+    edges = np.cumsum([0, *searched.df[terms]]).tolist()
+    for query_weight, (a, b) in zip(query_weights, pairwise(edges), strict=True):
+        sums[docs[a:b]] += query_weight * weights[a:b]
+    passed[docs] = True
+    matching = np.flatnonzero(passed if where is None else passed & where.mask).astype(np.int32)
+    scores = sums[matching].astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
+    keys = order_keys(scores, searched.ids.rank[matching])
+    best = np.argsort(keys)[::-1][:k]
+    return matching[best], scores[best]
 
 
 def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, threads: int, where: Filter | None) -> Results:

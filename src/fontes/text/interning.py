@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..storage.compiled import kernel
 
 
 class Interner:
@@ -51,7 +52,7 @@ class Interner:
             self._blob = np.resize(self._blob, 2 * (len(self._blob) + needed))
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda text, starts, ends, *rest: int((ends - starts).sum()))
 def _intern(
     text: Any, starts: Any, ends: Any, done: int, numbers: Any, slots: Any, hashes: Any, bounds: Any, blob: Any, count: int
 ) -> tuple[int, int]:
@@ -88,7 +89,7 @@ def _intern(
     return len(starts), count
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _rehash(slots: Any, hashes: Any, count: int) -> None:
     mask = len(slots) - 1
     for number in range(count):

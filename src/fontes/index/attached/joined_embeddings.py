@@ -126,6 +126,11 @@ class JoinedEmbeddings:
         nothing = np.zeros(0, dtype=np.float32)
         return np.concatenate([nothing, *(share.embeddings.norms[share.chosen] for share in self.shares)])
 
+    @cached_property
+    def longest(self) -> float:
+        """The length of the longest vector."""
+        return float(self.norms.max(initial=0))
+
     @property
     def cache(self) -> Path:
         """The folder of the user's for the approximate indexes over them, which may be deleted at any time."""
