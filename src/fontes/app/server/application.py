@@ -49,7 +49,7 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
         responses=REFUSALS,  # type: ignore[arg-type]
     )
     app.state.service = service
-    for router in (routes_health.router, routes_search.router, routes_changes.router, routes_talks.router, *routers):
+    for router in (routes_search.router, routes_health.router, routes_changes.router, routes_talks.router, *routers):
         app.include_router(router)
 
     async def refused(request: Request, error: Exception) -> Response:

@@ -34,6 +34,20 @@ def serve(service: Service, routers: Sequence[APIRouter] = (), started: Callable
     """
     _log()
     _allow_connections()
+    server = server_of(service, routers, started)
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, lambda number, frame: None)  # uvicorn raises what it has caught once more when it is done
+    with contextlib.suppress(SystemExit):
+        server.run()
+    if not server.started:
+        settings = service.settings
+        raise FontesError(f"the server cannot listen at {settings.host}, port {settings.port}: is another one there?")
+
+
+def server_of(
+    service: Service, routers: Sequence[APIRouter] = (), started: Callable[[str], None] = lambda address: None
+) -> uvicorn.Server:
+    """The server, which `run` starts and `should_exit` ends; the arguments are those of `serve`."""
     settings = service.settings
 
     class Limited(Connection):
@@ -53,15 +67,7 @@ def serve(service: Service, routers: Sequence[APIRouter] = (), started: Callable
         proxy_headers=False,
         timeout_graceful_shutdown=round(settings.drain),
     )
-    server = _Server(config, started)
-    for ending in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(ending, lambda number, frame: None)  # uvicorn raises what it has caught once more when it is done
-    try:
-        server.run()
-    except SystemExit:
-        raise FontesError(f"the server cannot listen at {settings.host}, port {settings.port}: is another one there?") from None
-    if not server.started:
-        raise FontesError(f"the server cannot listen at {settings.host}, port {settings.port}: is another one there?")
+    return _Server(config, started)
 
 
 class _Server(uvicorn.Server):

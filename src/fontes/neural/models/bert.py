@@ -27,6 +27,7 @@ PLAIN = {
     "quantization_config": None,
     "auto_map": None,
 }
+OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # The names of transformers' weights.
 EMBEDDINGS = {"words": "word_embeddings", "positions": "position_embeddings", "types": "token_type_embeddings"}
 LAYER = {
@@ -251,10 +252,11 @@ def _stored(file: Path) -> dict[str, Tensor]:
     """The tensors of a file in float32, by their names without those of the whole model and of older versions."""
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(file).items():
-        prefix = next((prefix for prefix in PREFIXES if name.startswith(prefix)), "")
-        tensors[name[len(prefix) :].replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")] = (
-            tensor.float()
-        )
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        for old, new in OLDER.items():
+            name = name.replace(old, new)
+        tensors[name] = tensor.float()
     return tensors
 
 

@@ -89,7 +89,7 @@ def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Token
         backend = library("tokenizers", "reading a model").Tokenizer.from_file(str(folder / FILE))
         backend.no_padding()
         if _as_transformers_has_it(backend, kind, known):
-            inputs = settings.get("model_input_names", () if kind in XLM_ROBERTA else ("token_type_ids",))
+            inputs = settings.get("model_input_names", ("token_type_ids",) if kind in BERT else ())
             return Tokens(backend, length, "token_type_ids" in inputs), length
     transformers = library("transformers", "reading a model")
     with quiet():
