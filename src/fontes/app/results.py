@@ -16,8 +16,10 @@ def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
     """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
     hits: list[dict[str, Any]] = [{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking]
     if text and ranking.has_texts:
-        for hit, doc in zip(hits, ranking.docs(), strict=True):
-            hit.update(title=doc.title, text=doc.text, metadata=dict(doc.metadata), snippet=_shown(ranking, doc))
+        docs = ranking.docs()
+        for hit, doc, piece in zip(hits, docs, _snippets(ranking, docs), strict=True):
+            shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
+            hit.update(title=doc.title, text=doc.text, metadata=dict(doc.metadata), snippet=shown)
     for hit in hits if has_rationales(ranking) else ():
         hit["rationales"] = [rationale._asdict() for rationale in rationales(ranking, hit["id"])]
     return {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": hits}
@@ -34,8 +36,10 @@ def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
     return documents.rationales(ranking.topic.id, doc_id) if has_rationales(ranking) else []
 
 
-def _shown(ranking: Ranking, doc: Doc) -> dict[str, Any]:
-    """The piece of a document that fits the topic best, and where it matches."""
-    snippet_of = getattr(ranking.documents, "snippet", None)
-    piece = snippet_of(ranking.topic.text, doc) if snippet_of else Snippet(doc.text[:SNIPPET], ())
-    return {"text": piece.text, "matches": [list(match) for match in piece.matches]}
+def _snippets(ranking: Ranking, docs: list[Doc]) -> list[Snippet]:
+    """The pieces of documents that fit the topic best."""
+    snippets_of: Any = getattr(ranking.documents, "snippets", None)
+    if snippets_of is None:
+        return [Snippet(doc.text[:SNIPPET], ()) for doc in docs]
+    pieces: list[Snippet] = snippets_of(ranking.topic.text, docs)
+    return pieces

@@ -63,7 +63,12 @@ class Ranking(Sequence[Hit]):
         Raises:
             InputError: The run does not know its documents.
         """
-        return self._known().docs(self.ids)
+        known = self._known()
+        reader: Any = getattr(known, "reader", None)
+        if reader is not None and reader.ids is self._ids:  # whose codes are ordinals, so that no id is looked up
+            docs: list[Doc] = reader.documents(self.ids, self._codes.tolist())
+            return docs
+        return known.docs(self.ids)
 
     def metadata(self) -> list[Mapping[str, Any]]:
         """The metadata of the documents, best first; raises as `docs`."""
@@ -76,11 +81,11 @@ class Ranking(Sequence[Hit]):
             before: What stands before a word of the topic.
             after: What stands after it.
         """
-        snippet: Any = getattr(self._known(), "snippet", None)
+        snippets: Any = getattr(self._known(), "snippets", None)
         docs = self.docs()
-        if snippet is None:
+        if snippets is None:
             return [doc.text[:SNIPPET] for doc in docs]
-        return [snippet(self.topic.text, doc).marked(before, after) for doc in docs]
+        return [piece.marked(before, after) for piece in snippets(self.topic.text, docs)]
 
     def facets(self, *columns: str) -> dict[str, dict[Any, int]]:
         """How many documents have each value of some columns of the index.

@@ -15,6 +15,31 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class SearchQuery(Body):
+    """The parameters of a search for one query."""
+
+    q: str = Field(description="A question or keywords.")
+    k: int = Field(10, description="Hits.")
+    pipeline: str | None = Field(None, description="The pipeline, by its name; the first where none is named.")
+    index: str | None = Field(None, description="The index; the first where none is named.")
+    where: str | None = Field(None, description="What must hold of documents' metadata, such as year >= 2020.")
+    facets: str = Field("", description="Columns whose values are counted, with commas.")
+    explain: bool = Field(False, description="Whether hits come with the explanations of their scores.")
+    text: bool = Field(False, description="Whether hits come with the documents' whole texts.")
+
+
+def described(model: type[BaseModel]) -> dict[str, Any]:
+    """The parameters of a model as OpenAPI has those of a query; FastAPI would take longer to read them than the search."""
+    schema = model.model_json_schema()
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": name in schema["required"], "schema": of_name}
+            | {"description": of_name.pop("description")}
+            for name, of_name in schema["properties"].items()
+        ]
+    }
+
+
 class Search(Body):
     """Topics to search, with all that they may bring: narratives, turns of conversations, weights of terms."""
 
@@ -67,9 +92,9 @@ class HitOut(BaseModel):
     rank: int
     id: str
     score: float
-    title: str
-    metadata: dict[str, Any]
-    snippet: dict[str, Any] = Field(description="text, and matches: where words match, as first character and end.")
+    title: str = Field("", description="The title; like all that follows not of an index without texts.")
+    metadata: dict[str, Any] = {}
+    snippet: dict[str, Any] = Field({}, description="text, and matches: where words match, as first character and end.")
     text: str | None = Field(None, description="The whole text, where asked for.")
     explanation: dict[str, Any] | None = Field(None, description="value, label and parts, where asked for.")
     rationales: list[dict[str, Any]] | None = Field(None, description="Sentences, where the pipeline picks some.")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import ValidationError
 
 from ...causal import causes
 from ...core.stage import Stage
 from ...core.values import Explanation, Topic, Topics
-from .bodies import Rewrite, Search, SearchesOut, SearchOut
-from .problems import RefusedError
+from .bodies import Rewrite, Search, SearchesOut, SearchOut, SearchQuery, described
+from .problems import RefusedError, of_validation
 from .searching import Asking, Kind, as_json, matches_in
 from .served import uses_model
 from .service import Service
@@ -40,24 +42,19 @@ def answers(model: Any) -> dict[int | str, dict[str, Any]]:
     return {200: {"model": model}}
 
 
-@router.get("/search", responses=answers(SearchOut), response_class=Response)
-async def search(
-    request: Request,
-    q: Question,
-    k: Annotated[int, Query(description="Hits.")] = 10,
-    pipeline: Pipeline = None,
-    index: Index = None,
-    where: Annotated[str | None, Query(description="What must hold of documents' metadata, such as year >= 2020.")] = None,
-    facets: Annotated[str, Query(description="Columns whose values are counted, with commas.")] = "",
-    explain: Annotated[bool, Query(description="Whether hits come with the explanations of their scores.")] = False,
-    text: Annotated[bool, Query(description="Whether hits come with the documents' whole texts.")] = False,
-) -> Response:
+@router.get("/search", responses=answers(SearchOut), response_class=Response, openapi_extra=described(SearchQuery))
+async def search(request: Request) -> Response:
     """Search for one query."""
     service = service_of(request)
-    service.check_query(q)
-    columns = tuple(column.strip() for column in facets.split(",") if column.strip())
-    kind = asked_for(service, index, pipeline, k, where=where or None, facets=columns, explain=explain, text=text)
-    return Response(await service.search(kind, Asking((Topic("1", q),))), media_type=JSON)
+    try:
+        query = SearchQuery.model_validate_strings(dict(parse_qsl(request.scope["query_string"].decode("latin-1"), True)))
+    except ValidationError as error:
+        raise RefusedError(422, of_validation([{**one, "loc": ("query", *one["loc"])} for one in error.errors()])) from None
+    service.check_query(query.q)
+    columns = tuple(column.strip() for column in query.facets.split(",") if column.strip())
+    more: dict[str, Any] = {"where": query.where or None, "facets": columns, "explain": query.explain, "text": query.text}
+    kind = asked_for(service, query.index, query.pipeline, query.k, **more)
+    return Response(await service.search(kind, Asking((Topic("1", query.q),))), media_type=JSON)
 
 
 @router.post("/search", responses=answers(SearchesOut), response_class=Response)
@@ -89,7 +86,7 @@ async def explain(
     """How the score of a document for a query comes about: a tree of values, labels and parts."""
     service = service_of(request)
     service.check_query(q)
-    kind = service.kind(index, pipeline)
+    kind = service.kind(index, pipeline, service.settings.k)
     check_document(kind, id)
     return json_of(await service.work(lambda: stage_of(service, kind).explain(q, id).to_dict(), model=service.has_model(kind)))
 

@@ -106,7 +106,7 @@ def result(kind: Kind, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking
     values["topic"] = topic.id
     for hit in values["hits"]:
         if not kind.text:
-            del hit["text"]
+            hit.pop("text", None)
         if kind.explain:
             hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
     if kind.facets:

@@ -91,7 +91,7 @@ class Talk:
         self.turns = conversation.turns
         values = ranking_as_json(ranking, text=True)
         for hit in values["hits"]:
-            del hit["text"]
+            hit.pop("text", None)
         return {**values, "turn": len(self.turns), "text": text, "rewrites": rewrites(ranking.topic)}
 
 

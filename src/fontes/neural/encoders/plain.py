@@ -104,7 +104,10 @@ def _parts(folder: Path, max_length: int | None) -> _Parts | None:
     kinds = [path[-1] for path, _ in modules]
     inside = all(not place.is_absolute() and ".." not in place.parts for _, place in modules)
     theirs = all(path[0] == "sentence_transformers" for path, _ in modules)
-    named = settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" and kinds[:2] == ["Transformer", "Pooling"]
+    named = settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" and kinds[:2] == [
+        "Transformer",
+        "Pooling",
+    ]
     if not (usual and inside and theirs and named):
         return None
     (_, first), (_, second), *others = modules

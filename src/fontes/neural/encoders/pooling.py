@@ -17,7 +17,12 @@ from torch.nn import functional
 from ..models.hub import read_json
 
 Step = Callable[[Tensor], Tensor]
-ACTIVATIONS: dict[str, Step] = {"Identity": lambda vectors: vectors, "Tanh": torch.tanh, "ReLU": torch.relu, "GELU": functional.gelu}
+ACTIVATIONS: dict[str, Step] = {
+    "Identity": lambda vectors: vectors,
+    "Tanh": torch.tanh,
+    "ReLU": torch.relu,
+    "GELU": functional.gelu,
+}
 DIRECTIONS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 
 

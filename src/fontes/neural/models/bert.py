@@ -252,9 +252,9 @@ def _stored(file: Path) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(file).items():
         prefix = next((prefix for prefix in PREFIXES if name.startswith(prefix)), "")
-        tensors[name[len(prefix) :].replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")] = (
-            tensor.float()
-        )
+        tensors[
+            name[len(prefix) :].replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+        ] = tensor.float()
     return tensors
 
 
