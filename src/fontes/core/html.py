@@ -47,7 +47,7 @@ def of_ranking(ranking: Ranking, hits: int = HITS) -> str:
     """The first hits of a ranking, with titles and snippets where the documents are known."""
     shown = ranking[:hits]
     documents = ranking.documents
-    if documents is None:
+    if documents is None or not ranking.has_texts:
         return table(["rank", "score", "document"], [(hit.rank, f"{hit.score:.4f}", hit.id) for hit in shown])
     marked = getattr(documents, "marked", None) or (lambda query, doc: escape(f"{doc.title} {doc.text}".strip()[:200]))
     docs = documents.docs([hit.id for hit in shown])

@@ -252,12 +252,15 @@ class Run(Mapping[str, "Ranking"]):
             user: Who needs it, such as a stage, for the error.
 
         Raises:
-            InputError: The run does not know its documents.
+            InputError: The run does not know its documents, or these have no text.
         """
         if self.documents is None:
             raise InputError(
                 f"{user} needs the documents' text, which this run does not know; run.with_(documents=index) tells it"
             )
+        if not getattr(self.documents, "has_texts", True):
+            place = getattr(self.documents, "path", "the index")
+            raise InputError(f"{user} needs the documents' text, and {place} holds none; index the documents for it")
         return self.documents
 
     @property

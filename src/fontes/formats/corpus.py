@@ -62,6 +62,11 @@ class Corpus:
         return self._format.name
 
     @property
+    def is_folder(self) -> bool:
+        """Whether the documents are those of a folder."""
+        return str(self.path) != STANDARD and Path(self.path).is_dir()
+
+    @property
     def position(self) -> int:
         """How many bytes the latest iteration has read, of the files as stored; for gzip the compressed bytes."""
         return self._done + (self._file.position if self._file else 0)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..core.strings import Strings
+from ..storage.compiled import inner, kernel
 from .packed import Packed
 
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
@@ -42,7 +42,7 @@ class Lines:
         return Packed(Strings(ids[: offsets[count]].copy(), offsets[: count + 1]), text[:used], sizes[:count]), end
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _read(block: Any, start: int, keys: Any, key_bounds: Any, ids: Any, offsets: Any, text: Any, sizes: Any) -> Any:
     """Fills ids, offsets, text and sizes; returns how many documents there are, the bytes of their text, and where it ended."""
     count, used = 0, 0
@@ -66,7 +66,7 @@ def _read(block: Any, start: int, keys: Any, key_bounds: Any, ids: Any, offsets:
     return count, used, -1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any) -> int:
     """The values in a line, and where it ends; -1 where it is not of the plain form, or has no id or no text."""
     spans[:, 0] = -1
@@ -113,7 +113,7 @@ def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any
     return -1  # an id that may be empty
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner(inline="always")
 def _skipped(block: Any, at: int, end: int) -> int:
     """Where white space ends."""
     while at < end and (block[at] == 32 or block[at] == 9 or block[at] == 13):
@@ -121,7 +121,7 @@ def _skipped(block: Any, at: int, end: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _key(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
     """Which of the keys stands at `at`; -1 for none."""
     for part in range(len(key_bounds) - 1):
@@ -137,7 +137,7 @@ def _key(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
     """Where a string ends, -1 where it is not plain, and whether it has escapes."""
     escapes = False
@@ -164,7 +164,7 @@ def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
     return -1, escapes
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _letter(block: Any, at: int, end: int) -> int:
     """How many bytes the letter above ASCII at `at` has; 0 where this is not UTF-8."""
     byte = block[at]
@@ -182,7 +182,7 @@ def _letter(block: Any, at: int, end: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _escape(block: Any, at: int, end: int) -> Any:
     """The code point of the escape at `at`, and how many bytes it has: 0 where it is left to Python."""
     if at + 1 >= end:
@@ -215,7 +215,7 @@ def _escape(block: Any, at: int, end: int) -> Any:
     return code, 6
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _hex(block: Any, at: int, end: int) -> Any:
     """The number that four hexadecimal digits are, or -1."""
     if at + 4 > end:
@@ -232,7 +232,7 @@ def _hex(block: Any, at: int, end: int) -> Any:
     return code
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _copied(block: Any, span: Any, to: Any, filled: Any) -> Any:
     """Copies a string, its escapes resolved; returns where it ends."""
     at, end = span[0], span[1]

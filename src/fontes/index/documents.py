@@ -19,8 +19,10 @@ from ..core.errors import IndexFormatError
 from ..core.values import Doc
 from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
+from ..storage.caches import Cached
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
+RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
 LEAST = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
 MARKED = 1 << 28  # of 1 << 32: the part of all sizes that do
 
@@ -149,6 +151,7 @@ class DocumentStore:
         self._bytes = arrays.array("text.bytes", "|u1", None)
         self._blocks = arrays.array("text.blocks", "<i8", None, 2)
         self._sizes = arrays.array("text.sizes", UNSIGNED[:3], documents, 3)
+        self._recent: Cached[int, tuple[bytes, NDArray[np.int64]]] = Cached(RECENT)
         for column, end in enumerate((documents, len(self._bytes))):
             if not rises(self._blocks[:, column], end):
                 raise arrays.damaged("text.blocks", f"its column {column + 1} does not rise from 0 to {end:,}")
@@ -160,7 +163,7 @@ class DocumentStore:
         docs = []
         for doc_id, ordinal, block in zip(ids, ordinals, blocks.tolist(), strict=True):
             if block not in opened:
-                opened[block] = self._open(block)
+                opened[block] = self._unpacked(block)
             text, bounds = opened[block]
             at = 3 * (ordinal - int(self._blocks[block, 0]))
             parts = [text[bounds[at + i] : bounds[at + i + 1]] for i in range(3)]
@@ -181,6 +184,11 @@ class DocumentStore:
         """Reads every block."""
         for _, block in self.blocks():
             block.load()
+
+    def _unpacked(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
+        """What `_open` gives, kept for the next one; but for a document that is a block of its own, however large."""
+        alone = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
+        return self._open(block) if alone else self._recent.get(block, partial(self._open, block))
 
     def _text(self, block: int) -> bytes:
         return self._open(block)[0]

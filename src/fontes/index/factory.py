@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from ..core import Doc, Ranking, Strings, Topic
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
-from ..text import Snippet, snippet
+from ..storage.files import write
+from ..text import Snippet
+from ..text.snippets import snippets
 from .attached.store import Making, VectorStore
+from .ciff import ciff_messages
 from .columns import facets_of
 from .leaf import Leaf
 
@@ -70,10 +73,33 @@ class Factory:
                 raise InputError(f"document '{ids[int(absent[0])]}' is not in the index {reader.path}")
         return facets_of(reader, np.arange(len(reader)) if docs is None else docs, columns)
 
+    @property
+    def has_texts(self) -> bool:
+        """Whether it holds the documents' texts, which an index that was made of a CIFF file does not."""
+        return self._index.reader.ciff is None
+
+    def export(self, path: str | Path, description: str | None = None) -> None:
+        """Writes a CIFF file: the terms, their postings, the lengths and the ids of the documents that live; no text.
+
+        Args:
+            path: The file, packed where its name ends in .gz; "-" is standard output.
+            description: What its header says of it; None names the analyzer, or is what the CIFF file said that it was made of.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        write(path, ciff_messages(self._index.reader, description))
+
     def snippet(self, query: str, doc: Doc) -> Snippet:
         """The piece of a document's text that fits a query best, and where it matches."""
+        return self.snippets([(query, doc)])[0]
+
+    def snippets(self, pairs: Sequence[tuple[str, Doc]]) -> list[Snippet]:
+        """The same of several queries with a document each, which takes much less time than one after the other."""
         analyzer = self._index.analyzer
-        return snippet(analyzer, doc.text, analyzer(query))
+        queries = list(dict.fromkeys(query for query, _ in pairs))
+        terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
+        return snippets(analyzer, [(doc.text, terms[query]) for query, doc in pairs])
 
     def marked(self, query: str, doc: Doc) -> str:
         """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""

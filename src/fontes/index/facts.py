@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..core.html import table
+from .ciff.header import header_of
 
 if TYPE_CHECKING:
     from .reader import Reader
@@ -29,6 +31,7 @@ def facts_of(reader: Reader) -> dict[str, Any]:
         "deleted": sum(s["deleted"]["documents"] for s in segments if s["deleted"]),
         "bytes": sum(size for _, size in files),
         "bytes_of_text": sum(size for name, size in files if name.startswith("text.")),
+        **({} if reader.ciff is None else {"ciff": asdict(header_of(reader.ciff))}),
         "format": reader.manifest["version"],
         "fontes": reader.manifest["fontes"],
         "fingerprint": reader.fingerprint,
@@ -46,6 +49,7 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
         ("mean length", f"{info['mean_length']:.1f} terms"),
         ("fields", ", ".join(info["fields"])),
         ("analyzer", ", ".join(f"{key}={value}" for key, value in analyzer.items() if value not in (None, [], {}))),
+        *(("CIFF", text) for text in [info.get("ciff", {}).get("description")] if text),
         ("size", f"{info['bytes']:,} bytes, of which text {info['bytes_of_text']:,}"),
         *(("vectors", f"{v['encoder']}, {v['dtype']}, {v['dim']} dimensions") for v in info["vectors"]),
         *(("weights", f"{w['encoder']}, {w['postings']:,} of {w['terms']:,} terms") for w in info["weights"]),

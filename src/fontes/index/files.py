@@ -18,6 +18,7 @@ from ..storage.files import as_path
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
+from .ciff.header import header_of
 from .columns.schema import Schema
 
 FORMAT = "fontes-index"
@@ -62,6 +63,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         sound = manifest["fingerprint"] == _fingerprint(manifest) and all(map(_is_sound, manifest["segments"]))
         Schema.read(manifest["columns"])
+        if "ciff" in manifest:
+            header_of(manifest["ciff"])
         sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise IndexFormatError(damaged) from e

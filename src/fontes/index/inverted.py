@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays
-from .kernels import unpack_postings
+from ..storage.compiled import affordable
+from .kernels import unpack_plainly, unpack_postings
 
 CHUNK = 1 << 22  # postings that are checked at a time
+QUICK = 5  # postings that numpy unpacks in the time of a step of Python
 TERMS = 1_000_000  # terms whose numbers are remembered
 
 
@@ -83,6 +85,7 @@ class PostingLists:
         documents: How many documents there are.
         remedy: What to do about damaged files, for messages.
         counts: How many "terms", "postings" and "tokens" there must be, as far as that is known.
+        summed: Whether the lengths are the sums of the frequencies; those of CIFF may be others.
 
     Attributes:
         documents: How many documents there are.
@@ -95,8 +98,15 @@ class PostingLists:
         IndexFormatError: A file is missing or damaged.
     """
 
-    def __init__(self, folder: Path, documents: int, remedy: str = REMEDY, counts: Mapping[str, Any] | None = None) -> None:
-        self.documents = documents
+    def __init__(
+        self,
+        folder: Path,
+        documents: int,
+        remedy: str = REMEDY,
+        counts: Mapping[str, Any] | None = None,
+        summed: bool = True,
+    ) -> None:
+        self.documents, self._summed = documents, summed
         self._folder, self._remedy = folder, remedy
         arrays = Arrays(folder, remedy)
         self.lengths = arrays.array("doc_lengths", UNSIGNED, documents)
@@ -123,7 +133,8 @@ class PostingLists:
         )
         size = int(df.sum())
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        if size and not unpack_postings(self._postings, starts, ends, df, self.documents, docs, tfs):
+        unpack = unpack_plainly if affordable(size // QUICK) else unpack_postings
+        if size and not unpack(self._postings, starts, ends, df, self.documents, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
         return docs, tfs
 
@@ -164,7 +175,8 @@ class PostingLists:
                 "the counts of its terms do not fit their postings",
             )
             lengths += np.bincount(docs, tfs, self.documents).astype(np.int64)
-        self._sound(np.array_equal(lengths, self.lengths), "the lengths of its documents do not fit their postings")
+        fit = np.array_equal(lengths, self.lengths) or not self._summed
+        self._sound(fit, "the lengths of its documents do not fit their postings")
 
     def _check_counts(self, arrays: Arrays, counts: Mapping[str, Any]) -> None:
         """Raises IndexFormatError unless the counts of terms and documents are such as there can be, and add up to `counts`."""
@@ -175,7 +187,8 @@ class PostingLists:
             raise arrays.damaged("terms.bounds", f"it has {len(self.terms):,} terms, not {counts['terms']:,}")
         arrays.check_sum("df", self.df, counts.get("postings"), "postings")
         arrays.check_sum("cf", self.cf, counts.get("tokens"), "tokens")
-        arrays.check_sum("doc_lengths", self.lengths, int(self.cf.sum(dtype=np.uint64)), "tokens")
+        if self._summed:
+            arrays.check_sum("doc_lengths", self.lengths, int(self.cf.sum(dtype=np.uint64)), "tokens")
 
     def _sound(self, condition: bool, what: str) -> None:
         if not condition:

@@ -43,7 +43,8 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads
     write_array(folder, "doc_ids.order", ids.order)
     counts = merge_lists([leaf.segment for leaf in leaves], leaves, folder, memory=memory, threads=threads)
     merge_columns(leaves, folder)
-    _merge_texts(leaves, folder, threads, progress)
+    if all(leaf.segment.store is not None for leaf in leaves):
+        _merge_texts(leaves, folder, threads, progress)
     return {"documents": len(ids), **counts}
 
 
@@ -92,7 +93,7 @@ def _blocks(leaves: Sequence[Leaf]) -> Iterator[Block]:
     """The documents that live in the blocks of a build; those that a segment has alike stay packed."""
     blocks = Blocks()
     for leaf in leaves:
-        for first, block in leaf.segment.store.blocks():
+        for first, block in leaf.segment.store.blocks() if leaf.segment.store is not None else ():
             dead = leaf.dead
             yield from blocks.add(block if dead is None else block.of(~dead[first : first + len(block.sizes)]))
     yield from blocks.rest()

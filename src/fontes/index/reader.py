@@ -51,6 +51,7 @@ class Reader(Factory):
         fields: What is indexed of each document.
         scale: What term weights were multiplied by when they were stored; None for an index of texts.
         schema: Which metadata are columns, and of which types.
+        ciff: The header of the CIFF file that it was made of, for one without texts; None for one of documents.
         fingerprint: The SHA-256 of all that the state is made of.
         leaves: Its segments that have documents.
 
@@ -68,7 +69,9 @@ class Reader(Factory):
         self.schema = Schema.read(manifest["columns"])
         self.fingerprint: str = manifest["fingerprint"]
         opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
-        self.leaves: tuple[Leaf, ...] = leaves_of(_opened(path, entry, opened) for entry in manifest["segments"])
+        self.ciff: dict[str, Any] | None = manifest.get("ciff")
+        segments = (_opened(path, entry, opened, self.ciff is None) for entry in manifest["segments"])
+        self.leaves: tuple[Leaf, ...] = leaves_of(segments)
         for leaf in self.leaves:
             columns_of(leaf.segment)  # opens them, before a commit removes them
         self._vectors = VectorStore(path, self.leaves)
@@ -175,8 +178,10 @@ class Reader(Factory):
 
     @cached_property
     def tokens(self) -> int:
-        """How many terms all documents have together."""
-        return self.count("tokens")
+        """How many terms all documents have together; of an index of CIFF as its header counts them."""
+        if self.ciff is None or self.ciff["surplus"] is None:
+            return self.count("tokens")
+        return int(self.lengths.sum(dtype=np.int64)) + int(self.ciff["surplus"])
 
     def term_number(self, term: str) -> int:
         """See `Index.term_number`."""
@@ -200,7 +205,7 @@ class Reader(Factory):
             leaf, here = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
             places = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
             own = [ordinals[i] - leaf.first for i in here] if places is None else places.tolist()
-            for i, doc in zip(here, leaf.segment.store.read([ids[i] for i in here], own), strict=True):
+            for i, doc in zip(here, leaf.segment.read([ids[i] for i in here], own), strict=True):
                 docs[i] = doc
         return docs
 
@@ -273,9 +278,9 @@ def _again(path: Path, analyzer: Analyzer) -> Reader:
     return Reader.newest(path, lambda manifest: analyzer)
 
 
-def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment]) -> tuple[Segment, Deletions | None]:
+def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment], texts: bool) -> tuple[Segment, Deletions | None]:
     folder = path / entry["name"]
-    segment = before.get(folder) or Segment(folder, entry)
+    segment = before.get(folder) or Segment(folder, entry, texts)
     deleted = entry["deleted"]
     return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
 

@@ -43,7 +43,7 @@ class State:
         entries = {reader.path / entry["name"]: entry for entry in reader.manifest["segments"]}
         self.leaves = list(reader.leaves)
         self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
-        self._draft = draft
+        self._draft, self._texts = draft, reader.ciff is None
         self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
         self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
@@ -51,7 +51,7 @@ class State:
     def append(self, folder: Path, counts: dict[str, int]) -> None:
         """Adds a finished segment that is in the draft."""
         self.entries.append(entry_of(folder, counts))
-        self.leaves.append(Leaf(Segment(folder)))
+        self.leaves.append(Leaf(Segment(folder, texts=self._texts)))
 
     def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
         """Marks documents of a segment as deleted, beside those that are."""
@@ -87,7 +87,7 @@ class State:
         if leaves:
             folder = self._folder()
             counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
-            entries, merged = [entry_of(folder, counts)], [Leaf(Segment(folder))]
+            entries, merged = [entry_of(folder, counts)], [Leaf(Segment(folder, texts=self._texts))]
             merge_attachments(leaves, folder, memory=memory, threads=threads)
             self._merged.append((leaves, folder))
         self.entries[first:last], self.leaves[first:last] = entries, merged

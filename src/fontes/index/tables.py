@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..core.strings import Strings
+from ..storage.compiled import inner, kernel
 
 Numbers = NDArray[np.int32]
 
@@ -116,7 +116,7 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any) -> int:
     """Below, at or above 0 as one[start:end] is before, equal to or after other[begin:finish]."""
     common = min(end - start, finish - begin)
@@ -126,7 +126,7 @@ def compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any
     return int(np.sign((end - start) - (finish - begin)))
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
     """Copies source[start:end] to target[at:]; returns where it ends."""
     for i in range(start, end):
@@ -134,7 +134,7 @@ def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
     return at + end - start
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda one, one_bounds, other, other_bounds: 8 * (len(one_bounds) + len(other_bounds)))
 def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
     """Two ascending tables in one: its bytes and bounds, and the places in it of the strings of either."""
     n, m = len(one_bounds) - 1, len(other_bounds) - 1
@@ -162,7 +162,7 @@ def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
     return blob[: bounds[count]].copy(), bounds[: count + 1].copy(), one_to, other_to
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda blob, bounds, one, other, merged: 8 * (len(one) + len(other)))
 def _merge_orders(blob: Any, bounds: Any, one: Any, other: Any, merged: Any) -> None:
     """Two lists of places, each in the order of its strings, in one list in that order; equal ones by their places."""
     i, j = 0, 0
@@ -180,7 +180,7 @@ def _merge_orders(blob: Any, bounds: Any, one: Any, other: Any, merged: Any) -> 
     merged[at + len(one) - i :] = other[j:]
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda blob, bounds, order: 8 * len(order))
 def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
     for i in range(len(order) - 1):
         a, b = np.int64(order[i]), np.int64(order[i + 1])
@@ -189,7 +189,7 @@ def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda queries, query_bounds, *rest: 200 * len(query_bounds))
 def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any) -> Any:
     """By halves, in the order of the table."""
     places = np.full(len(query_bounds) - 1, -1, dtype=np.int64)

@@ -22,11 +22,13 @@ from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
+from ..formats.ciff import ciff_file
 from ..storage.artifact import drafting
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from .attached.merging import attached
 from .build import Form, build_segment
+from .ciff import ciff_segment
 from .columns import ColumnWriter, Schema
 from .files import (
     DRAFT_OF_WRITER,
@@ -83,12 +85,20 @@ def build(
 ) -> None:
     """Makes an index in a directory; see `Index.build`."""
     documents = read_corpus(docs)
+    ciff = ciff_file(documents)
+    if ciff is not None and (form.weights is not None or columns is not None):
+        raise ParameterError(f"{ciff} holds no metadata, so that there are no vectors and no columns to choose of them")
     with building(path, overwrite, drop_vectors) as stage:
         folder = stage / "segment"
         folder.mkdir()
         writer = ColumnWriter(folder, Schema.of(columns))
-        counts = build_segment(documents, folder, form, memory=memory, threads=threads, progress=progress, columns=writer)
-        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}
+        of_file: dict[str, Any] = {}
+        if ciff is None:
+            counts = build_segment(documents, folder, form, memory=memory, threads=threads, progress=progress, columns=writer)
+        else:
+            counts, header = ciff_segment(ciff, folder, memory=memory, threads=threads, progress=progress)
+            of_file = {"fields": [], "ciff": header}
+        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts, **of_file}
         manifest = {**facts, "columns": writer.schema.to_json()}
         commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
 
@@ -102,6 +112,11 @@ def add(
     documents = read_corpus(docs)
     skipped = 0
     with _writing(reader) as (before, draft):
+        if before.ciff is not None:
+            raise InputError(
+                f"{before.path} was made of a CIFF file and holds no text, so that no documents can be added to it; make an "
+                "index of all documents, or of a CIFF file of them all"
+            )
         seen: set[str] = set()
 
         def fits(doc: Doc) -> bool:

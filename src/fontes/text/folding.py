@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..core.strings import Strings
+from ..storage.compiled import kernel
 from . import porter
 
 STEMMERS = ("", "porter")
@@ -42,7 +42,7 @@ def folded(tokens: Strings, possessive: bool, lowercase: bool, stopwords: String
     return Strings(lines[lines != 10], offsets), others
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda blob, bounds, *rest: 4 * len(blob) + 80 * len(bounds))
 def _fold(
     blob: Any, bounds: Any, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any, others: Any
 ) -> int:

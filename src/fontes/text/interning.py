@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..core.strings import Strings
+from ..storage.compiled import inner, kernel
 
 FIRST = 1 << 11  # strings that there is room for at first
 SHORT = 7  # bytes of a string that its key holds whole, with their number in the highest byte
@@ -59,7 +59,7 @@ class Interner:
             self._blob = np.resize(self._blob, 2 * (len(self._blob) + needed))
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda text, starts, ends, *rest: int((ends - starts).sum()))
 def _intern(
     text: Any, starts: Any, ends: Any, done: int, numbers: Any, keys: Any, slots: Any, bounds: Any, blob: Any, count: int
 ) -> tuple[int, int]:
@@ -104,7 +104,7 @@ def _intern(
     return len(starts), count
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda keys, slots, *rest: 4 * len(slots))
 def _rehash(keys: Any, slots: Any, to_keys: Any, to_slots: Any) -> None:
     mask = np.uint64(len(to_slots) - 1)
     for old in range(len(slots)):
@@ -115,7 +115,7 @@ def _rehash(keys: Any, slots: Any, to_keys: Any, to_slots: Any) -> None:
             to_keys[slot], to_slots[slot] = keys[old], slots[old]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner(inline="always")
 def _mixed(key: Any) -> Any:
     """A key of which all bits count in the lowest."""
     key = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)

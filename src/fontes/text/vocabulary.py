@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.strings import Strings, utf8
+from ..storage.compiled import kernel
 from . import external, folding, tokenizers
 from .interning import Interner
 
@@ -107,6 +107,28 @@ class Vocabulary:
             every = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
             places = [every[i] for i in matching.tolist()]
         return [(a, b, self._terms_of(token)) for (a, b), token in zip(places, tokens[matching].tolist(), strict=True)]
+
+    def tokens(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+        """The tokens of texts in UTF-8, each with its one term; of an analyzer without n-grams.
+
+        Returns:
+            For each token the number of its term, -1 where it is dropped; its first byte in all texts end to end, and its end;
+            and for each text where its tokens start, with one entry more than there are texts.
+        """
+        text, starts, ends, bounds = self._tokenize(texts)
+        with self._lock:
+            tokens = self._tokens.intern(text, starts, ends)
+            self._analyze_new()
+            firsts = self._term_bounds[tokens]
+            if not len(self._term_numbers):
+                return np.full(len(tokens), -1, dtype=np.int32), starts, ends, bounds
+            numbers = self._term_numbers[np.minimum(firsts, len(self._term_numbers) - 1)]
+            return np.where(self._term_bounds[tokens + 1] > firsts, numbers, np.int32(-1)), starts, ends, bounds
+
+    def known(self, terms: Collection[str]) -> set[int]:
+        """The numbers of those terms that have one."""
+        numbers = self._numbers
+        return {numbers[term] for term in terms if term in numbers}
 
     @property
     def _compiled(self) -> bool:
@@ -230,7 +252,7 @@ def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
     return places
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda tokens, *rest: len(tokens))
 def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any]:
     """From token numbers to the numbers of their terms."""
     count = 0

@@ -14,8 +14,10 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Runs")
 def convert(
-    kind: Annotated[str, typer.Argument(help="corpus, topics, qrels or run.", show_default=False)],
-    source: Annotated[str, typer.Argument(help="The file to read, a BEIR folder, irds:NAME, or -.", show_default=False)],
+    kind: Annotated[str, typer.Argument(help="corpus, topics, qrels, run or index.", show_default=False)],
+    source: Annotated[
+        str, typer.Argument(help="The file to read, a BEIR folder, irds:NAME, an index, or -.", show_default=False)
+    ],
     target: Annotated[str, typer.Argument(help="The file to write, or -.", show_default=False)],
     format: Format = None,
     split: Split = None,
@@ -25,7 +27,10 @@ def convert(
         bool, typer.Option("--sentences", help="Qrels: the sentences that claims name as evidence, as DOCUMENT#NUMBER.")
     ] = False,
 ) -> None:
-    """Rewrite a file in another format: by default in BEIR's for corpora and topics, in TREC's for qrels and runs."""
+    """Rewrite a file in another format: BEIR's for corpora and topics, TREC's for qrels and runs, CIFF for an index."""
+    if kind == "index":
+        _export(source, target, {"--format": format, "--split": split, "--sentences": sentences or None}, to)
+        return
     from ...datasets import corpus_of, qrels_of, topics_of
     from ...formats import read_run, write
     from ...passages import sentence_qrels
@@ -37,9 +42,21 @@ def convert(
         "run": lambda: read_run(source, format=format),
     }
     if kind not in readers:
-        raise typer.BadParameter(f"'{kind}' is none of {', '.join(readers)}")
+        raise typer.BadParameter(f"'{kind}' is none of {', '.join(readers)}, index")
     if split is not None and kind not in ("topics", "qrels"):
         raise typer.BadParameter(f"--split is of topics and qrels, not of a {kind}")
     if sentences and kind != "qrels":
         raise typer.BadParameter(f"--sentences is of qrels, not of a {kind}")
     write(kind, readers[kind](), target, to, tag)
+
+
+def _export(index: str, target: str, others: dict[str, object], to: str | None) -> None:
+    """Writes an index as a CIFF file; `others` are options that go with files."""
+    from ...index import Index
+
+    for name, value in others.items():
+        if value is not None:
+            raise typer.BadParameter(f"{name} is of files, not of an index")
+    if to not in (None, "ciff"):
+        raise typer.BadParameter(f"an index is written as ciff, not as '{to}'")
+    Index.open(index).export(target)

@@ -277,7 +277,7 @@ def check_there(path: Path, leaves: Sequence[Leaf]) -> None:
 def docs_of(segment: Segment, first: int, last: int) -> list[Doc]:
     """The documents of a segment from one place up to another, deleted ones too."""
     places = range(first, last)
-    return segment.store.read([segment.ids[place] for place in places], places)
+    return segment.read([segment.ids[place] for place in places], places)
 
 
 def in_turn(leaves: Sequence[Leaf], lacking: Sequence[bool], progress: Report) -> Iterator[tuple[int, Report]]:

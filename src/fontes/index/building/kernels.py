@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from ..kernels import put_posting
-from ..tables import compared
+from ...storage.compiled import inner, kernel
+from .. import kernels, tables
 
 HEAD = 8  # bytes of a term that are compared as one number
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds: Any) -> None:
     """What is indexed of packed documents: title and text, with a space between them, or one of them."""
     at, filled = 0, 0
@@ -35,7 +34,7 @@ def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds
         bounds[i + 1] = filled
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def invert(first: int, terms: Any, counts: Any, bounds: Any, cursor: Any, docs: Any, tfs: Any) -> None:
     """From the terms of each document to the documents of each term.
 
@@ -50,7 +49,7 @@ def invert(first: int, terms: Any, counts: Any, bounds: Any, cursor: Any, docs: 
             cursor[terms[at]] = place + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def lower_bound(terms: Any, term_ends: Any, counts: Any, split: Any, edges: Any) -> None:
     """For each run, whose terms are those from counts[r] to counts[r+1], the first that is not before `split`."""
     for run in range(len(edges)):
@@ -58,14 +57,14 @@ def lower_bound(terms: Any, term_ends: Any, counts: Any, split: Any, edges: Any)
         while low < high:
             middle = (low + high) // 2
             start = term_ends[middle - 1] if middle else 0
-            if compared(terms, start, term_ends[middle], split, 0, len(split)) < 0:
+            if tables.compared(terms, start, term_ends[middle], split, 0, len(split)) < 0:
                 low = middle + 1
             else:
                 high = middle
         edges[run] = low
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def merge_runs(
     terms: Any, term_ends: Any, ends: Any, docs: Any, tfs: Any, at: Any, last: Any, text: Any, counts: Any, out: Any
 ) -> Any:
@@ -93,7 +92,7 @@ def merge_runs(
                     side = -1 if heads[run] < heads[best] else 1
                 else:
                     start, other = _start(term_ends, at[run]), _start(term_ends, at[best])
-                    side = compared(terms, start, term_ends[at[run]], terms, other, term_ends[at[best]])
+                    side = tables.compared(terms, start, term_ends[at[run]], terms, other, term_ends[at[best]])
             if side < 0:
                 tied = 0
             if side <= 0:
@@ -122,7 +121,7 @@ def merge_runs(
                     limit = np.int64(docs[place[i]])
             posting, final = place[least], stop[least]
             while posting < final and docs[posting] < limit:
-                length = put_posting(out, length, before, docs[posting], tfs[posting])
+                length = kernels.put_posting(out, length, before, docs[posting], tfs[posting])
                 before = np.int64(docs[posting])
                 cf += tfs[posting]
                 posting += 1
@@ -134,12 +133,12 @@ def merge_runs(
         filled += 1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner(inline="always")
 def _start(ends: Any, at: Any) -> Any:
     return ends[at - 1] if at > 0 else np.int64(0)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _head(terms: Any, term_ends: Any, at: int, last: int) -> Any:
     """The first bytes of a term as a number, so that terms are in order where these are."""
     head = np.uint64(0)

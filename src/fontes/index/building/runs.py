@@ -84,7 +84,7 @@ class Runs:
                 self._spill()
 
     def chunks(self, most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Edges between which the runs' terms make a chunk of about `most` postings: the first term of each run, and the end."""
+        """Edges between which the runs' terms make chunks of about `most` postings: the first term of each run, and its end."""
         arrays = self.arrays()
         counts = np.array(self._counts, dtype=np.int64)
         splits = _splits(arrays, counts, most)

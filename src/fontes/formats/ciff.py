@@ -1,0 +1,42 @@
+"""CIFF, the Common Index File Format: an inverted index. It has no documents; `fontes.index.ciff` reads and writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..core import Doc, InputError
+from .corpus import Corpus, Documents
+from .format import File, Format
+from .records import Fields
+
+START = re.compile(rb"[\x02-\xff][\x01-\x7f]?\x08\x01\x10")  # the header's length, its version, its count of postings lists
+
+
+class Ciff(Format, name="ciff"):
+    """An inverted index as messages of Protobuf, of which `Index.build` makes an index; whatever reads documents refuses it."""
+
+    endings = (".ciff",)
+
+    def sniff(self, kind: str, file: File) -> float:
+        return 0.95 if START.match(file.head) else super().sniff(kind, file)
+
+    def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        raise InputError(
+            f"{file.name}: holds an inverted index in CIFF and no documents; fontes index {file.name} -o INDEX makes an index "
+            "of it"
+        )
+
+
+def ciff_file(documents: Corpus | Documents) -> str | Path | None:
+    """The path of the CIFF file that is in place of documents; None where there are documents.
+
+    Raises:
+        InputError: It is a folder of such files.
+    """
+    if not isinstance(documents, Corpus) or documents.format != Ciff.name:
+        return None
+    if documents.is_folder:
+        raise InputError(f"{documents.path}: an index is made of one CIFF file, not of a folder; name the file")
+    return documents.path
