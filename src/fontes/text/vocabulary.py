@@ -115,7 +115,7 @@ class Vocabulary:
             For each token the number of its term, -1 where it is dropped; its first byte in all texts end to end, and its end;
             and for each text where its tokens start, with one entry more than there are texts.
         """
-        text, starts, ends, bounds = self._tokenize(texts)
+        text, starts, ends, bounds = self._tokenize(*_end_to_end(texts))
         with self._lock:
             tokens = self._tokens.intern(text, starts, ends)
             self._analyze_new()
@@ -126,9 +126,8 @@ class Vocabulary:
             return np.where(self._term_bounds[tokens + 1] > firsts, numbers, np.int32(-1)), starts, ends, bounds
 
     def known(self, terms: Collection[str]) -> set[int]:
-        """The numbers of those terms that have one."""
-        numbers = self._numbers
-        return {numbers[term] for term in terms if term in numbers}
+        """The numbers of terms; one that was not met before gets the next one."""
+        return set(self.numbers(list(terms)).tolist())
 
     @property
     def _compiled(self) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.strings import Strings
-from ..storage.compiled import inner, kernel
+from ...core.strings import Strings
+from ...storage.compiled import inner, kernel
 from .packed import Packed
 
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
