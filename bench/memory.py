@@ -13,11 +13,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 from harness import table
 
-BUILD = "import sys; from fontes import Index; Index.build(sys.argv[1], sys.argv[2], memory=sys.argv[3], threads=int(sys.argv[4]))"
+BUILD = (
+    "import sys; from fontes import Index; Index.build(sys.argv[1], sys.argv[2], memory=sys.argv[3], threads=int(sys.argv[4]))"
+)
 BASE, THREAD = 75, 15  # MB of the formula
 
 
@@ -28,6 +31,10 @@ def main() -> None:
     parser.add_argument("--threads", default="1,2", help="numbers, separated by commas (default: %(default)s)")
     parser.add_argument("--work", type=Path, help="where the indexes go for the time being")
     given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.work) as work, given.corpus.open("rb") as lines:
+        some = Path(work) / "some.jsonl"
+        some.write_bytes(b"".join(islice(lines, 5_000)))
+        peaks(some, Path(work) / "index", "1M", 1)  # compiles kernels, which takes memory, too
     rows = []
     for memory in given.memory.split(","):
         for threads in map(int, given.threads.split(",")):
@@ -46,7 +53,9 @@ def peaks(corpus: Path, index: Path, memory: str, threads: int) -> tuple[float, 
     child = subprocess.Popen([sys.executable, "-c", BUILD, *map(str, (corpus, index, memory, threads))])
     while child.poll() is None:
         lines = Path(f"/proc/{child.pid}/status").read_text().splitlines()
-        sizes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if name.startswith("Rss")}
+        sizes = {
+            name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if name.startswith("Rss")
+        }
         anonymous, files = max(anonymous, sizes.get("RssAnon", 0)), max(files, sizes.get("RssFile", 0))
         time.sleep(0.02)
     if child.returncode:
