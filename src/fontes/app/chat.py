@@ -17,7 +17,8 @@ from ..rewrite import Conversation
 from ..storage.files import reading
 from ..text import snippet
 from .flags import flags
-from .output import console, counted, print_explanation, print_hits, print_json, ranking_as_json, say
+from .output import console, counted, print_explanation, print_hits, print_json, say
+from .results import ranking_as_json
 
 PROMPT = "> "
 ANSWER = 1000  # characters of a document that are remembered as the answer: some 150 words

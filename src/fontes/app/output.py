@@ -14,13 +14,12 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..core import Doc, Explanation, Ranking
-from ..core.ranking import SNIPPET
 from ..text import Snippet, snippet
+from .results import rationales
 
 if TYPE_CHECKING:
     from ..index import Change, Index
     from ..measures import Evaluation
-    from ..passages import Rationale
 
 
 class _Console(Console):
@@ -52,20 +51,6 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=escaped) + "\n")
 
 
-def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
-    """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
-    snippet_of = getattr(ranking.documents, "snippet", None)
-    hits: list[dict[str, Any]] = [{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking]
-    if text and ranking.has_texts:
-        for hit, doc in zip(hits, ranking.docs(), strict=True):
-            piece = snippet_of(ranking.topic.text, doc) if snippet_of else Snippet(doc.text[:SNIPPET], ())
-            shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
-            hit.update(title=doc.title, text=doc.text, metadata=dict(doc.metadata), snippet=shown)
-    for hit in hits if _has_rationales(ranking) else ():
-        hit["rationales"] = [rationale._asdict() for rationale in _rationales(ranking, hit["id"])]
-    return {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": hits}
-
-
 def print_hits(ranking: Ranking, index: Index) -> None:
     """Prints each document with its title and the best piece of its text, or the sentences picked of it, words marked."""
     if not len(ranking):
@@ -74,7 +59,7 @@ def print_hits(ranking: Ranking, index: Index) -> None:
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
     for hit, doc in zip(ranking, docs, strict=True):
         console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))
-        picked = _rationales(ranking, hit.id)
+        picked = rationales(ranking, hit.id)
         for text in (doc.title, "" if picked else doc.text):
             if text:
                 console.print(Text("     ") + _styled(snippet(index.analyzer, text, terms)))
@@ -129,17 +114,6 @@ def print_info(facts: dict[str, Any]) -> None:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _short(value)
         table.add_row(name.replace("_", " "), Text(shown))
     console.print(table)
-
-
-def _has_rationales(ranking: Ranking) -> bool:
-    """Whether sentences were picked of the documents."""
-    return callable(getattr(ranking.documents, "rationales", None))
-
-
-def _rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
-    """The sentences that were picked of a document, in the order of its text."""
-    documents: Any = ranking.documents
-    return documents.rationales(ranking.topic.id, doc_id) if _has_rationales(ranking) else []
 
 
 def _styled(piece: Snippet) -> Text:

@@ -50,21 +50,23 @@ def retriever(
             raise ParameterError(f"--pipeline says all; leave {' and '.join(others)} out, or --pipeline")
         stage = expression.pipeline(pipeline, index)
         stage.require(Topics, Run, "--pipeline")
-        return _filtered(stage, where)
+        return filtered(stage, where)
     model = model or "bm25"
     if model not in (*LEXICAL, *DENSE):
         raise ParameterError(f"unknown model '{model}'; there are {', '.join((*LEXICAL, *DENSE))}")
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
+    if model == "bm25":  # for which nothing else is looked at
+        return filtered(index.bm25(**options), where)
     if model in LEXICAL:
         text = f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
-        return _filtered(expression.pipeline(text, index), where)
+        return filtered(expression.pipeline(text, index), where)
     if options:
         raise ParameterError(f"--{next(iter(options))} is of bm25, not of {model}")
-    return _filtered(_dense(index, model, encoder), where)
+    return filtered(_dense(index, model, encoder), where)
 
 
-def _filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]:
+def filtered(stage: Stage[Topics, Run], where: str | None) -> Stage[Topics, Run]:
     """The stage with a filter on each of its retrievers, which are checked."""
     if where is None:
         return stage
@@ -88,6 +90,36 @@ def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics
     stage = expression.pipeline(text, index)
     stage.require(Topics, Topics, doing)
     return stage
+
+
+def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
+    """The text of the rewriter of turns that suits a stage; None for one that begins with a rewriter of its own."""
+    from ..core import Topics
+    from ..core.stage import steps
+    from ..lexical import Lexical
+
+    if steps(stage)[0].gives is Topics:
+        return None
+    return "weighted_turns()" if any(isinstance(part, Lexical) for part in walk(stage)) else "last_turns(1)"
+
+
+def turns_rewriter(text: str, index: Index, doing: str) -> Stage[Topics, Topics]:
+    """The stage that rewrites turns as they are typed; raises as `rewriter`, and for rewrites that come with the turns."""
+    from ..rewrite.turns import Carried
+
+    stage = rewriter(text, index, doing)
+    for part in walk(stage):
+        if isinstance(part, Carried) and part.missing == "error":
+            raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to take")
+    return stage
+
+
+def warm(stage: Stage[Topics, Run]) -> None:
+    """Loads all models and compiles all kernels, so that what is missing is said before the first question."""
+    from ..core import Topic, Turn
+
+    turns = Turn("water"), Turn("why")
+    stage([Topic("1", "why", turns=turns), Topic("2", "water", turns=turns[:1])])
 
 
 def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run, Run]:

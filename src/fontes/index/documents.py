@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import zlib
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError
-from ..core.strings import utf8
+from ..core.errors import IndexFormatError
 from ..core.values import Doc
-from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, rises, smallest, write_array
+from ..formats.packed import Packed
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
+from ..storage.caches import Cached
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
+RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
 LEAST = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
 MARKED = 1 << 28  # of 1 << 32: the part of all sizes that do
 
@@ -35,7 +38,7 @@ class Block:
     """
 
     sizes: NDArray[np.uint32]
-    load: Callable[[], bytes]
+    load: Callable[[], bytes | memoryview]
     packed: bytes | None = None
 
     def of(self, live: NDArray[np.bool_]) -> Block:
@@ -94,24 +97,21 @@ class DocumentWriter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._bytes = ByteWriter(folder, "text.bytes")
-        self._sizes: list[NDArray[np.uint32]] = []
-        self._starts: list[tuple[int, int]] = []
+        self._sizes = NumberWriter(folder, "text.sizes", 3)
+        self._starts = array("q")
         self._count = 0
         self._blocks = Blocks()
 
-    def add(self, titles: Sequence[bytes], texts: Sequence[bytes], metadata: Sequence[bytes]) -> None:
-        """Appends documents: their titles, their texts, and their metadata as JSON (empty for none)."""
-        sizes = np.array([list(map(len, part)) for part in (titles, texts, metadata)], dtype=np.uint32).T
-        text = b"".join(chain.from_iterable(zip(titles, texts, metadata, strict=True)))
-        for block in self._blocks.add(Block(sizes, partial(bytes, text))):
-            self.write(packed(block))
+    def blocks(self, docs: Packed) -> Iterator[Block]:
+        """Takes documents, and gives the blocks that are complete: `write` wants them, packed and in this order."""
+        yield from self._blocks.add(Block(docs.sizes, partial(memoryview, docs.text)))
 
     def write(self, block: Block) -> None:
         """Appends a block that is packed."""
         assert block.packed is not None
-        self._starts.append((self._count, self._bytes.length))
+        self._starts.extend((self._count, self._bytes.length))
         self._bytes.write(block.packed)
-        self._sizes.append(block.sizes)
+        self._sizes.write(block.sizes)
         self._count += len(block.sizes)
 
     def close(self) -> None:
@@ -119,13 +119,14 @@ class DocumentWriter:
         for block in self._blocks.rest():
             self.write(packed(block))
         self._bytes.close()
-        starts = np.array([*self._starts, (self._count, self._bytes.length)], dtype=np.int64)
-        write_array(self._folder, "text.blocks", starts)
-        write_array(self._folder, "text.sizes", smallest(np.concatenate([*self._sizes, np.zeros((0, 3), np.uint32)])))
+        self._sizes.close()
+        self._starts.extend((self._count, self._bytes.length))
+        write_array(self._folder, "text.blocks", np.array(self._starts, dtype=np.int64).reshape(-1, 2))
 
     def abandon(self) -> None:
         """Closes the files as they are."""
         self._bytes.abandon()
+        self._sizes.abandon()
 
 
 def packed(block: Block) -> Block:
@@ -150,6 +151,7 @@ class DocumentStore:
         self._bytes = arrays.array("text.bytes", "|u1", None)
         self._blocks = arrays.array("text.blocks", "<i8", None, 2)
         self._sizes = arrays.array("text.sizes", UNSIGNED[:3], documents, 3)
+        self._recent: Cached[int, tuple[bytes, NDArray[np.int64]]] = Cached(RECENT)
         for column, end in enumerate((documents, len(self._bytes))):
             if not rises(self._blocks[:, column], end):
                 raise arrays.damaged("text.blocks", f"its column {column + 1} does not rise from 0 to {end:,}")
@@ -161,7 +163,7 @@ class DocumentStore:
         docs = []
         for doc_id, ordinal, block in zip(ids, ordinals, blocks.tolist(), strict=True):
             if block not in opened:
-                opened[block] = self._open(block)
+                opened[block] = self._unpacked(block)
             text, bounds = opened[block]
             at = 3 * (ordinal - int(self._blocks[block, 0]))
             parts = [text[bounds[at + i] : bounds[at + i + 1]] for i in range(3)]
@@ -182,6 +184,11 @@ class DocumentStore:
         """Reads every block."""
         for _, block in self.blocks():
             block.load()
+
+    def _unpacked(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
+        """What `_open` gives, kept for the next one; but for a document that is a block of its own, however large."""
+        alone = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
+        return self._open(block) if alone else self._recent.get(block, partial(self._open, block))
 
     def _text(self, block: int) -> bytes:
         return self._open(block)[0]
@@ -211,17 +218,3 @@ def _metadata(text: str) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise ValueError(text)
     return metadata
-
-
-def metadata_bytes(doc: Doc) -> bytes:
-    """A document's metadata as JSON, empty for none.
-
-    Raises:
-        InputError: Where JSON cannot hold it.
-    """
-    if not doc.metadata:
-        return b""
-    try:
-        return utf8(json.dumps(dict(doc.metadata), ensure_ascii=False))
-    except (TypeError, ValueError, RecursionError) as e:
-        raise InputError(f"document '{doc.id}': its metadata is not JSON ({e})") from e

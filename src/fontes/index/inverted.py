@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays
-from .kernels import unpack_postings
+from ..storage.compiled import affordable
+from .kernels import unpack_plainly, unpack_postings
 
 CHUNK = 1 << 22  # postings that are checked at a time
+QUICK = 5  # postings that numpy unpacks in the time of a step of Python
 TERMS = 1_000_000  # terms whose numbers are remembered
 
 
@@ -131,7 +133,8 @@ class PostingLists:
         )
         size = int(df.sum())
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        if size and not unpack_postings(self._postings, starts, ends, df, self.documents, docs, tfs):
+        unpack = unpack_plainly if affordable(size // QUICK) else unpack_postings
+        if size and not unpack(self._postings, starts, ends, df, self.documents, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
         return docs, tfs
 

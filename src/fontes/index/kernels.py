@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from ..storage.compiled import inner, kernel
+
+Bytes = NDArray[np.uint8]
 
 MOST_BYTES = 10  # of a posting
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts: Any) -> Any:
     """The distinct terms of each document and how often they occur.
 
@@ -39,34 +43,7 @@ def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts:
     return term_bounds
 
 
-@njit(cache=True, nogil=True)
-def invert(terms: Any, counts: Any, term_bounds: Any, first: int, places: Any, cursor: Any, docs: Any, tfs: Any) -> None:
-    """From the terms of each document to the documents of each term.
-
-    Document i has the number first + i. `places[t]` is the place of term t in the output, `cursor[p]` where the postings of
-    place p go; it is moved past them. Postings come out in ascending order of documents.
-    """
-    for i in range(len(term_bounds) - 1):
-        for at in range(term_bounds[i], term_bounds[i + 1]):
-            place = places[terms[at]]
-            docs[cursor[place]] = first + i
-            tfs[cursor[place]] = counts[at]
-            cursor[place] += 1
-
-
-@njit(cache=True, nogil=True)
-def gather(bounds: Any, docs: Any, tfs: Any, places: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> None:
-    """Appends the postings of one run to those of the runs before it: for term i the ones at places[i] (-1: none)."""
-    for i in range(len(places)):
-        if places[i] < 0:
-            continue
-        for at in range(bounds[places[i]], bounds[places[i] + 1]):
-            all_docs[cursor[i]] = docs[at]
-            all_tfs[cursor[i]] = tfs[at]
-            cursor[i] += 1
-
-
-@njit(cache=True, nogil=True)
+@kernel()
 def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any) -> int:
     """Postings to bytes: term i has those from bounds[i] to bounds[i+1]. Fills `byte_bounds` and `cf`; returns the length."""
     at = 0
@@ -74,30 +51,36 @@ def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, 
         before = -1
         total = 0
         for posting in range(bounds[i], bounds[i + 1]):
-            tf = tfs[posting]
-            value = np.int64(docs[posting] - before) << 1 | (tf == 1)
+            at = put_posting(out, at, before, docs[posting], tfs[posting])
             before = docs[posting]
-            total += tf
-            while value >= 128:
-                out[at] = value & 127 | 128
-                at += 1
-                value >>= 7
-            out[at] = value
-            at += 1
-            if tf > 1:
-                value = np.int64(tf)
-                while value >= 128:
-                    out[at] = value & 127 | 128
-                    at += 1
-                    value >>= 7
-                out[at] = value
-                at += 1
+            total += tfs[posting]
         byte_bounds[i + 1] = at
         cf[i] = total
     return at
 
 
-@njit(cache=True, nogil=True)
+@inner(inline="always")
+def put_posting(out: Any, at: Any, before: Any, doc: Any, tf: Any) -> Any:
+    """Writes a posting that follows one of the document `before`; returns where it ends."""
+    value = np.int64(doc - before) << 1 | (tf == 1)
+    while value >= 128:
+        out[at] = value & 127 | 128
+        at += 1
+        value >>= 7
+    out[at] = value
+    at += 1
+    if tf > 1:
+        value = np.int64(tf)
+        while value >= 128:
+            out[at] = value & 127 | 128
+            at += 1
+            value >>= 7
+        out[at] = value
+        at += 1
+    return at
+
+
+@kernel()
 def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
     """The postings of some terms, end to end, into `docs` and `tfs`: those of term i are the bytes from starts[i] to ends[i].
 
@@ -127,7 +110,40 @@ def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: i
     return True
 
 
-@njit(cache=True, nogil=True)
+def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
+    """The same as `unpack_postings` by numpy, at a few times its price, for a process that has not compiled it."""
+    buffer = np.concatenate([postings[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
+    edges = np.concatenate([[0], np.cumsum(df)])
+    last = np.flatnonzero(buffer < 128)  # byte of each integer
+    sizes = np.diff(last, prepend=-1)
+    if not len(last) or last[-1] != len(buffer) - 1 or sizes.max() > MOST_BYTES // 2 + 1:
+        return False
+    values = np.zeros(len(last), dtype=np.int64)
+    for byte in range(sizes.max()):
+        longer = np.flatnonzero(sizes > byte)
+        values[longer] |= (buffer[last[longer] - sizes[longer] + 1 + byte] & 127).astype(np.int64) << 7 * byte
+    # After an odd integer comes a document; from there on documents and frequencies take turns up to the next odd one.
+    place = np.arange(len(values))
+    odd = np.maximum.accumulate(np.where(values & 1, place, -1))
+    since = place - np.concatenate([[-1], odd[:-1]])
+    of_doc = np.flatnonzero(since & 1)
+    if len(of_doc) != len(docs):
+        return False
+    several = np.flatnonzero(values[of_doc] & 1 == 0)
+    frequencies = np.append(values, 0)[of_doc[several] + 1]
+    gaps = values[of_doc] >> 1
+    totals = np.concatenate([[0], np.cumsum(gaps)])
+    ordinals = totals[1:] - np.repeat(totals[edges[:-1]], df) - 1
+    byte_of = np.concatenate([last[of_doc] - sizes[of_doc] + 1, [len(buffer)]])  # where each posting begins
+    fits = np.array_equal(byte_of[edges[1:]], np.cumsum(ends - starts)) and gaps.min() > 0 and ordinals.max() < documents
+    if not fits or np.any((frequencies < 1) | (frequencies > 0x7FFFFFFF)):
+        return False
+    docs[:], tfs[:] = ordinals, 1
+    tfs[several] = frequencies
+    return True
+
+
+@inner()
 def _varint(postings: Any, at: Any, end: Any) -> Any:
     """The integer at `at` and the place after it, which is -1 where the bytes end too early or make too large a number."""
     value, shift = np.int64(0), 0
@@ -140,7 +156,7 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
     return value, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda *args: 2 * len(args[-1]))
 def append_postings(
     numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any
 ) -> bool:

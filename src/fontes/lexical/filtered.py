@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..index.columns import Filter
 from ..storage.caches import Attached, Cached
+from ..storage.compiled import inner, kernel
 from .impacts import MOST, impacts_of
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Weighting
@@ -136,7 +136,7 @@ def filtered(index: Searchable, weighting: Weighting, where: Filter) -> Filtered
 _FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached("filtered", lambda index: Cached(MOST))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def select(
     terms: Any, bounds: Any, docs: Any, weights: Any, places: Any, passed: Any, own: Any, own_docs: Any, own_weights: Any
 ) -> None:
@@ -173,7 +173,7 @@ def select(
         own[i + 1] = filled
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _reach(docs: Any, at: int, end: int, doc: int, step: int) -> int:
     """The first place from `at` on that has `doc` or a later document, found by leaps of `step` at first; `end` for none."""
     if at == end or docs[at] >= doc:

@@ -256,15 +256,25 @@ def _weight(
     index: Searchable, weighting: Weighting, lists: Lists, arrays: dict[str, NDArray[Any]], first: int, last: int
 ) -> None:
     """Fills in the weights of the terms from `first` to `last`, and what is known of them."""
-    terms = np.arange(first, last)
-    docs, tfs = index.postings(terms)
     weights = arrays["weights"]
-    here = slice(int(lists.bounds[first]), int(lists.bounds[last]))
-    weights[here] = weighting.postings(Statistics.of(index), Postings(terms, index.df[terms], docs, tfs))
-    if not np.isfinite(weights[here].sum(dtype=np.float64)):  # which `summarize` relies on
-        raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
+    weights[lists.bounds[first] : lists.bounds[last]] = weighted_postings(index, weighting, np.arange(first, last))[1]
     rest = (arrays[name] for name in ("best", "kth", "positive", "rows"))
     summarize(first, last, lists.bounds, lists.docs, weights, lists.row_of, *rest)
+
+
+def weighted_postings(
+    index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The documents of the postings of terms, end to end, and the weights of a model.
+
+    Raises:
+        IndexFormatError: A weight is not finite.
+    """
+    docs, tfs = index.postings(terms)
+    weights = weighting.postings(Statistics.of(index), Postings(terms, index.df[terms], docs, tfs)).astype(np.float32)
+    if not np.isfinite(weights.sum(dtype=np.float64)):  # which the search relies on
+        raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
+    return docs, weights
 
 
 def _in_threads(part: Callable[[int, int], None], ranges: Iterator[tuple[int, int]]) -> None:

@@ -66,9 +66,9 @@ class PassageDocuments:
         return getattr(self.documents, "marked", None)
 
     @property
-    def snippet(self) -> Callable[[str, Doc], Any] | None:
-        """How the documents' owner picks the piece of a text that fits a query best, where it can."""
-        return getattr(self.documents, "snippet", None)
+    def snippets(self) -> Callable[[Sequence[tuple[str, Doc]]], Any] | None:
+        """How the documents' owner picks the pieces of texts that fit a query best, where it can."""
+        return getattr(self.documents, "snippets", None)
 
     def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:
         """The documents with the places of their passages."""

@@ -10,17 +10,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..storage.compiled import inner, kernel
 
 
 def porter(words: list[str]) -> list[str]:
     """The stems of lower-case words. A word that holds a line break is its own stem."""
     joined = "\n".join(word if "\n" not in word else "" for word in words)
     units = np.frombuffer(joined.encode("utf-16-le", "surrogatepass"), dtype="<u2").astype(np.int32)
-    length = _stem_lines(units, _STEP2, _STEP3, _STEP4)
+    length = stem_lines(units)
     stems = units[:length].astype("<u2").tobytes().decode("utf-16-le", "surrogatepass").split("\n")
     return [stem or word for stem, word in zip(stems, words, strict=True)] if words else []
+
+
+def stem_lines(units: NDArray[np.int32]) -> int:
+    """Stems each line of UTF-16 units in place, moving the lines together; returns the new length."""
+    return int(_stem_lines(units, _STEP2, _STEP3, _STEP4))
 
 
 Rules = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
@@ -44,7 +50,7 @@ _STEP4 = _rules("al> ance> ence> er> ic> able> ible> ant> ement> ment> ent> ion>
 _A, _E, _I, _L, _O, _S, _T, _U, _W, _X, _Y, _Z = (ord(c) for c in "aeilostuwxyz")
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda b, *rest: 4 * len(b))
 def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
     """Stems each line of `b` in place, moving the lines together; returns the new length."""
     word = np.empty(len(b) + 1, dtype=np.int32)
@@ -73,7 +79,7 @@ def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
     return out
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _step1(w: Any, n: int) -> int:
     """Plurals, -ed and -ing, and y to i."""
     if w[n - 1] == _S:
@@ -102,7 +108,7 @@ def _step1(w: Any, n: int) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _replace(w: Any, n: int, rules: Any) -> int:
     """Steps 2 and 3: the first suffix that fits is replaced where the measure of what precedes it is above 0."""
     suffixes, bounds, replacements, replacement_bounds = rules
@@ -119,7 +125,7 @@ def _replace(w: Any, n: int, rules: Any) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _strip(w: Any, n: int, rules: Any) -> int:
     """Step 4: the first suffix that fits goes where the measure of what precedes it is above 1; -ion only after s or t."""
     suffixes, bounds, _, _ = rules
@@ -133,7 +139,7 @@ def _strip(w: Any, n: int, rules: Any) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _step5(w: Any, n: int) -> int:
     """The final e, and ll to l."""
     if w[n - 1] == _E:
@@ -150,7 +156,7 @@ _SSES, _IES, _EED, _ED, _ING, _AT, _BL, _IZ = (
 )
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _ends(w: Any, n: int, suffix: Any) -> bool:
     """Whether the word w[:n] ends in `suffix`. (The author's program lets the suffix be the whole word.)"""
     if len(suffix) > n:
@@ -161,7 +167,7 @@ def _ends(w: Any, n: int, suffix: Any) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _consonant(w: Any, at: int) -> bool:
     """Whether a letter is a consonant: all but a, e, i, o, u, and y after a consonant."""
     c = w[at]
@@ -178,12 +184,12 @@ def _consonant(w: Any, at: int) -> bool:
     return _consonant_letter(w[at]) == (ys % 2 == 0)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _consonant_letter(c: int) -> bool:
     return not (c == _A or c == _E or c == _I or c == _O or c == _U)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _measure(w: Any, n: int) -> int:
     """How often a vowel is followed by a consonant in w[:n]."""
     m = 0
@@ -193,7 +199,7 @@ def _measure(w: Any, n: int) -> int:
     return m
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _has_vowel(w: Any, n: int) -> bool:
     for at in range(n):
         if not _consonant(w, at):
@@ -201,13 +207,13 @@ def _has_vowel(w: Any, n: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _double(w: Any, n: int) -> bool:
     """Whether w[:n] ends in a double consonant."""
     return n > 1 and w[n - 1] == w[n - 2] and _consonant(w, n - 1)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _cvc(w: Any, n: int) -> bool:
     """Whether w[:n] ends in consonant, vowel, consonant, the last not w, x or y."""
     if n < 3 or not _consonant(w, n - 1) or _consonant(w, n - 2) or not _consonant(w, n - 3):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+import numpy as np
+
+from ..core.strings import utf8
+from ..storage.caches import Attached
 from .analyzer import Analyzer
+from .tokenizers import TOKENIZERS
 
 PIECE = 1 << 20  # characters of a text that are analysed at a time
 MOST = 1 << 18  # terms of a text that are kept, since most pieces share theirs
 SPACE = re.compile(r"\s")
-Match = tuple[int, int, tuple[str, ...]]
+Match = tuple[int, int, tuple[Hashable, ...]]
 
 
 @dataclass(frozen=True)
@@ -54,13 +59,96 @@ def snippet(analyzer: Analyzer, text: str, terms: Collection[str], length: int =
         terms: The terms to show, as the analyzer writes them.
         length: About how many characters the piece has.
     """
-    text = _folded(text)
+    return snippets(analyzer, [(text, terms)], length)[0]
+
+
+def snippets(analyzer: Analyzer, texts: Sequence[tuple[str, Collection[str]]], length: int = 240) -> list[Snippet]:
+    """The snippets of texts, each with the terms that it is to show; see `snippet`. Many at once take much less time."""
+    folded = [_folded(text) for text, _ in texts]
+    if analyzer.chars is not None or analyzer.tokenizer not in TOKENIZERS:
+        return [_by_pieces(analyzer, text, terms, length) for text, (_, terms) in zip(folded, texts, strict=True)]
+    seen = _SEEN.of(analyzer)
+    pieces: list[Snippet] = []
+    several: list[tuple[str, Collection[str]]] = []
+    characters = 0
+    for text, (_, terms) in zip(folded, texts, strict=True):
+        characters += len(text)
+        if characters > PIECE:
+            pieces += seen.snippets(several, length)
+            several, characters = [], len(text)
+        if len(text) > PIECE:
+            pieces.append(_by_pieces(analyzer, text, terms, length))
+        else:
+            several.append((text, terms))
+    return pieces + seen.snippets(several, length)
+
+
+class _Seen:
+    """The terms of tokens that one analyzer has met in texts that were shown, so that each is analysed once.
+
+    Args:
+        analyzer: One without n-grams of characters, whose tokenizer tells places.
+    """
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = replace(analyzer, words=(1, 1))
+        self._vocabulary = self._analyzer.vocabulary()
+
+    def snippets(self, texts: Sequence[tuple[str, Collection[str]]], length: int) -> list[Snippet]:
+        """The snippets of texts that are no longer than a piece, together."""
+        return [
+            _around(text, _best_start(matches, length, len(frozenset(terms))), length, matches)
+            for (text, terms), matches in zip(texts, self.matches(texts), strict=True)
+        ]
+
+    def matches(self, texts: Sequence[tuple[str, Collection[str]]]) -> list[list[Match]]:
+        """The matches of each text with the terms that it is to show."""
+        vocabulary = self._vocabulary
+        if not texts:
+            return []
+        if len(vocabulary.terms) > MOST:
+            vocabulary = self._vocabulary = self._analyzer.vocabulary()
+        encoded = [utf8(text) for text, _ in texts]
+        numbers, starts, ends, bounds = vocabulary.tokens(encoded)
+        sizes, wanted = np.diff(bounds), [vocabulary.known(terms) for _, terms in texts]
+        keys = np.repeat(np.arange(len(texts), dtype=np.int64) << 32, sizes) | numbers.astype(np.int64) & 0xFFFFFFFF
+        sought = np.array([number << 32 | term for number, own in enumerate(wanted) for term in sorted(own)], dtype=np.int64)
+        if not len(sought):
+            return [[] for _ in texts]
+        at = np.flatnonzero(sought[np.minimum(np.searchsorted(sought, keys), len(sought) - 1)] == keys)
+        of_text = np.searchsorted(at, bounds).tolist()
+        places = list(zip(starts[at].tolist(), ends[at].tolist(), numbers[at].tolist(), strict=True))
+        matches, first = [], 0
+        for number, text in enumerate(encoded):
+            own = places[of_text[number] : of_text[number + 1]]
+            matches.append(_in_characters(text, [(a - first, b - first, (term,)) for a, b, term in own]))
+            first += len(text)
+        return matches
+
+
+def _in_characters(text: bytes, matches: list[Match]) -> list[Match]:
+    """Matches by their characters in place of their bytes."""
+    if text.isascii():
+        return matches
+    return [(len(text[:a].decode()), len(text[:b].decode()), own) for a, b, own in matches]
+
+
+def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: int) -> Snippet:
+    """The snippet of a text that is long, or whose tokens only the analyzer itself can tell."""
     pieces = _pieces(text)
     matches = _matches(analyzer, text, pieces, terms)
     every = list(matches) if len(pieces) == 1 else None
     # A token has one term, unless terms are cut into n-grams: there are no more than those that are shown.
     most = math.inf if analyzer.chars else len(frozenset(terms))
     start = _best_start(matches if every is None else every, length, most)
+    if every is None:
+        near = [(a, b) for a, b in pieces if a < start + 2 * length and b > start - length]
+        every = list(_matches(analyzer, text, near, terms))
+    return _around(text, start, length, every)
+
+
+def _around(text: str, start: int, length: int, matches: Iterable[Match]) -> Snippet:
+    """The snippet that begins a little before a place, with the matches that are inside it."""
     start = 0 if len(text) <= length else min(max(0, start - length // 6), len(text) - length)
     if start:
         start = text.find(" ", start) + 1 or start
@@ -68,9 +156,11 @@ def snippet(analyzer: Analyzer, text: str, terms: Collection[str], length: int =
     if end < len(text):
         end = max(text.rfind(" ", start, end), start + 1)
     head, tail = "… " if start else "", " …" if end < len(text) else ""
-    near = _matches(analyzer, text, [(a, b) for a, b in pieces if a < end and b > start], terms) if every is None else every
-    inside = tuple((a - start + len(head), b - start + len(head)) for a, b, _ in near if start <= a and b <= end)
+    inside = tuple((a - start + len(head), b - start + len(head)) for a, b, _ in matches if start <= a and b <= end)
     return Snippet(head + text[start:end] + tail, inside)
+
+
+_SEEN: Attached[Analyzer, _Seen] = Attached("snippets", _Seen)
 
 
 def _folded(text: str) -> str:
@@ -112,12 +202,16 @@ def _best_start(matches: Iterable[Match], length: int, most: float) -> int:
     """The first match of the window with the most different terms, the earliest of equals; no window can have over `most`."""
     best, count = 0, 0
     window: deque[Match] = deque()
-    inside: Counter[str] = Counter()
+    inside: dict[Hashable, int] = {}
     for match in matches:
         window.append(match)
-        inside.update(match[2])
+        for term in match[2]:
+            inside[term] = inside.get(term, 0) + 1
         while window and match[1] > window[0][0] + length * 5 // 6:
-            inside -= Counter(window.popleft()[2])
+            for term in window.popleft()[2]:
+                inside[term] -= 1
+                if not inside[term]:
+                    del inside[term]
         if len(inside) > count:
             best, count = window[0][0], len(inside)
             if count >= most:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..storage.compiled import inner, kernel
 from . import characters
 from .characters import (
     ALPHABETIC,
@@ -67,7 +67,7 @@ def tokenize(
     return starts[:count], ends[:count], token_bounds
 
 
-@njit(cache=True, nogil=True)
+@kernel(steps=lambda mode, text, *rest: len(text))
 def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any, token_bounds: Any) -> int:
     count = 0
     for i in range(len(bounds) - 1):
@@ -80,7 +80,7 @@ def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any,
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
     """Runs of letters, or of what is not white space."""
     at, start = begin, -1
@@ -99,7 +99,7 @@ def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, star
     return count
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
     at = begin
     run_end, run_length, last = -1, 0, begin  # the run of CJK characters that `pairs` is in
@@ -142,7 +142,7 @@ def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, start
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner(inline="always")
 def _ascii_word(text: Any, at: int, stop: int, table: Any) -> int:
     """The end of a word that is plainly a run of ASCII letters and digits, or 0 where the full rules must decide."""
     end = at
@@ -164,7 +164,7 @@ def _ascii_word(text: Any, at: int, stop: int, table: Any) -> int:
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
     """The end of the longest token that starts at `at` (0: none does), and whether it is made of CJK characters."""
     end, cjk = _longest(text, at, min(stop, at + 4 * MAX_UNITS), table)
@@ -180,7 +180,7 @@ def _token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
     return end, cjk
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _longest(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
     code, size = _decode(text, at)
     bits = table[code]
@@ -202,7 +202,7 @@ def _longest(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
     return end, cjk
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _word(text: Any, at: int, stop: int, table: Any) -> int:
     """Rules WB4 to WB13b, with Lucene's reading of Hebrew quotes."""
     state = 0  # the class of the last letter, digit or low line
@@ -250,7 +250,7 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _complex(text: Any, at: int, stop: int, table: Any) -> int:
     """The end of a run of characters with Line_Break=SA."""
     while at < stop:
@@ -261,7 +261,7 @@ def _complex(text: Any, at: int, stop: int, table: Any) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
     """An emoji sequence (UTS 51): a keycap, a flag, or emoji with modifiers and tags, joined by ZWJ. 0 where there is none."""
     code, size = _decode(text, at)
@@ -301,17 +301,17 @@ def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
     return end
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _has_keycap(text: Any, at: int, end: int) -> bool:
     return bool(at >= 0 and text[at] == 0xE2 and at + 3 == end and _decode(text, at)[0] == KEYCAP)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _is_zwj(text: Any, at: int) -> bool:
     return bool(text[at] == 0xE2 and text[at + 1] == 0x80 and text[at + 2] == 0x8D)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _only(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> bool:
     """Whether all of text[at:end] is Hangul, or all Katakana, with marks."""
     while at < end:
@@ -323,7 +323,7 @@ def _only(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> b
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _next(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
     """The place and the class of the first character that is no Extend; the class is 0 at the end."""
     while at < stop:
@@ -334,7 +334,7 @@ def _next(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
     return at, 0
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _skip_extend(text: Any, at: int, stop: int, table: Any) -> int:
     while at < stop:
         code, size = _decode(text, at)
@@ -344,7 +344,7 @@ def _skip_extend(text: Any, at: int, stop: int, table: Any) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
     """Like `_skip_extend`, but stops before the selectors of text and emoji style."""
     while at < stop:
@@ -355,7 +355,7 @@ def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
     return at
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner(inline="always")
 def _size(byte: int) -> int:
     """How many bytes the character has whose first byte is this."""
     if byte < 0x80:
@@ -365,7 +365,7 @@ def _size(byte: int) -> int:
     return 3 if byte < 0xF0 else 4
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner(inline="always")
 def _decode(text: Any, at: int) -> Any:
     """The code point at `at`, and how many bytes it has: a pair of integers."""
     byte = np.int64(text[at])

@@ -12,8 +12,7 @@ from ...core.errors import ParameterError
 from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
 
 if TYPE_CHECKING:
-    from ...core import Run, Stage, Topics
-    from ...index import Index
+    from ...core import Topics
 
 commands = typer.Typer()
 
@@ -48,13 +47,16 @@ def chat(
     from ...rewrite import Conversation
     from ..chat import Session, answer_of
     from ..output import counted, say
-    from ..pipelines import open_index, retriever
+    from ..pipelines import open_index, retriever, rewriter_for, turns_rewriter, warm
 
     opened = open_index(index, analyzer, verify)
-    stage = _rewritten(with_, retriever(opened, pipeline, model, encoder), opened)
+    stage = retriever(opened, pipeline, model, encoder)
+    rewriting = rewriter_for(stage) if with_ is None else with_
+    if rewriting is not None:
+        stage = turns_rewriter(rewriting, opened, "fontes chat --with") >> stage
     topics = _until(resume, at)
     last = list(topics.values())[-1] if topics else Topic("1_0", "")
-    _warm(stage)
+    warm(stage)
     name = last.id.rpartition("_")[0] or last.id
     conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened))
     whole = at is None and dict(conversation.topics()) == dict(topics)  # so that saving to the same file loses nothing
@@ -70,29 +72,6 @@ def chat(
         session.piped()
         if session.failures:
             raise typer.Exit(1)
-
-
-def _rewritten(text: str | None, stage: Stage[Topics, Run], index: Index) -> Stage[Topics, Run]:
-    """The stage after the rewriter that a text describes; where there is no text, after the one that suits the stage.
-
-    A pipeline that begins with a rewriter of its own needs none.
-    """
-    from ...core import Topics
-    from ...core.part import walk
-    from ...core.stage import steps
-    from ...lexical import Lexical
-    from ...rewrite.turns import Carried
-    from ..pipelines import rewriter
-
-    if text is None:
-        if steps(stage)[0].gives is Topics:
-            return stage
-        text = "weighted_turns()" if any(isinstance(part, Lexical) for part in walk(stage)) else "last_turns(1)"
-    rewriting = rewriter(text, index, "fontes chat --with")
-    for part in walk(rewriting):
-        if isinstance(part, Carried) and part.missing == "error":
-            raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to take")
-    return rewriting >> stage
 
 
 def _until(resume: str | None, at: str | None) -> Topics:
@@ -112,10 +91,3 @@ def _until(resume: str | None, at: str | None) -> Topics:
     if not topics[last].turns:
         raise InputError(f"{resume}: topic '{last}' has no turns, so there is no conversation to resume")
     return Topics(topics[topic_id] for topic_id in ids[: ids.index(last) + 1])
-
-
-def _warm(stage: Stage[Topics, Run]) -> None:
-    """Loads all models and compiles all kernels, so that what is missing is said before the first question."""
-    from ...core import Topic, Turn
-
-    stage(Topic("1", "why", turns=(Turn("water"), Turn("why"))))

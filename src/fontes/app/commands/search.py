@@ -57,9 +57,10 @@ def search(
     """Search an index for one query, or for a file of topics into a run."""
     from ...datasets import topics_of
     from ...formats import write_run
-    from ..output import print_hits, print_json, ranking_as_json
+    from ..output import print_hits, print_json
     from ..pipelines import open_index, retriever
     from ..progress import reporting
+    from ..results import ranking_as_json
 
     if (query is None) == (topics is None):
         raise typer.BadParameter("give either a query or --topics FILE")

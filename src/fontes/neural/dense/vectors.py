@@ -8,9 +8,12 @@ again in float64, in one order, and rounded to float32 once; these are the score
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,19 +22,22 @@ from numpy.typing import NDArray
 
 from ...core.run import order_keys
 from ...core.strings import Strings
-from ...index.attached.embeddings import Embeddings
 from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
+from . import products
 
 QUERIES = 256  # that are searched together
-SCORES = 1 << 23  # of a matrix product
-NUMBERS = 1 << 24  # of the documents' vectors that are held decoded
+SCORES = 1 << 19  # of a matrix product: no more than the processor's own cache holds
+NUMBERS = 1 << 20  # of the documents' vectors that are decoded at a time
 FEW = 4  # queries for which loading the vectors takes longer than multiplying them
-PIECE = 1 << 13  # of the vectors that a thread then takes at a time
+PIECE = 1 << 13  # of the vectors that are then looked at at a time
+SHARE = 1 << 22  # multiplications for which a thread is worth its start
 UNIT = 2.0**-24  # of rounding in float32
+LOOK = 64  # products that are compared at once with what they must reach
 RARE = 16  # where fewer than one document in so many is allowed, each of them gets its score
 
 T = TypeVar("T")
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, in the one order
+NOTHING: Best = np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 
 def nearest(
@@ -51,53 +57,51 @@ def nearest(
         queries: One a row.
         k: How many documents a query gets at most.
         ids: The documents' ids.
-        threads: How many threads search; it bounds those of the matrix product too where threadpoolctl is installed.
+        threads: How many threads search; None: as many as the machine has.
         allowed: For each document whether it may be among them; None allows all.
     """
+    threads = threads or os.cpu_count() or 1
     chosen = None if allowed is None else np.flatnonzero(allowed).astype(np.int32)
     if chosen is not None and len(chosen) * RARE <= embeddings.documents:
-        parts = _in_threads(
-            lambda a, b: [rescored(embeddings, query, chosen, k, ids) for query in queries[a:b]], threads, len(queries)
-        )
-        return [best for part in parts for best in part]
+        return _in_threads(lambda i: rescored(embeddings, queries[i], chosen, k, ids), threads, len(queries))
     count = min(k, embeddings.documents if chosen is None else len(chosen))
-    with _blas(threads):
-        batches = [queries[first : first + QUERIES] for first in range(0, len(queries), QUERIES)]
-        return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run(threads)]
+    if not count:
+        return [NOTHING] * len(queries)
+    batches = [queries[first : first + QUERIES] for first in range(0, len(queries), QUERIES)]
+    return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run(threads)]
 
 
-def rescored(
-    embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32], k: int, ids: Strings
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def rescored(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32], k: int, ids: Strings) -> Best:
     """The best `k` of `docs` in the one order, with their exact scores."""
     scores = exact(embeddings, query, docs)
     there = scores > -np.inf
-    docs, scores = docs[there], scores[there]
-    keys = order_keys(scores, ids.rank[docs])
-    place = np.argsort(keys)[::-1][:k]
+    if not there.all():
+        docs, scores = docs[there], scores[there]
+    place = np.argsort(order_keys(scores, ids.rank[docs]))[::-1][:k]
     return docs[place], scores[place]
 
 
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
     """The score of each document: float64 products summed in one order, rounded once. -inf for a document of zeros alone."""
-    out = np.empty(len(docs), dtype=np.float32)
-    wide = query.astype(np.float64)
+    out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
     for share, here, places in embeddings.split(docs):
-        own = share.embeddings
-        parts = _readable(own.vectors), own.dtype == "float16", own.scales, own.norms, own.bounds
         scores = np.empty(len(places), dtype=np.float32)
-        _rescore(wide, parts, places.astype(np.int32), scores)
+        products.exact(wide, share.embeddings, places.astype(np.int64), scores)
         out[here] = scores
     return out
 
 
-def _readable(vectors: NDArray[Any]) -> NDArray[Any]:
-    """The vectors for compiled code, which knows no float16: their bits."""
-    return vectors.view(np.uint16) if vectors.dtype == np.float16 else vectors
+@dataclass(frozen=True)
+class Block:
+    """Some documents of a segment, of which the ones from `first` to `last` are looked at together."""
+
+    share: Share
+    first: int
+    last: int
 
 
 class Search:
-    """The exact search of some queries: a buffer of candidates for each, and what a candidate must reach."""
+    """The exact search of some queries: threads take blocks of documents, and each keeps candidates of its own."""
 
     def __init__(
         self,
@@ -108,23 +112,18 @@ class Search:
         allowed: NDArray[np.bool_] | None,
     ) -> None:
         self._embeddings, self._queries, self._k, self._ids, self._allowed = embeddings, queries, k, ids, allowed
-        room = min(embeddings.documents, 4 * k + 1024)
-        self._least = np.full(len(queries), -np.inf)
-        self._docs = np.zeros((len(queries), room), dtype=np.int32)
-        self._values = np.zeros((len(queries), room), dtype=np.float32)
-        self._counts = np.zeros(len(queries), dtype=np.int64)
+        self._few = len(queries) <= FEW
         self._errors = self._error_bounds()
 
-    def run(self, threads: int | None) -> list[Best]:
+    def run(self, threads: int) -> list[Best]:
         """The best k documents of each query."""
-        if not self._k:
-            return [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(self._queries)
-        for share in self._embeddings.shares:
-            for first, last in self._blocks(share.embeddings):
-                products = self._products(share.embeddings, first, last, threads)
-                ordinals = self._ordinals(share, first, last)
-                _in_threads(partial(self._collect, share, products, ordinals, first), threads, len(self._queries))
-        return [best for part in _in_threads(self._best, threads, len(self._queries)) for best in part]
+        work = len(self._embeddings) * len(self._queries) * self._embeddings.dim
+        threads = max(1, min(threads, work // SHARE))
+        blocks = iter([block for share in self._embeddings.shares for block in self._blocks(share)])
+        with contextlib.nullcontext(True) if self._few else _one_thread_of_blas() as alone:
+            # Where the matrix product cannot be held to one thread it takes several itself.
+            parts = _in_threads(lambda _: self._collected(blocks), threads, threads if alone else 1)
+        return _in_threads(lambda query: self._best(query, parts), threads, len(self._queries))
 
     def _error_bounds(self) -> NDArray[np.float64]:
         """For each query how far a product in float32, summed in any order, can be from the score.
@@ -132,94 +131,129 @@ class Search:
         n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), with n the dimensions, and some units more for scaling and rounding.
         """
         n = self._embeddings.dim + 4
-        longest = float(self._embeddings.norms.max(initial=0))
+        longest = self._embeddings.longest
         lengths = np.linalg.norm(self._queries.astype(np.float64), axis=1)
         return np.asarray(n * UNIT / (1 - n * UNIT) * 1.0001 * lengths * longest + n * 1e-37)
 
-    def _blocks(self, embeddings: Embeddings) -> Iterator[tuple[int, int]]:
+    def _blocks(self, share: Share) -> Iterator[Block]:
         """Ranges of a segment's documents whose vectors, and whose products with all queries, are held at a time."""
-        most = max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
+        embeddings = share.embeddings
+        most = PIECE if self._few else max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
         bounds, first, count = embeddings.bounds, 0, embeddings.documents
         while first < count:
             last = first + most if not len(bounds) else int(np.searchsorted(bounds, bounds[first] + most, side="right")) - 1
             last = min(max(last, first + 1), count)
-            yield first, last
+            yield Block(share, first, last)
             first = last
 
-    def _products(self, embeddings: Embeddings, first: int, last: int, threads: int | None) -> NDArray[np.float32]:
-        """The inner products of the queries with the vectors of these documents; -inf with those of zeros."""
-        a, b = embeddings.rows(first, last)
-        products: NDArray[np.float32]
-        if len(self._queries) <= FEW:
-            products = np.empty((len(self._queries), b - a), dtype=np.float32)
-            rows = _readable(embeddings.vectors)[a:b], embeddings.dtype == "float16", embeddings.scales[a:b]
-            _in_threads(
-                lambda i, j: _multiply(self._queries, *rows, PIECE * i, PIECE * j, products), threads, -(-(b - a) // PIECE)
-            )
-        else:
-            products = np.matmul(self._queries, _decoded(embeddings, a, b).T)
-        zeros = np.flatnonzero(embeddings.norms[a:b] == 0)
-        if len(zeros):
-            products[:, zeros] = -np.inf
-        return products
+    def _collected(self, blocks: Iterator[Block]) -> Candidates:
+        """The candidates of the blocks that this thread takes."""
+        state = Candidates.of(len(self._queries), self._k, min(self._embeddings.documents, 4 * self._k + 1024), self._errors)
+        for block in blocks:
+            scores, ordinals, bounds = self._products(block), self._ordinals(block), block.share.embeddings.bounds
+            if len(bounds):
+                bounds = bounds[block.first : block.last + 1] - bounds[block.first]
+            for query, row in enumerate(scores):
+                at = 0
+                while (at := _gather(row, bounds, ordinals, at, query, self._k, state.arrays)) < len(ordinals):
+                    # So many are so close that only their scores tell them apart.
+                    docs = state.docs[query, : state.counts[query]]
+                    docs, best = rescored(self._embeddings, self._queries[query], docs, self._k, self._ids)
+                    state.docs[query, : len(docs)], state.values[query, : len(docs)] = docs, best
+                    state.counts[query] = len(docs)
+                    state.least[query] = max(state.least[query], float(best[-1]) - self._errors[query])
+        return state
 
-    def _ordinals(self, share: Share, first: int, last: int) -> NDArray[np.int32]:
+    def _products(self, block: Block) -> NDArray[np.float32]:
+        """The inner products of the queries with the vectors of these documents; -inf with those of zeros."""
+        embeddings = block.share.embeddings
+        a, b = embeddings.rows(block.first, block.last)
+        if self._few:
+            scores = products.quick(self._queries, embeddings, a, b)
+        else:
+            scores = np.matmul(self._queries, products.decoded(embeddings, a, b).T)
+        zeros = embeddings.zeros
+        if len(zeros):
+            scores[:, zeros[slice(*np.searchsorted(zeros, (a, b)))] - a] = -np.inf
+        return scores
+
+    def _ordinals(self, block: Block) -> NDArray[np.int32]:
         """The ordinals of these documents of a segment, -1 for those that are deleted or not allowed."""
-        ordinals = share.leaf.ordinals[first:last]
+        ordinals = block.share.leaf.ordinals[block.first : block.last]
         if self._allowed is not None:
             ordinals = np.where((ordinals >= 0) & self._allowed[ordinals], ordinals, np.int32(-1))
         return ordinals
 
-    def _collect(
-        self, share: Share, products: NDArray[np.float32], ordinals: NDArray[np.int32], first: int, a: int, b: int
-    ) -> None:
-        """Takes the documents of a block that may be among the best into the buffers of the queries from `a` to `b`."""
-        bounds = share.embeddings.bounds
-        if len(bounds):
-            bounds = bounds[first : first + len(ordinals) + 1] - bounds[first]
-        state = (self._least, self._docs, self._values, self._counts, self._errors)
-        for query in range(a, b):
-            at = 0
-            while (at := _gather(products[query], bounds, ordinals, at, query, self._k, state)) < len(ordinals):
-                # So many are so close that only their scores tell them apart.
-                docs, scores = self._rescored(query)
-                self._docs[query, : len(docs)], self._values[query, : len(docs)] = docs, scores
-                self._counts[query] = len(docs)
-                self._least[query] = max(self._least[query], float(scores[-1]) - self._errors[query])
-
-    def _best(self, a: int, b: int) -> list[Best]:
-        for query in range(a, b):
-            _shrink(query, self._k, (self._least, self._docs, self._values, self._counts, self._errors))
-        return [self._rescored(query) for query in range(a, b)]
-
-    def _rescored(self, query: int) -> Best:
-        docs = self._docs[query, : self._counts[query]]
+    def _best(self, query: int, parts: list[Candidates]) -> Best:
+        """The best k documents of a query, of the candidates of all threads."""
+        docs, values = (np.concatenate(column) for column in zip(*(part.of_query(query) for part in parts), strict=True))
+        if len(docs) > self._k:
+            kth = np.partition(values, len(docs) - self._k)[len(docs) - self._k]
+            docs = docs[values >= max(np.float64(kth) - 2 * self._errors[query], *(part.least[query] for part in parts))]
         return rescored(self._embeddings, self._queries[query], docs, self._k, self._ids)
 
 
-def _decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32]:
-    """These rows of a segment as float32."""
-    if embeddings.dtype != "float16":
-        return embeddings.decoded(slice(first, last))
-    rows = np.empty((last - first, embeddings.dim), dtype=np.float32)
-    _widen(_readable(embeddings.vectors)[first:last].reshape(-1), rows.reshape(-1))
-    return rows
+@dataclass(frozen=True)
+class Candidates:
+    """For each query a buffer of documents with their products, how many these are, and what one must reach."""
+
+    least: NDArray[np.float64]
+    docs: NDArray[np.int32]
+    values: NDArray[np.float32]
+    counts: NDArray[np.int64]
+    errors: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, queries: int, k: int, room: int, errors: NDArray[np.float64]) -> Candidates:
+        """Empty buffers of `room` places each."""
+        least, counts = np.full(queries, -np.inf), np.zeros(queries, dtype=np.int64)
+        return cls(least, np.empty((queries, room), np.int32), np.empty((queries, room), np.float32), counts, errors)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """All, for compiled code."""
+        return self.least, self.docs, self.values, self.counts, self.errors
+
+    def of_query(self, query: int) -> Best:
+        """The documents of a query, and their products."""
+        count = self.counts[query]
+        return self.docs[query, :count], self.values[query, :count]
 
 
-def _in_threads(part: Callable[[int, int], T], threads: int | None, count: int) -> list[T]:
-    """What `part` gives for ranges of `count` things, in their order."""
+def _in_threads(part: Callable[[int], T], threads: int, count: int) -> list[T]:
+    """What `part` gives for each of `count` things, in their order."""
     if threads == 1 or count == 1:
-        return [part(0, count)]
-    edges = np.linspace(0, count, min(16, count) + 1).astype(int).tolist()
+        return [part(i) for i in range(count)]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(part, edges[:-1], edges[1:]))
+        return list(pool.map(part, range(count)))
+
+
+class _Held:
+    """How many searches hold the matrix product to one thread now, and what frees it."""
+
+    lock = threading.Lock()
+    count = 0
+    limit: Any = None
 
 
 @contextlib.contextmanager
-def _blas(threads: int | None) -> Iterator[None]:
-    controller = _controller() if threads else None
-    with controller.limit(limits=threads, user_api="blas") if controller else contextlib.nullcontext():
-        yield
+def _one_thread_of_blas() -> Iterator[bool]:
+    """Holds matrix products to one thread; gives False where threadpoolctl, which can, is not installed."""
+    controller = _controller()
+    if controller is None:
+        yield False
+        return
+    with _Held.lock:
+        _Held.count += 1
+        if _Held.count == 1:
+            _Held.limit = controller.limit(limits=1, user_api="blas")
+    try:
+        yield True
+    finally:
+        with _Held.lock:
+            _Held.count -= 1
+            if not _Held.count:
+                _Held.limit.restore_original_limits()
 
 
 @lru_cache(1)
@@ -237,7 +271,15 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
     least, docs, values, counts, _ = state
     room = docs.shape[1]
     threshold, filled = least[query], counts[query]
+    below = _below(threshold)
     while at < len(ordinals):
+        if len(bounds) == 0 and at % LOOK == 0 and at + LOOK <= len(ordinals):
+            reached = 0
+            for i in range(at, at + LOOK):
+                reached += products[i] >= below
+            if reached == 0:
+                at += LOOK
+                continue
         score = -np.inf
         if len(bounds) == 0:
             score = products[at]
@@ -249,6 +291,7 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
                 counts[query] = filled
                 _shrink(query, k, state)
                 threshold, filled = least[query], counts[query]
+                below = _below(threshold)
                 if 4 * filled > 3 * room:
                     return at
                 continue
@@ -258,6 +301,12 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
         at += 1
     counts[query] = filled
     return at
+
+
+@njit(cache=True, nogil=True)
+def _below(threshold: Any) -> Any:
+    """A float32 that is no more than the threshold, for comparing many products at once."""
+    return np.float32(threshold - 1e-6 * abs(threshold) - 1e-37)
 
 
 @njit(cache=True, nogil=True)
@@ -277,74 +326,3 @@ def _shrink(query: int, k: int, state: Any) -> None:
             kept += 1
     least[query] = threshold
     counts[query] = kept
-
-
-@njit(cache=True, nogil=True)
-def _multiply(queries: Any, vectors: Any, halves: bool, scales: Any, first: int, last: int, out: Any) -> None:
-    """The products of the queries with the vectors of some rows, in float32."""
-    wide = np.empty(vectors.shape[1], dtype=np.float32)
-    for row in range(first, min(last, len(vectors))):
-        if halves:
-            _widen(vectors[row], wide)
-        for query in range(len(queries)):
-            product = _quick_dot(queries[query], wide) if halves else _quick_dot(queries[query], vectors[row])
-            out[query, row] = product * scales[row] if len(scales) > 0 else product
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _quick_dot(query: Any, vector: Any) -> Any:
-    total = np.float32(0)
-    for i in range(len(query)):
-        total += query[i] * np.float32(vector[i])
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _widen(halves: Any, wide: Any) -> None:
-    """float16, given as its bits, to float32: the bits moved to their places, and the exponent corrected by a product."""
-    bits = wide.view(np.uint32)
-    for i in range(len(halves)):
-        half = np.uint32(halves[i])
-        bits[i] = (half & np.uint32(0x7FFF)) << np.uint32(13) | (half & np.uint32(0x8000)) << np.uint32(16)
-    for i in range(len(halves)):
-        wide[i] *= np.float32(2.0**112)
-
-
-@njit(cache=True, nogil=True)
-def _rescore(query: Any, parts: Any, docs: Any, out: Any) -> None:
-    vectors, halves, scales, norms, bounds = parts
-    wide = np.empty(vectors.shape[1], dtype=np.float32)
-    for i in range(len(docs)):
-        doc = docs[i]
-        first, last = doc, doc + 1
-        if len(bounds) > 0:
-            first, last = bounds[doc], bounds[doc + 1]
-        best = -np.inf
-        for row in range(first, last):
-            if norms[row] > 0:
-                scale = np.float64(scales[row]) if len(scales) > 0 else 1.0
-                if halves:
-                    _widen(vectors[row], wide)
-                    best = max(best, _dot(query, wide))
-                else:
-                    best = max(best, scale * _dot(query, vectors[row]))
-        out[i] = best
-
-
-@njit(cache=True, nogil=True)
-def _dot(query: Any, vector: Any) -> float:
-    """The inner product in eight sums of every eighth term. Products of two float32 are exact in float64."""
-    a = b = c = d = e = f = g = h = 0.0
-    whole = len(query) - len(query) % 8
-    for i in range(0, whole, 8):
-        a += query[i] * np.float64(vector[i])
-        b += query[i + 1] * np.float64(vector[i + 1])
-        c += query[i + 2] * np.float64(vector[i + 2])
-        d += query[i + 3] * np.float64(vector[i + 3])
-        e += query[i + 4] * np.float64(vector[i + 4])
-        f += query[i + 5] * np.float64(vector[i + 5])
-        g += query[i + 6] * np.float64(vector[i + 6])
-        h += query[i + 7] * np.float64(vector[i + 7])
-    for i in range(whole, len(query)):
-        a += query[i] * np.float64(vector[i])
-    return ((a + b) + (c + d)) + ((e + f) + (g + h))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from ...core.part import Part
 from ...core.progress import Report, silent
 from ...core.values import Doc
 from ..models.base import Loaded, Pretrained
+from ..models.tokens import Tokens
 
 
 @runtime_checkable
@@ -72,10 +73,12 @@ def encoder_in(part: Part) -> Encoder:
     Raises:
         ParameterError: It is neither.
     """
-    encoder: Encoder = part.params()["encoder"]
+    encoder: Any = part.encoder  # type: ignore[attr-defined]
+    if isinstance(encoder, str):
+        encoder = part.params()["encoder"]
     if not callable(getattr(encoder, "encode_queries", None)):
         raise ParameterError(f"{part.name}: encoder is an encoder, or the name of a sentence encoder, not {encoder!r}")
-    return encoder
+    return cast(Encoder, encoder)
 
 
 class EncoderModel(Loaded, Protocol):
@@ -116,6 +119,8 @@ class PretrainedEncoder(Pretrained[M]):
             ParameterError: The model's tokenizer cannot tell.
         """
         tokenizer = self._model.tokenizer
+        if isinstance(tokenizer, Tokens):
+            return tokenizer.spans(text)
         if not tokenizer.is_fast:
             raise ParameterError("windows of tokens need a fast tokenizer, which this model has not; use unit='words'")
         encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)

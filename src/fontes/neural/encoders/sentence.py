@@ -19,12 +19,13 @@ from ..models.compute import Precision, Prepared, prepared
 from ..models.hub import NO_CODE, library, quiet, readable
 from .architectures import ENDLESS, declared, installed, position_limit
 from .base import PretrainedEncoder, sample_ids, text_of
+from .plain import PlainModel
 
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of prompts, as sentence-transformers has them
 
 
 @dataclass(frozen=True)
-class SentenceEncoder(PretrainedEncoder["SentenceModel"], name="sentence_encoder"):
+class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sentence_encoder"):
     """An encoder of sentence-transformers: its pooling, projections, normalization and prompts are the model's own.
 
     The transformer runs in `precision`; pooling and what follows it in float32. A Nyströmformer runs with real Nyström
@@ -66,29 +67,33 @@ class SentenceEncoder(PretrainedEncoder["SentenceModel"], name="sentence_encoder
     def _encode(
         self, texts: Sequence[str], prompt: str | None, names: tuple[str, ...], progress: Report
     ) -> NDArray[np.float32]:
-        model = self._model
-        texts = list(map(encodable, texts))
-        before = own_prompt(model.model, names) if prompt is None else prompt
+        model: Any = self._model
+        before = own_prompt(model, names) if prompt is None else prompt
+        inputs = model.inputs(texts, before)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            return model.vectors([texts[i] for i in batch], before, names[0])
+            vectors: NDArray[np.float32] = model.vectors([inputs[i] for i in batch], before, names[0])
+            return vectors
 
-        return self._vectors(model.lengths(texts, before), work, progress)
+        return self._vectors(model.lengths(inputs, before), work, progress)
 
-    def _load(self, folder: Path, device: str) -> SentenceModel:
-        return SentenceModel(str(self.name_or_path), folder, self.max_length, self.precision, device)
+    def _load(self, folder: Path, device: str) -> PlainModel | SentenceModel:
+        quick = PlainModel.of(folder, self.max_length, self.precision, device)
+        return quick or SentenceModel(str(self.name_or_path), folder, self.max_length, self.precision, device)
 
     def _loaded_with(self) -> tuple[Any, ...]:
         return (self.max_length,)
 
 
 class SentenceModel:
-    """A model of sentence-transformers, ready to run."""
+    """A model of sentence-transformers, ready to run by its own code, which knows more of them than `PlainModel` does."""
 
     def __init__(self, name: str, folder: Path, max_length: int | None, precision: str, where: str) -> None:
         self.model, self.transformer = sentence_transformer(name, folder, max_length, where)
         self.model.eval().float()
         self.tokenizer: Any = self.model.tokenizer
+        self.prompts: dict[str, str | None] = self.model.prompts or {}
+        self.default_prompt_name: str | None = self.model.default_prompt_name
         self.length = int(min(self.model.max_seq_length or ENDLESS, ENDLESS))
         if self.transformer is None:
             self.prepared = Prepared(self.model, Precision("float32", {}), where)
@@ -96,6 +101,10 @@ class SentenceModel:
             sample = np.stack(sample_ids(self.transformer.config.vocab_size, min(256, self.length)))
             self.prepared = prepared(self.transformer, lambda one: _means(one, sample), precision=precision, device=where)
         self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
+
+    def inputs(self, texts: Sequence[str], prompt: str) -> list[str]:
+        """The texts, which are read as they are."""
+        return list(map(encodable, texts))
 
     def lengths(self, texts: Sequence[str], prompt: str) -> list[int]:
         """The tokens of each text; in a model without a transformer its characters."""

@@ -1,0 +1,63 @@
+"""Rankings as JSON values: what `fontes search --json`, `fontes chat --json` and the server give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core import Doc, Ranking
+from ..core.ranking import SNIPPET, docs_of
+from ..text import Snippet
+
+if TYPE_CHECKING:
+    from ..passages import Rationale
+
+
+def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
+    """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
+    return rankings_as_json([ranking], text)[0]
+
+
+def rankings_as_json(rankings: Sequence[Ranking], text: bool) -> list[dict[str, Any]]:
+    """Several rankings of one run as JSON values; see `ranking_as_json`."""
+    hits: list[list[dict[str, Any]]] = []
+    if text and all(ranking.has_texts for ranking in rankings):
+        docs = docs_of(rankings)
+        pieces = iter(_snippets(rankings, docs))
+        for ranking, own in zip(rankings, docs, strict=True):
+            hits.append([])
+            for rank, (doc, score) in enumerate(zip(own, ranking.scores.tolist(), strict=True), 1):
+                piece = next(pieces)
+                shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
+                texts = {"title": doc.title, "text": doc.text, "metadata": dict(doc.metadata), "snippet": shown}
+                hits[-1].append({"rank": rank, "id": doc.id, "score": score, **texts})
+    else:
+        hits = [[{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking] for ranking in rankings]
+    for ranking, own_hits in zip(rankings, hits, strict=True):
+        for hit in own_hits if has_rationales(ranking) else ():
+            hit["rationales"] = [rationale._asdict() for rationale in rationales(ranking, hit["id"])]
+    return [
+        {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": own}
+        for ranking, own in zip(rankings, hits, strict=True)
+    ]
+
+
+def has_rationales(ranking: Ranking) -> bool:
+    """Whether sentences were picked of the documents."""
+    return callable(getattr(ranking.documents, "rationales", None))
+
+
+def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
+    """The sentences that were picked of a document, in the order of its text."""
+    documents: Any = ranking.documents
+    return documents.rationales(ranking.topic.id, doc_id) if has_rationales(ranking) else []
+
+
+def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
+    """The pieces of all documents that fit the topics best."""
+    pairs = [(ranking.topic.text, doc) for ranking, own in zip(rankings, docs, strict=True) for doc in own]
+    snippets_of: Any = getattr(rankings[0].documents, "snippets", None)
+    if snippets_of is None:
+        return [Snippet(doc.text[:SNIPPET], ()) for _, doc in pairs]
+    pieces: list[Snippet] = snippets_of(pairs)
+    return pieces

@@ -1,0 +1,102 @@
+"""What sentence-transformers makes of a text's token vectors: pooling, projections and the length 1, as its settings say.
+
+Imports torch: import it inside functions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.nn import functional
+
+from ..models.hub import read_json
+
+Step = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Step] = {
+    "Identity": lambda vectors: vectors,
+    "Tanh": torch.tanh,
+    "ReLU": torch.relu,
+    "GELU": functional.gelu,
+}
+DIRECTIONS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
+
+
+def pooled(hidden: Tensor, mask: Tensor, modes: tuple[str, ...]) -> Tensor:
+    """One vector a text, (texts, width times modes), of its token vectors.
+
+    Args:
+        hidden: The token vectors, float32 (texts, positions, width).
+        mask: 1 at tokens and 0 at padding, which is on the right.
+        modes: Of POOLINGS.
+    """
+    return torch.cat([POOLINGS[mode](hidden, mask.unsqueeze(-1).to(hidden.dtype)) for mode in modes], dim=-1)
+
+
+def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
+    return (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+
+
+def _weighted_mean(hidden: Tensor, mask: Tensor) -> Tensor:
+    return _mean(hidden, mask * torch.arange(1, hidden.shape[1] + 1, device=hidden.device).view(1, -1, 1))
+
+
+def _last(hidden: Tensor, mask: Tensor) -> Tensor:
+    return hidden[torch.arange(len(hidden), device=hidden.device), mask.sum(1).long().squeeze(-1) - 1]
+
+
+POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cls": lambda hidden, mask: hidden[:, 0],
+    "max": lambda hidden, mask: hidden.masked_fill(mask == 0, float("-inf")).max(1).values,
+    "mean": _mean,
+    "mean_sqrt_len_tokens": lambda hidden, mask: (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9).sqrt(),
+    "weightedmean": _weighted_mean,
+    "lasttoken": _last,
+}
+OLDER = {  # the names of its settings until sentence-transformers 5
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+def modes(folder: Path) -> tuple[str, ...] | None:
+    """How a module Pooling pools, by its folder; None where that is not one of POOLINGS."""
+    settings = read_json(folder / "config.json")
+    named = settings.pop("pooling_mode", None) or [mode for name, mode in OLDER.items() if settings.get(name)]
+    names = (named,) if isinstance(named, str) else tuple(named)
+    others = settings.keys() - {*OLDER, "word_embedding_dimension", "embedding_dimension", "include_prompt"}
+    if others or not names or not set(names) <= POOLINGS.keys() or settings.get("include_prompt", True) is not True:
+        return None
+    return names
+
+
+def step(kind: str, folder: Path) -> Step | None:
+    """What a module Dense or Normalize does to vectors, by its folder; None where it is another, or does anything else."""
+    settings: dict[str, Any] = read_json(folder / "config.json", {})
+    if any(settings.pop(name, usual) not in (usual, None) for name, usual in DIRECTIONS.items()):
+        return None
+    if kind == "Normalize" and not settings:
+        return functional.normalize
+    return _projection(settings, folder) if kind == "Dense" else None
+
+
+def _projection(settings: Mapping[str, Any], folder: Path) -> Step | None:
+    known = {"in_features", "out_features", "bias", "activation_function", "use_residual"}
+    package, _, name = str(settings.get("activation_function")).rpartition(".")
+    if settings.keys() - known or settings.get("use_residual") or not package.startswith("torch.nn") or name not in ACTIVATIONS:
+        return None
+    weights = load_file(folder / "model.safetensors")
+    weight, bias = weights["linear.weight"].float(), weights["linear.bias"].float() if settings["bias"] else None
+    if weight.shape != (settings["out_features"], settings["in_features"]):
+        return None
+    return lambda vectors: ACTIVATIONS[name](
+        functional.linear(vectors, weight.to(vectors.device), None if bias is None else bias.to(vectors.device))
+    )

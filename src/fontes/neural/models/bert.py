@@ -1,0 +1,273 @@
+"""BERT, and RoBERTa, which is BERT with other positions: the networks as inference needs them, without transformers.
+
+Imports torch: import it inside functions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+PREFIXES = ("bert.", "roberta.")  # of weights that were saved with a head
+POSITIONS = {"bert": False, "roberta": True, "xlm-roberta": True}  # of which models they start behind the one of padding
+# What a configuration says where this network is all of it; what it leaves out is so.
+PLAIN = {
+    "hidden_act": "gelu",
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "quantization_config": None,
+    "auto_map": None,
+}
+OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+# The names of transformers' weights.
+EMBEDDINGS = {"words": "word_embeddings", "positions": "position_embeddings", "types": "token_type_embeddings"}
+LAYER = {
+    "attended": "attention.output.dense",
+    "first_norm": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "second_norm": "output.LayerNorm",
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a network, by the names of transformers' configurations."""
+
+    model_type: str
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int
+    type_vocab_size: int
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int = 0
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Shape | None:
+        """Those of a configuration; None where it asks for more than this network has."""
+        if config.get("model_type") not in POSITIONS or any(config.get(name, plain) != plain for name, plain in PLAIN.items()):
+            return None
+        try:
+            return cls(**{name: config[name] for name in cls.__dataclass_fields__ if config.get(name) is not None})
+        except TypeError:  # a size is not there, and transformers' default would count
+            return None
+
+    @property
+    def longest(self) -> int:
+        """The tokens of a text at most."""
+        return self.max_position_embeddings - self.first_position
+
+    @property
+    def first_position(self) -> int:
+        """The number of a text's first position."""
+        return self.pad_token_id + 1 if POSITIONS[self.model_type] else 0
+
+
+class Unset:
+    """A module whose weights are not drawn when it is made, since they are read: to draw them torch loads its compiler."""
+
+    def reset_parameters(self) -> None:
+        """Leaves the weights as they are."""
+
+
+class Embedding(Unset, nn.Embedding):
+    """Vectors by number."""
+
+
+class Norm(Unset, nn.LayerNorm):
+    """Rows brought to mean 0 and variance 1, scaled and shifted."""
+
+
+class Linear(Unset, nn.Linear):
+    """A linear layer with what follows it: GELU, or the sum with a residual.
+
+    In bfloat16 on a CPU its weights are packed once into the processor's blocks (oneDNN), and what follows is computed in the
+    same pass; with torch's own layer they are packed anew each time.
+    """
+
+    _packed: Tensor | None = None
+
+    def forward(self, inputs: Tensor, gelu: bool = False, residual: Tensor | None = None) -> Tensor:
+        """The outputs, (rows, width).
+
+        Args:
+            inputs: Rows, (rows, width of the inputs).
+            gelu: Whether GELU is applied to them.
+            residual: What is added to them; None: nothing.
+        """
+        if inputs.dtype == torch.bfloat16 and not inputs.is_cuda and (packed := self._blocks()) is not None:
+            linear: Any = torch.ops.mkldnn._linear_pointwise
+            if residual is not None:
+                summed: Tensor = linear.binary(inputs, residual, packed, self.bias, "add")
+                return summed
+            pointwise: Tensor = linear(inputs, packed, self.bias, "gelu" if gelu else "none", [], "none" if gelu else "")
+            return pointwise
+        outputs = functional.linear(inputs, self.weight, self.bias)
+        if gelu:
+            outputs = functional.gelu(outputs)
+        return outputs if residual is None else outputs + residual
+
+    def _blocks(self) -> Tensor | None:
+        """The packed weights; None where torch cannot pack them."""
+        if self._packed is None and not torch.is_grad_enabled() and self.weight.device.type == "cpu":
+            with suppress(AttributeError, RuntimeError):  # a torch without oneDNN
+                self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
+        return self._packed
+
+    def _apply(self, *arguments: Any, **settings: Any) -> Any:
+        self._packed = None  # the weights change their type or their place
+        return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
+
+
+class Layer(nn.Module):
+    """One layer: self-attention and a feed-forward network, each with a residual and a normalization after it."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        width, inner = shape.hidden_size, shape.intermediate_size
+        self.heads = shape.num_attention_heads
+        self.qkv, self.attended = Linear(width, 3 * width), Linear(width, width)
+        self.up, self.down = Linear(width, inner), Linear(inner, width)
+        self.first_norm = Norm(width, shape.layer_norm_eps)
+        self.second_norm = Norm(width, shape.layer_norm_eps)
+
+    def forward(self, hidden: Tensor, texts: int, mask: Tensor | None) -> Tensor:
+        """The next hidden states, (texts x positions, width)."""
+        rows, width = hidden.shape
+        parts = self.qkv(hidden).view(texts, rows // texts, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        attended = functional.scaled_dot_product_attention(query, key, value, mask)
+        hidden = self.first_norm(self.attended(attended.transpose(1, 2).reshape(rows, width), residual=hidden))
+        normed: Tensor = self.second_norm(self.down(self.up(hidden, gelu=True), residual=hidden))
+        return normed
+
+
+class Bert(nn.Module):
+    """The network without a head.
+
+    Args:
+        shape: Its sizes.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.words = Embedding(shape.vocab_size, shape.hidden_size)
+        self.positions = Embedding(shape.max_position_embeddings, shape.hidden_size)
+        self.types = Embedding(shape.type_vocab_size, shape.hidden_size)
+        self.norm = Norm(shape.hidden_size, shape.layer_norm_eps)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.num_hidden_layers))
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
+        """The last hidden states, (texts, positions, width).
+
+        Args:
+            ids: The token ids, int64, (texts, positions), padding on the right.
+            mask: 1 at tokens and 0 at padding.
+            types: To which of two texts a token belongs, 0 or 1; None: all to the first.
+        """
+        texts, length = ids.shape
+        places = torch.arange(length, device=ids.device).expand(texts, length)
+        if POSITIONS[self.shape.model_type]:  # a padding token within a text has no position, and takes none
+            counted = ids != self.shape.pad_token_id
+            places = counted.cumsum(1) * counted + self.shape.pad_token_id
+        embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(places)
+        hidden: Tensor = self.norm(embedded).view(texts * length, -1)
+        attending = None if bool(mask.all()) else mask.bool()[:, None, None, :]
+        for layer in self.layers:
+            hidden = layer(hidden, texts, attending)
+        return hidden.view(texts, length, -1)
+
+
+class Classifier(nn.Module):
+    """The network with a head that gives each text, or pair of texts, as many values as there are labels.
+
+    Args:
+        shape: The sizes of the network.
+        labels: The labels.
+    """
+
+    def __init__(self, shape: Shape, labels: int) -> None:
+        super().__init__()
+        self.bert = Bert(shape)
+        self.dense, self.out = Linear(shape.hidden_size, shape.hidden_size), Linear(shape.hidden_size, labels)
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
+        """The values, (texts, labels); see `Bert.forward` for what it takes."""
+        first = self.bert(ids, mask, types)[:, 0].contiguous()
+        values: Tensor = self.out(torch.tanh(self.dense(first)))
+        return values
+
+
+def encoder(file: Path, shape: Shape) -> Bert:
+    """The network with the weights of a file, in float32.
+
+    Args:
+        file: Of safetensors, which is mapped into memory.
+        shape: The sizes of the network.
+
+    Raises:
+        KeyError: A weight is not there.
+        RuntimeError: One is of another shape.
+    """
+    network: Bert = _loaded(lambda: Bert(shape), _body(_stored(file), shape))
+    return network
+
+
+def classifier(file: Path, shape: Shape, labels: int) -> Classifier:
+    """As `encoder`, with the head of a model for sequence classification, which has so many labels."""
+    stored = _stored(file)
+    names = ("classifier.dense", "classifier.out_proj") if POSITIONS[shape.model_type] else ("pooler.dense", "classifier")
+    body = {f"bert.{name}": tensor for name, tensor in _body(stored, shape).items()}
+    head = {
+        f"{own}.{part}": stored[f"{name}.{part}"]
+        for own, name in zip(("dense", "out"), names, strict=True)
+        for part in ("weight", "bias")
+    }
+    network: Classifier = _loaded(lambda: Classifier(shape, labels), {**body, **head})
+    return network
+
+
+def _loaded(make: Callable[[], nn.Module], weights: dict[str, Tensor]) -> Any:
+    """A network whose weights are these, not copies of them."""
+    with torch.device("meta"):
+        network = make()
+    network.load_state_dict(weights, assign=True)
+    return network.eval().requires_grad_(False)
+
+
+def _stored(file: Path) -> dict[str, Tensor]:
+    """The tensors of a file in float32, by their names without those of the whole model and of older versions."""
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in load_file(file).items():
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        for old, new in OLDER.items():
+            name = name.replace(old, new)
+        tensors[name] = tensor.float()
+    return tensors
+
+
+def _body(stored: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
+    """The weights of `Bert`, by its names, from those of transformers'."""
+    weights = {f"{own}.weight": stored[f"embeddings.{name}.weight"] for own, name in EMBEDDINGS.items()}
+    weights |= {f"norm.{part}": stored[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")}
+    for number in range(shape.num_hidden_layers):
+        before = f"encoder.layer.{number}."
+        for part in ("weight", "bias"):
+            weights |= {f"layers.{number}.{own}.{part}": stored[f"{before}{name}.{part}"] for own, name in LAYER.items()}
+            three = [stored[f"{before}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
+            weights[f"layers.{number}.qkv.{part}"] = torch.cat(three)
+    return weights

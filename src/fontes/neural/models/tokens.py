@@ -1,0 +1,146 @@
+"""Tokenizers as inference needs them: read out of `tokenizer.json` by the library tokenizers alone, where that does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core.strings import encodable
+from .compute import padded
+from .hub import NO_CODE, library, quiet, read_json
+
+if TYPE_CHECKING:
+    from .bert import Shape
+
+FILE = "tokenizer.json"
+# The classes of transformers that take the file as it is, and those that make of its vocabulary a tokenizer of their own.
+AS_WRITTEN = ("PreTrainedTokenizerFast", "TokenizersBackend")
+BERT = ("BertTokenizer", "BertTokenizerFast")
+XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
+OWN = {"bert": BERT[0], "xlm-roberta": XLM_ROBERTA[0]}  # that of a model whose settings name none
+METASPACE = {
+    "type": "Sequence",
+    "pretokenizers": [
+        {"type": "WhitespaceSplit"},
+        {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
+    ],
+}
+SPECIAL = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "bos_token", "eos_token")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The tokens of a text, or of two.
+
+    Args:
+        ids: Their numbers.
+        types: To which of the two texts each belongs, 0 or 1; None where the model is not told.
+    """
+
+    ids: list[int]
+    types: list[int] | None
+
+
+class Tokens:
+    """A tokenizer that always cuts to one length, so that threads may share it.
+
+    Args:
+        backend: A Tokenizer of the library tokenizers, which is changed.
+        length: Tokens, special ones included, to which a text, or two texts together, are cut.
+        typed: Whether the model is told to which of two texts a token belongs.
+    """
+
+    def __init__(self, backend: Any, length: int, typed: bool) -> None:
+        backend.no_padding()
+        backend.enable_truncation(length, strategy="longest_first")
+        self._backend, self._typed = backend, typed
+
+    def encoded(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[Encoded]:
+        """The tokens of texts, or of pairs of texts; what UTF-8 cannot hold is replaced."""
+        clean = [encodable(text) if isinstance(text, str) else tuple(map(encodable, text)) for text in texts]
+        encodings = self._backend.encode_batch_fast(clean)
+        return [Encoded(one.ids, one.type_ids if self._typed else None) for one in encodings]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the tokens of a whole text begin and end, in characters, special tokens left out."""
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        return [(start, end) for part in (encoding, *encoding.overflowing) for start, end in part.offsets if end > start]
+
+
+def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Tokens, int] | None:
+    """The tokenizer of a folder, and the tokens to which it cuts; None where it is of a kind that is not known here.
+
+    Args:
+        folder: Of a model.
+        shape: The sizes of the model.
+        length: Tokens to which texts are cut; None: as the settings of the tokenizer say, or as the model has positions for.
+    """
+    settings: dict[str, Any] = read_json(folder / "tokenizer_config.json", {})
+    known: dict[str, Any] = {**read_json(folder / "special_tokens_map.json", {}), **settings}
+    if settings.get("padding_side", "right") != "right" or settings.get("truncation_side", "right") != "right":
+        return None
+    most = shape.max_position_embeddings
+    length = length or min(int(settings.get("model_max_length") or most), most)
+    kind = settings.get("tokenizer_class") or OWN.get(shape.model_type, "")
+    if (folder / FILE).is_file() and not settings.get("auto_map"):
+        backend = library("tokenizers", "reading a model").Tokenizer.from_file(str(folder / FILE))
+        backend.no_padding()
+        if _as_transformers_has_it(backend, kind, known):
+            inputs = settings.get("model_input_names", ("token_type_ids",) if kind in BERT else ())
+            return Tokens(backend, length, "token_type_ids" in inputs), length
+    transformers = library("transformers", "reading a model")
+    with quiet():
+        theirs = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
+    if not theirs.is_fast:
+        return None
+    return Tokens(theirs.backend_tokenizer, length, "token_type_ids" in theirs.model_input_names), length
+
+
+def batch(encoded: Sequence[Encoded], padding: int, device: Any) -> tuple[Any, Any, Any]:
+    """What a network is given for the tokens of texts: ids, a mask of 1 and 0, and types or None, int64 (texts, positions)."""
+    ids, mask = padded([one.ids for one in encoded], padding, device)
+    types = [one.types for one in encoded if one.types is not None]
+    return ids, mask, padded(types, 0, device)[0] if len(types) == len(encoded) else None
+
+
+def _as_transformers_has_it(backend: Any, kind: str, settings: Mapping[str, Any]) -> bool:
+    """Whether the class `kind` of transformers would make this very tokenizer of its file and settings."""
+    named = [settings.get(name) for name in SPECIAL]
+    named += [token.get("content") for token in settings.get("added_tokens_decoder", {}).values()]
+    contents = {token["content"] if isinstance(token, dict) else token for token in named if token}
+    added = {token.content for token in backend.get_added_tokens_decoder().values()}
+    if not contents <= added or settings.get("additional_special_tokens") or settings.get("extra_special_tokens"):
+        return False
+    if kind in AS_WRITTEN:
+        return True
+    normalizer, words, pair = _state(backend.normalizer), _state(backend.pre_tokenizer), backend.encode("", "")
+
+    def mark(name: str, default: str) -> int | None:
+        number: int | None = backend.token_to_id(settings.get(name, default))
+        return number
+
+    if kind in BERT:
+        first, last, model = mark("cls_token", "[CLS]"), mark("sep_token", "[SEP]"), backend.model
+        bert = {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": settings.get("tokenize_chinese_chars", True),
+            "strip_accents": settings.get("strip_accents"),
+            "lowercase": settings.get("do_lower_case", True),
+        }
+        pieces = model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word
+        usual = pieces == (settings.get("unk_token", "[UNK]"), "##", 100) and words == {"type": "BertPreTokenizer"}
+        return bool(usual and normalizer == bert and (pair.ids, pair.type_ids) == ([first, last, last], [0, 0, 1]))
+    if kind in XLM_ROBERTA:
+        first, last = mark("bos_token", "<s>"), mark("eos_token", "</s>")
+        usual = words == METASPACE and (normalizer or {"type": "Precompiled"})["type"] == "Precompiled"
+        return bool(usual and pair.ids == [first, last, last, last])
+    return False
+
+
+def _state(part: Any) -> Any:
+    """The settings of a part of a tokenizer; None where there is no such part."""
+    return None if part is None else json.loads(part.__getstate__())

@@ -1,0 +1,233 @@
+"""The addresses that search, of a real server."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.serving import DOCS, Running, serving, springs
+
+from fontes import Index, Topic
+from fontes.core import expression
+
+PIPELINES = {"bm25": "bm25()", "rm3": "bm25() >> rm3() >> bm25()", "two words": "0.5 * bm25() + 0.5 * tfidf()"}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return springs(tmp_path_factory.mktemp("server"))
+
+
+@pytest.fixture(scope="module")
+def server(path: Path):
+    with serving(path, pipelines=PIPELINES, rewriters={"last": "last_turns(2)", "raw": "raw()"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def index(path: Path) -> Index:
+    return Index.open(path)
+
+
+def test_a_search_gives_what_the_command_line_gives(server: Running, path: Path, fontes) -> None:
+    answer = server.get("/search", params={"q": "hot water", "k": 3, "text": "true"})
+    code, out, _ = fontes("search", path, "hot water", "-k", "3", "--json")
+    assert code == 0
+    assert answer == {"index": "springs", "pipeline": "bm25", **json.loads(out)}
+    assert "text" not in server.get("/search", params={"q": "hot water"})["hits"][0]
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_each_pipeline_gives_its_own_scores(server: Running, index: Index, pipeline: str) -> None:
+    answer = server.get("/search", params={"q": "hot water", "pipeline": pipeline, "k": 4})
+    ranking = expression.pipeline(PIPELINES[pipeline], index).search("hot water", 4)
+    assert [(hit["id"], hit["score"]) for hit in answer["hits"]] == [(hit.id, hit.score) for hit in ranking]
+    assert answer["pipeline"] == pipeline
+
+
+def test_filters_facets_and_explanations_come_with_the_hits(server: Running, index: Index) -> None:
+    answer = server.get("/search", params={"q": "water spring", "where": "year >= 2020", "facets": "kind,year", "explain": "1"})
+    assert sorted(hit["id"] for hit in answer["hits"]) == ["s2", "s3"]
+    counts = index.bm25(where="year >= 2020").search("water spring").facets("kind", "year")
+    assert answer["facets"] == {c: [{"value": v, "count": n} for v, n in of_c.items()] for c, of_c in counts.items()}
+    for hit in answer["hits"]:
+        assert hit["explanation"]["value"] == pytest.approx(hit["score"], rel=1e-6)
+        assert hit["explanation"]["parts"]
+
+
+def test_topics_are_searched_together_and_may_have_turns(server: Running, index: Index) -> None:
+    topics = [
+        {"id": "t2", "text": "geyser"},
+        {"id": "t1", "text": "why?", "turns": [{"text": "karst water"}, {"text": "why?"}]},
+    ]
+    answer = server.post("/search", {"topics": topics, "k": 2})
+    assert [result["topic"] for result in answer["results"]] == ["t2", "t1"]
+    assert answer["results"][0]["hits"][0]["id"] == "s1"
+    rewritten = server.post("/rewrite", {"topics": topics})
+    assert rewritten["rewriter"] == "last"
+    assert rewritten["topics"][1]["text"] == "karst water why?"
+    assert [form["text"] for form in rewritten["topics"][1]["rewrites"]] == ["why?", "karst water why?"]
+    assert server.post("/rewrite", {"topics": topics, "rewriter": "raw"})["topics"][1]["text"] == "why?"
+
+
+def test_requests_that_are_searched_together_get_the_bytes_that_they_get_alone(server: Running) -> None:
+    queries = ["hot water", "geyser", "karst limestone caves", "oasis desert", "café", "nothing of it"] * 20
+    alone = {query: server.client.get("/search", params={"q": query}).content for query in set(queries)}
+    with ThreadPoolExecutor(40) as pool:
+        answers = list(pool.map(lambda query: server.client.get("/search", params={"q": query}).content, queries))
+    assert answers == [alone[query] for query in queries]
+    sizes = server.client.get("/metrics").text
+    count, total = (
+        float(sizes.split(f'fontes_batch_topics_{name}{{queue="lexical"}} ')[1].split()[0]) for name in ("count", "sum")
+    )
+    assert total > count, "some were searched together"
+
+
+@pytest.mark.parametrize("doc", DOCS, ids=lambda doc: doc.id)
+def test_a_document_is_shown_whole_whatever_its_id(server: Running, doc) -> None:
+    from urllib.parse import quote
+
+    shown = server.get(f"/documents/{quote(doc.id, safe='')}", params={"q": "water spring"})
+    assert (shown["id"], shown["text"], shown["title"], shown["metadata"]) == (doc.id, doc.text, doc.title, doc.metadata)
+    words = [shown["text"][a:b].lower() for a, b in shown["matches"]]
+    assert words == [
+        word for word in doc.text.lower().replace(",", " ").replace(".", " ").split() if word in ("water", "spring", "springs")
+    ]
+
+
+def test_an_explanation_is_that_of_the_command_line(server: Running, index: Index) -> None:
+    assert server.get("/explain", params={"q": "hot water", "id": "s2"}) == index.bm25().explain("hot water", "s2").to_dict()
+
+
+def test_causes_come_as_a_tree(server: Running, index: Index) -> None:
+    from fontes.causal import causes
+
+    tree = server.get("/why", params={"event": "springs lose their water", "depth": 1})
+    assert tree == causes(index.bm25(), "springs lose their water", 1).to_dict()
+    assert tree["causes"][0]["sources"][0]["doc_id"] == "s3"
+
+
+def test_what_there_is_is_listed(server: Running, index: Index) -> None:
+    listed = server.get("/indexes")
+    (of_index,) = listed["indexes"]
+    assert (of_index["name"], of_index["documents"], of_index["columns"]) == (
+        "springs",
+        5,
+        {"kind": "keyword", "year": "integer"},
+    )
+    assert [pipeline["name"] for pipeline in of_index["pipelines"]] == list(PIPELINES)
+    assert [rewriter["name"] for rewriter in of_index["rewriters"]] == ["last", "raw"]
+    assert of_index["fingerprint"] == index.fingerprint
+    assert (listed["any_pipeline"], listed["writable"]) == (False, False)
+
+
+def test_a_conversation_goes_on_from_turn_to_turn(server: Running) -> None:
+    talk = server.post("/conversations", {"k": 2}, 201)
+    address = f"/conversations/{talk['id']}"
+    assert talk["turns"] == []
+    first = server.post(f"{address}/turns", {"text": "karst water"})
+    assert (first["turn"], first["query"], first["hits"][0]["id"]) == (1, "karst water", "s3")
+    second = server.post(f"{address}/turns", {"text": "and geysers?"})
+    assert second["query"] == "karst water and geysers?"
+    assert [form["text"] for form in second["rewrites"]] == ["and geysers?", "karst water and geysers?"]
+    edited = server.post(f"{address}/turns", {"text": "and geysers?", "rewritten": "geysers", "replace": True})
+    assert (edited["turn"], edited["query"], edited["hits"][0]["id"]) == (2, "geysers", "s1")
+    assert [turn["query"] for turn in server.get(address)["turns"]] == ["karst water", "geysers"]
+    assert server.client.delete(address).status_code == 204
+    assert server.problem("GET", address)[0] == 404
+
+
+def test_the_weights_of_a_rewritten_turn_are_shown(path: Path) -> None:
+    with serving(path) as running:
+        talk = running.post("/conversations", {}, 201)
+        assert talk["rewriter"] == "weighted_turns()"
+        running.post(f"/conversations/{talk['id']}/turns", {"text": "karst"})
+        weights = running.post(f"/conversations/{talk['id']}/turns", {"text": "why water"})["rewrites"][-1]["weights"]
+        assert weights == {"karst": 0.3, "why": 1.0, "water": 1.0}
+
+
+def test_conversations_are_kept_for_a_time_and_at_most_so_many(path: Path) -> None:
+    with serving(path, talks=2, kept=60.0) as running:
+        ids = [running.post("/conversations", {}, 201)["id"] for _ in range(3)]
+        assert [running.client.get(f"/conversations/{one}").status_code for one in ids] == [404, 200, 200]
+        for talk in running.service.talks._talks.values():
+            talk.last -= 61
+        assert [running.client.get(f"/conversations/{one}").status_code for one in ids] == [404, 404, 404]
+
+
+def test_several_indexes_are_named_by_their_folders(path: Path, tmp_path: Path) -> None:
+    Index.build({"x": "a geyser of another kind"}, tmp_path / "other.index", threads=1)
+    with serving(path, tmp_path / "other.index") as running:
+        assert running.get("/search", params={"q": "geyser"})["hits"][0]["id"] == "s1"
+        assert running.get("/search", params={"q": "geyser", "index": "other"})["hits"][0]["id"] == "x"
+        assert running.problem("GET", "/search?q=x&index=third") == (404, "there is no index 'third'; there are springs, other")
+
+
+def test_expressions_of_requests_have_the_parts_of_the_server_alone(path: Path) -> None:
+    with serving(path, pipelines={"last": "last_turns(1) >> bm25()"}, any_pipeline=True) as running:
+        answer = running.get("/search", params={"q": "hot water", "pipeline": "tfidf() % 2"})
+        assert len(answer["hits"]) == 2
+        for text in ('bm25() >> cross_encoder("owner/model")', 'bm25() >> text_scorer("/etc/passwd")', 'dense("x")'):
+            status, sentence = running.problem("GET", "/search", params={"q": "x", "pipeline": text})
+            assert (status, sentence.endswith("is not among what this server has loaded")) == (403, True), sentence
+        status, sentence = running.problem("GET", "/search", params={"q": "x", "pipeline": "bm25(k=100000000)"})
+        assert (status, sentence) == (422, "a number in a pipeline may be 1,000 at most here")
+        assert running.problem("GET", "/search", params={"q": "x", "pipeline": "bm25() >>"})[0] == 422
+        assert running.problem("GET", "/search", params={"q": "x", "pipeline": "raw()"})[0] == 422
+        deep = "bm25(" * 3000
+        assert running.problem("GET", "/search", params={"q": "x", "pipeline": deep})[0] in (400, 422)
+
+
+def test_topics_with_weights_are_searched_with_them(server: Running, index: Index) -> None:
+    weights = {"geyser": 2.0, "water": 0.5}
+    answer = server.post("/search", {"topics": [{"id": "1", "text": "x", "weights": weights}], "k": 5})
+    ranking = index.bm25().search(Topic("1", "x", weights=weights), 5)
+    assert [(hit["id"], hit["score"]) for hit in answer["results"][0]["hits"]] == [(hit.id, hit.score) for hit in ranking]
+
+
+def test_one_topic_that_is_wrong_does_not_spoil_those_that_wait_with_it(server: Running) -> None:
+    wrong = {"topics": [{"id": "1", "text": "x", "weights": {"water": 1e300}}]}
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(
+            pool.map(
+                lambda i: (
+                    server.client.post(
+                        "/search", json=wrong if i % 5 == 0 else {"topics": [{"id": "1", "text": "water"}]}
+                    ).status_code
+                ),
+                range(60),
+            )
+        )
+    assert answers == [422 if i % 5 == 0 else 200 for i in range(60)]
+
+
+def test_the_page_and_the_description_of_the_api_fetch_nothing_from_elsewhere(server: Running) -> None:
+    for path in ("/", "/docs", "/page/docs.css"):
+        response = server.client.get(path)
+        assert response.status_code == 200
+        assert "http://" not in response.text.replace("http://www.w3.org", "")
+        assert "https://" not in response.text
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert server.problem("GET", "/page/..%2fsettings.py")[0] == 404
+    assert server.problem("GET", "/page/nothing.js")[0] == 404
+    documented = server.get("/openapi.json")["paths"]
+    page = server.client.get("/docs").text
+    assert all(path in page for path in documented)
+
+
+def test_metrics_tell_requests_queues_and_the_generation_of_the_index(server: Running) -> None:
+    text = server.client.get("/metrics").text
+    for line in (
+        'fontes_requests_total{method="GET",path="/search",status="200"}',
+        'fontes_request_seconds_bucket{le="0.1",path="/search"}',
+        'fontes_queue_requests{queue="lexical"} 0.0',
+        'fontes_queue_requests{queue="models"} 0.0',
+        'fontes_index_generation{index="springs"} 0.0',
+        'fontes_index_documents{index="springs"} 5.0',
+        "fontes_requests_at_once 1.0",
+    ):
+        assert line in text, line
+    assert server.get("/health") == {"status": "ok"}
+    assert server.get("/ready")["indexes"]["springs"]["generation"] == 0

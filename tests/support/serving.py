@@ -1,0 +1,129 @@
+"""A real server on a port of this machine, in a thread or in a process of its own, for tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fontes import Doc, Index
+
+DOCS = [
+    Doc("s1", "A geyser is a hot spring that erupts from time to time.", "Geysers", {"year": 2019, "kind": "hot"}),
+    Doc("s2", "A hot spring is fed by water that the earth has heated.", "Hot springs", {"year": 2020, "kind": "hot"}),
+    Doc(
+        "s3", "Karst springs lose their water because the limestone is full of caves.", "Karst", {"year": 2020, "kind": "cold"}
+    ),
+    Doc("a/b?c=1", "An oasis in the desert, with a spring of <b>cold</b> water.", "<i>Oasis</i>", {"kind": "cold"}),
+    Doc("ü 5", "Přívaly vody: 東京 the water of a café.", "Déjà vu", {}),
+]
+
+
+@dataclass
+class Running:
+    """A server that answers.
+
+    Args:
+        address: Where.
+        client: Asks it.
+        service: What it serves; None of one in another process.
+    """
+
+    address: str
+    client: httpx.Client
+    service: Any = None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        host, _, port = self.address.removeprefix("http://").rpartition(":")
+        return host, int(port)
+
+    def get(self, path: str, **options: Any) -> Any:
+        """The JSON of an answer that must be a good one."""
+        response = self.client.get(path, **options)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def post(self, path: str, value: Any, status: int = 200) -> Any:
+        response = self.client.post(path, json=value)
+        assert response.status_code == status, response.text
+        return response.json()
+
+    def problem(self, method: str, path: str, **options: Any) -> tuple[int, str]:
+        """The status and the sentence of an answer that must be a problem."""
+        response = self.client.request(method, path, **options)
+        assert response.headers["content-type"] == "application/problem+json", response.text
+        values = response.json()
+        assert set(values) == {"type", "title", "status", "detail"}
+        assert values["status"] == response.status_code
+        assert "Traceback" not in response.text
+        return response.status_code, values["detail"]
+
+
+def springs(folder: Path) -> Path:
+    """An index of a few documents."""
+    Index.build(DOCS, folder / "springs.index", threads=1)
+    return folder / "springs.index"
+
+
+@contextlib.contextmanager
+def serving(
+    *paths: Path, pipelines: Mapping[str, str] | None = None, rewriters: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[Running]:
+    """A server in a thread of this process."""
+    from fontes.app.server.running import server_of
+    from fontes.app.server.service import Service
+    from fontes.app.server.settings import Settings
+
+    service = Service(paths, Settings(port=0, **settings), pipelines, rewriters)
+    addresses: queue.Queue[str] = queue.Queue()
+    server = server_of(service, started=addresses.put)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        address = addresses.get(timeout=30)
+        with httpx.Client(base_url=address, timeout=30) as client:
+            ready(client)
+            yield Running(address, client, service)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def ready(client: httpx.Client) -> None:
+    """Waits until a server is ready."""
+    limit = time.monotonic() + 120
+    while client.get("/ready").status_code != 200:
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def process(*arguments: str | Path, **variables: str) -> Iterator[tuple[subprocess.Popen[str], Running]]:
+    """`fontes serve` in a process of its own."""
+    command = [sys.executable, "-m", "fontes", "serve", *map(str, arguments), "--port", "0"]
+    environment = {**os.environ, **variables, "PYTHONUNBUFFERED": "1"}
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert running.stdout
+        line = running.stdout.readline()
+        assert " at http://" in line, f"{line}{running.stderr.read() if running.stderr and running.poll() is not None else ''}"
+        address = line.split(" at ")[1].split()[0]
+        with httpx.Client(base_url=address, timeout=30) as client:
+            ready(client)
+            yield running, Running(address, client)
+    finally:
+        if running.poll() is None:
+            running.kill()
+        running.communicate()
