@@ -78,7 +78,8 @@ def _bytes(data: Any, at: Any, end: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _posting(data: Any, at: Any, end: Any) -> Any:
-    """The gap and the frequency of the posting in these bytes, and whether they are one."""
+    """The gap and the frequency of the posting whose length is at a place, and the place after it; -1 where there is none."""
+    at, end = _bytes(data, at, end)
     gap, tf = np.int64(0), np.int64(0)
     while 0 <= at < end:
         tag, at = _varint(data, at, end)
@@ -90,7 +91,14 @@ def _posting(data: Any, at: Any, end: Any) -> Any:
             tf, at = _varint(data, at, end)
         else:
             at = _skipped(data, tag & 7, at, end) if tag >> 3 > 2 else np.int64(-1)
-    return gap, tf, at == end
+    return gap, tf, at if at == end else np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def _is_short(data: Any, at: Any, end: Any) -> Any:
+    """Whether there is a posting of six bytes, as most are; read by their places they take two thirds of the time."""
+    fits = end - at >= 6 and data[at] == 34 and data[at + 1] == 4 and data[at + 2] == 8 and data[at + 4] == 16
+    return fits and data[at + 3] < 128 and data[at + 5] < 128
 
 
 @njit(cache=True, nogil=True)
@@ -98,18 +106,20 @@ def _parse_list(data: Any, at: Any, end: Any, present: Any, docs: Any, tfs: Any,
     """One postings list: where its term begins and ends, df, cf, where its postings end; what is wrong, and two numbers."""
     term_at, term_end, df, cf = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     first, doc, total = filled, np.int64(-1), np.int64(0)
-    while at < end:
-        tag, at = _varint(data, at, end)
+    while 0 <= at < end:
+        if _is_short(data, at, end):
+            tag, gap, tf, at = np.int64(34), np.int64(data[at + 3]), np.int64(data[at + 5]), at + 6
+        else:
+            tag, at = _varint(data, at, end)
+            gap, tf = np.int64(0), np.int64(0)
+            if at >= 0 and tag == 34:
+                gap, tf, at = _posting(data, at, end)
         if at < 0:
-            return term_at, term_end, df, cf, filled, NO_MESSAGE, df, cf
+            break
         if tag == 34:
-            inner, at = _bytes(data, at, end)
-            gap, tf, whole = _posting(data, inner, at)
-            if at < 0 or not whole:
-                return term_at, term_end, df, cf, filled, NO_MESSAGE, df, cf
             if gap < (doc >= 0) or gap > MOST:
                 return term_at, term_end, df, cf, filled, NOT_ASCENDING, doc, gap
-            doc = max(doc, 0) + gap
+            doc = gap if doc < 0 else doc + gap
             if doc >= len(present):
                 return term_at, term_end, df, cf, filled, BEYOND, doc, gap
             if tf < 1 or tf > MOST:
@@ -126,8 +136,8 @@ def _parse_list(data: Any, at: Any, end: Any, present: Any, docs: Any, tfs: Any,
             cf, at = _varint(data, at, end)
         else:
             at = _skipped(data, tag & 7, at, end) if tag >> 3 > 4 else np.int64(-1)
-        if at < 0:
-            return np.int64(0), np.int64(0), df, cf, filled, NO_MESSAGE, df, cf
+    if at != end:
+        return np.int64(0), np.int64(0), df, cf, filled, NO_MESSAGE, df, cf
     if term_end == term_at:
         return term_at, term_end, df, cf, filled, NO_TERM, df, cf
     if filled == first:
@@ -324,3 +334,13 @@ def write_records(blob: Any, ids: Any, first: Any, lengths: Any) -> Any:
             out[at] = 24
             at = _put(out, at + 1, length)
     return out[:at]
+
+
+@njit(cache=True, nogil=True)
+def gather(bounds: Any, docs: Any, tfs: Any, places: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> None:
+    """Postings in another order: those of the list places[i] to cursor[i], which is moved past them."""
+    for i in range(len(places)):
+        for at in range(bounds[places[i]], bounds[places[i] + 1]):
+            all_docs[cursor[i]] = docs[at]
+            all_tfs[cursor[i]] = tfs[at]
+            cursor[i] += 1
