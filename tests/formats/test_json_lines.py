@@ -12,7 +12,7 @@ from support.small_collections import PROPERTY
 
 from fontes.core import InputError
 from fontes.formats import corpus as corpora, read_corpus
-from fontes.formats.bulk.packed import Packed, Packing, joined, packed
+from fontes.formats.packed import Packed, Packing, joined, packed
 
 STRING = st.text(st.sampled_from(list("ab \"\\/\b\f\n\r\t\0\x1f\x7fé東𝒜\ud800\udc00\ufeff'{}[]:,")), max_size=8)
 VALUE = STRING | st.sampled_from([None, 7, 1.5, True, [], {}, {"a": "é"}])

@@ -12,7 +12,7 @@ from ..core import Doc, InputError, ParameterError
 from ..storage.files import STANDARD, as_path, plain_name, reading
 from .folder import CORPUS, beir_file, is_beir
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
-from .bulk.packed import Packing, packed_columns
+from .packed import Packing, packed_columns
 from .records import USUAL, Fields, doc_from
 
 Portion: TypeAlias = list[Doc] | Packing

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
 from ..storage.files import BOM, BUFFER, Source, plain_name
-from .bulk.packed import Packing
+from .packed import Packing
 from .records import Fields
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")

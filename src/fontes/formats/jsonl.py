@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import Doc, InputError, Topic, Topics, Turn
 from .format import File, Format
-from .bulk.packed import Packed, Packing, joined, packed
+from .packed import Packed, Packing, joined, packed
 from .records import Fields, doc_from, json_line, json_row, json_rows, topic_from
 
 
@@ -58,7 +58,7 @@ def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
 
     Python's decoder reads the lines that the compiled one leaves to it: one at first, then twice as many each time.
     """
-    from .bulk.json_lines import Lines
+    from .packed.json_lines import Lines
 
     parts: list[Packed] = []
     lines, start, run = None, 0, 1

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.values import Doc
-from ..formats.bulk.packed import Packed
+from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached
 

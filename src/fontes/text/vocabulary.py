@@ -32,6 +32,7 @@ class Vocabulary:
         self._tokens = Interner()
         self._table = Interner()
         self._terms: list[str] = []  # as many of the table as were asked for
+        self._numbers: dict[str, int] = {}  # of these, likewise
         self._term_bounds = np.zeros(1, dtype=np.int64)  # token i stands for the terms _term_numbers[bounds[i]:bounds[i+1]]
         self._term_numbers = np.zeros(0, dtype=np.int32)
         self._lock = threading.RLock()
@@ -126,8 +127,11 @@ class Vocabulary:
             return np.where(self._term_bounds[tokens + 1] > firsts, numbers, np.int32(-1)), starts, ends, bounds
 
     def known(self, terms: Collection[str]) -> set[int]:
-        """The numbers of terms; one that was not met before gets the next one."""
-        return set(self.numbers(list(terms)).tolist())
+        """The numbers of those terms that have one."""
+        with self._lock:
+            new = range(len(self._numbers), len(self.terms))
+            self._numbers.update((self._terms[number], number) for number in new)
+            return {self._numbers[term] for term in terms if term in self._numbers}
 
     @property
     def _compiled(self) -> bool:
