@@ -124,7 +124,8 @@ class Analyzer:
         """The terms of each text."""
         vocabulary = self._vocabulary  # two threads may have created two at first
         numbers, bounds = vocabulary.encode(texts)
-        terms = [vocabulary.terms[n] for n in numbers.tolist()]
+        table = vocabulary.terms
+        terms = [table[n] for n in numbers.tolist()]
         edges = bounds.tolist()
         return [terms[a:b] for a, b in pairwise(edges)]
 
