@@ -2,8 +2,10 @@
 
     python bench/peers.py [--peers DIR] [--vectors]
 
-With --vectors it makes two others inside DIR: `vectors` with the engines of vectors.py, and `plaid` with fast-plaid, whose torch
-(several GB where it comes with CUDA) is of another release. Needs Python 3.11 and pip's access to PyPI, and about 3 GB of disk; Java comes as a Python package.
+With --vectors it makes two others inside DIR: `vectors` with the engines of vectors.py, and `plaid` with fast-plaid, whose
+torch (several GB where it comes with CUDA) is of another release.
+
+Needs Python 3.11 and pip's access to PyPI, and about 3 GB of disk; Java comes as a Python package.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python bench/peers.py --peers DIR --vectors
     FONTES_DATA=… python bench/vectors.py --peers DIR --work DIR --splade FOLDER [--parts dense,hnsw,late,sparse] [--quick]
 
-Prints Markdown tables. vector_data.py says which vectors these are. All engines read the same arrays, and each is a process of its
-own, which builds its index in --work once, with one thread, and waits while the others have their turn. Fontes is called as users
-call it, by `stage.search(text, k)` and `stage(topics)`; texts are numbers of vectors that are there already. Recall is that
-against all products of the float32 vectors (late: of the float16 ones), by numpy or scipy. --quick times fewer queries.
+Prints Markdown tables. vector_data.py says which vectors these are. All engines read the same arrays, and each is a process of
+its own, which builds its index in --work once, with one thread, and waits while the others have their turn. Fontes is called as
+users call it, by `stage.search(text, k)` and `stage(topics)`; texts are numbers of vectors that are there already. Recall is
+that against all products of the float32 vectors (late: of the float16 ones), by numpy or scipy. --quick times fewer queries.
 """
 
 from __future__ import annotations
