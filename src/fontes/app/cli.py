@@ -18,6 +18,7 @@ from .running import run
 
 PANELS = ("Index", "Search", "Runs", "Measure", "Models", "Reproduce")
 
+
 def _version(show: bool) -> None:
     if show:
         from importlib.metadata import version
