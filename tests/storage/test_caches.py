@@ -37,7 +37,7 @@ def test_runs_scores_and_precisions_are_all_in_the_one_folder(tmp_path: Path, mo
     from fontes.neural.rerank.scores import default_file
 
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path))
-    assert (Cache().folder, default_file(), compute._cache_file()) == (
+    assert (Cache().folder, default_file(), compute._NOTES.file) == (
         tmp_path / "runs",
         tmp_path / "scores.sqlite",
         tmp_path / "precision.json",

@@ -56,6 +56,8 @@ def retriever(
         raise ParameterError(f"unknown model '{model}'; there are {', '.join((*LEXICAL, *DENSE))}")
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
+    if model == "bm25":  # for which nothing else is looked at
+        return filtered(index.bm25(**options), where)
     if model in LEXICAL:
         text = f"{model}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
         return filtered(expression.pipeline(text, index), where)

@@ -259,7 +259,8 @@ class Run(Mapping[str, "Ranking"]):
                 f"{user} needs the documents' text, which this run does not know; run.with_(documents=index) tells it"
             )
         if not getattr(self.documents, "has_texts", True):
-            raise InputError(f"{user} needs the documents' text, and {self.documents!r} holds none; index the documents for it")
+            place = getattr(self.documents, "path", "the index")
+            raise InputError(f"{user} needs the documents' text, and {place} holds none; index the documents for it")
         return self.documents
 
     @property

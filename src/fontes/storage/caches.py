@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -21,8 +22,9 @@ def cache_folder() -> Path:
     """The folder of the user's where Fontes keeps what can be worked out again.
 
     It is FONTES_CACHE where that is set, and else `fontes` in the system's folder for caches. Runs are in `runs/`, scores of
-    rerankers in `scores.sqlite`, the precision that suits each model on this machine in `precision.json`, weights of postings
-    in `impacts/`, approximate indexes in `approximate/`. None of it is kept in an index, which may come from a stranger.
+    rerankers in `scores.sqlite`, the precision that suits each model on this machine in `precision.json`, digests of models'
+    files in `models.json`, weights of postings in `impacts/`, approximate indexes in `approximate/`. None of it is kept in an
+    index, which may come from a stranger.
     """
     if named := os.environ.get("FONTES_CACHE"):
         return Path(named)
@@ -50,6 +52,41 @@ def touch(folder: Path) -> None:
     """Says of a folder in a cache that it has been used now."""
     with suppress(OSError):
         os.utime(folder)
+
+
+class Notes:
+    """JSON values by key in one small file of the user's caches; one that cannot be read or written is no error.
+
+    Args:
+        name: The name of the file.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def file(self) -> Path:
+        """Where it is."""
+        return cache_folder() / self._name
+
+    def get(self, key: str) -> Any:
+        """The value under a key; None where there is none."""
+        return self._values().get(key)
+
+    def note(self, key: str, value: Any) -> None:
+        """Puts a value under a key, in one step."""
+        with suppress(OSError):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            draft = self.file.with_name(f"{self._name}.{os.getpid()}")
+            draft.write_text(json.dumps({**self._values(), key: value}, indent=1), encoding="utf-8")
+            draft.replace(self.file)
+
+    def _values(self) -> dict[str, Any]:
+        try:
+            values = json.loads(self.file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return values if isinstance(values, dict) else {}
 
 
 class _Entry(Generic[V]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,11 @@ class Embeddings:
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    @cached_property
+    def zeros(self) -> NDArray[np.intp]:
+        """The rows of the vectors that are zeros."""
+        return np.flatnonzero(self.norms == 0)
 
     @property
     def dim(self) -> int:

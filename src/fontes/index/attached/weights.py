@@ -60,7 +60,24 @@ class TermVectors(Sequence[Mapping[str, float]]):
         return {self.vocabulary[term]: float(weight) for term, weight in zip(terms[order], weights[order], strict=True)}
 
 
-class WeightLists(PostingLists):
+class Scaled:
+    """What all lists of weights have, of one segment or of several."""
+
+    meta: dict[str, Any]
+    cf: NDArray[np.integer[Any]]
+
+    @property
+    def scale(self) -> float:
+        """What weights were multiplied by when they were stored."""
+        return float(self.meta["scale"])
+
+    @cached_property
+    def tokens(self) -> int:
+        """The sum of all weights, times the scale."""
+        return int(self.cf.sum(dtype=np.int64))
+
+
+class WeightLists(Scaled, PostingLists):
     """The weights of a segment's documents by one encoder, as lexical search takes them: see `inverted.Searchable`.
 
     A document's "frequency" of a term is its weight times SCALE.
@@ -91,16 +108,6 @@ class WeightLists(PostingLists):
     def fingerprint(self) -> str:
         """The digest of all files."""
         return self._artifact.digest
-
-    @property
-    def scale(self) -> float:
-        """What weights were multiplied by when they were stored."""
-        return float(self.meta["scale"])
-
-    @cached_property
-    def tokens(self) -> int:
-        """The sum of all weights, times the scale."""
-        return int(self.cf.sum(dtype=np.int64))
 
     @cached_property
     def is_sound(self) -> bool:
@@ -201,7 +208,7 @@ class WeightEncoding(Encoding[WeightLists]):
         whole = draft / "whole"
         shutil.rmtree(whole, ignore_errors=True)  # of a process that was killed
         whole.mkdir()
-        postings = PostingsWriter(whole, _Table(list(self._vocabulary)), MEMORY)
+        postings = PostingsWriter(whole, Strings.of(self._vocabulary), MEMORY)
         bounds = np.concatenate([[0], np.cumsum(np.fromfile(draft / "counts", "<u4"), dtype=np.int64)])
         columns = [np.memmap(draft / name, "<i4", "r", shape=rows) if rows else np.zeros(0) for name in ("numbers", "weights")]
         first = 0
@@ -241,10 +248,3 @@ class WeightEncoding(Encoding[WeightLists]):
             doc_id = self.ids[first + int(np.searchsorted(bounds, bad[0], side="right")) - 1]
             weight = f"{float(vectors.weights[bad[0]]):g}"
             raise InputError(f"document '{doc_id}': {encoder} gave the weight {weight}; weights lie between 0 and {MOST:,}")
-
-
-@dataclass
-class _Table:
-    """A vocabulary."""
-
-    terms: list[str]

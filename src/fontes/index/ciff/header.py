@@ -124,7 +124,8 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, Any]]:
     at = 0
     while at < len(message):
         tag, at = read_varint(message, at)
-        kind, value = tag & 7, None
+        kind: int = tag & 7
+        value: Any = None
         if kind == VARINT:
             value, at = read_varint(message, at)
         elif kind in (DOUBLE, TEXT, FLOAT):

@@ -44,8 +44,10 @@ def _described(reader: Reader) -> str:
     """What the CIFF file said that the index was made of; of any other index what made its terms."""
     if reader.ciff is not None:
         return header_of(reader.ciff).description
-    made = reader.manifest["analyzer"]
-    steps = f"tokenizer {made['tokenizer']}, {len(made['stopwords'])} stop words, stemmer {made['stemmer'] or 'none'}"
+    analyzer = reader.manifest["analyzer"]
+    steps = (
+        f"tokenizer {analyzer['tokenizer']}, {len(analyzer['stopwords'])} stop words, stemmer {analyzer['stemmer'] or 'none'}"
+    )
     return f"{reader.name}: Fontes {reader.manifest['fontes']}; {', '.join(reader.fields)}; {steps}"
 
 
@@ -63,6 +65,5 @@ def _header(reader: Reader, description: str) -> Header:
     header = replace(header, total_postings_lists=max(terms, total))
     if before.total_docs == before.num_docs:
         return header
-    others = before.total_docs - before.num_docs
     total_terms, mean = before.total_terms_in_collection, before.average_doclength
-    return replace(header, total_docs=documents + others, total_terms_in_collection=total_terms, average_doclength=mean)
+    return replace(header, total_docs=before.total_docs, total_terms_in_collection=total_terms, average_doclength=mean)

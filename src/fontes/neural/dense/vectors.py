@@ -86,7 +86,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
     for share, here, places in embeddings.split(docs):
         scores = np.empty(len(places), dtype=np.float32)
-        products.exact(wide, share.embeddings, places, scores)
+        products.exact(wide, share.embeddings, places.astype(np.int64), scores)
         out[here] = scores
     return out
 
@@ -131,7 +131,7 @@ class Search:
         n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), with n the dimensions, and some units more for scaling and rounding.
         """
         n = self._embeddings.dim + 4
-        longest = float(self._embeddings.norms.max(initial=0))
+        longest = self._embeddings.longest
         lengths = np.linalg.norm(self._queries.astype(np.float64), axis=1)
         return np.asarray(n * UNIT / (1 - n * UNIT) * 1.0001 * lengths * longest + n * 1e-37)
 
@@ -172,9 +172,9 @@ class Search:
             scores = products.quick(self._queries, embeddings, a, b)
         else:
             scores = np.matmul(self._queries, products.decoded(embeddings, a, b).T)
-        zeros = np.flatnonzero(embeddings.norms[a:b] == 0)
+        zeros = embeddings.zeros
         if len(zeros):
-            scores[:, zeros] = -np.inf
+            scores[:, zeros[slice(*np.searchsorted(zeros, (a, b)))] - a] = -np.inf
         return scores
 
     def _ordinals(self, block: Block) -> NDArray[np.int32]:
@@ -271,11 +271,12 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
     least, docs, values, counts, _ = state
     room = docs.shape[1]
     threshold, filled = least[query], counts[query]
+    below = _below(threshold)
     while at < len(ordinals):
         if len(bounds) == 0 and at % LOOK == 0 and at + LOOK <= len(ordinals):
             reached = 0
             for i in range(at, at + LOOK):
-                reached += products[i] >= threshold
+                reached += products[i] >= below
             if reached == 0:
                 at += LOOK
                 continue
@@ -290,6 +291,7 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
                 counts[query] = filled
                 _shrink(query, k, state)
                 threshold, filled = least[query], counts[query]
+                below = _below(threshold)
                 if 4 * filled > 3 * room:
                     return at
                 continue
@@ -299,6 +301,12 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
         at += 1
     counts[query] = filled
     return at
+
+
+@njit(cache=True, nogil=True)
+def _below(threshold: Any) -> Any:
+    """A float32 that is no more than the threshold, for comparing many products at once."""
+    return np.float32(threshold - 1e-6 * abs(threshold) - 1e-37)
 
 
 @njit(cache=True, nogil=True)

@@ -28,6 +28,7 @@ class _Parts:
     """What a model is made of: its transformer, how token vectors become one, what is done to that, and its prompts."""
 
     transformer: Plain
+    network: Any
     modes: tuple[str, ...]
     steps: tuple[Step, ...]
     settings: dict[str, Any]
@@ -43,14 +44,11 @@ class PlainModel:
     """
 
     def __init__(self, parts: _Parts, precision: str, where: str) -> None:
-        from ..models.bert import encoder
-
         self._parts, self.tokenizer, self.length = parts, parts.transformer.tokens, parts.transformer.length
         self.prompts: dict[str, str | None] = parts.settings.get("prompts") or {}
         self.default_prompt_name: str | None = parts.settings.get("default_prompt_name")
-        network = encoder(parts.transformer.weights, parts.transformer.shape)
         sample = np.stack(sample_ids(parts.transformer.shape.vocab_size, min(256, self.length)))
-        self.prepared: Prepared = prepared(network, lambda one: _means(one, sample), precision=precision, device=where)
+        self.prepared: Prepared = prepared(parts.network, lambda one: _means(one, sample), precision=precision, device=where)
         self.dim = int(self.vectors(self.inputs(["a"], ""), "", "").shape[1])
 
     @classmethod
@@ -62,16 +60,9 @@ class PlainModel:
             max_length: Tokens that are read of a text; None: as the model says.
             precision: Of its transformer.
             where: The device.
-
-        Raises:
-            ParameterError: It has not so many positions.
         """
-
-        def read() -> PlainModel | None:
-            parts = _parts(folder, max_length)
-            return None if parts is None else cls(parts, precision, where)
-
-        return if_plain(read, folder)
+        parts = if_plain(lambda: _parts(folder, max_length), folder)
+        return None if parts is None else cls(parts, precision, where)
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[Encoded]:
         """The tokens of each text behind the prompt."""
@@ -88,14 +79,15 @@ class PlainModel:
         torch = library("torch", "SentenceEncoder")
         ids, mask, types = batch(inputs, self._parts.transformer.shape.pad_token_id, self.prepared.device)
         with torch.inference_mode():
-            found = pooled(self.prepared.module(ids, mask, types).float(), mask, self._parts.modes)
+            pooling = pooled(self.prepared.module(ids, mask, types).float(), mask, self._parts.modes)
             for step in self._parts.steps:
-                found = step(found)
-            vectors: NDArray[np.float32] = found.cpu().numpy()
+                pooling = step(pooling)
+            vectors: NDArray[np.float32] = pooling.cpu().numpy()
         return vectors
 
 
 def _parts(folder: Path, max_length: int | None) -> _Parts | None:
+    from ..models.bert import encoder
     from .pooling import modes, step
 
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
@@ -115,7 +107,8 @@ def _parts(folder: Path, max_length: int | None) -> _Parts | None:
     steps = [step(path[-1], folder / place) for path, place in others]
     if transformer is None or pooling is None or None in steps:
         return None
-    return _Parts(transformer, pooling, tuple(one for one in steps if one is not None), settings)
+    network = encoder(transformer.weights, transformer.shape)
+    return _Parts(transformer, network, pooling, tuple(one for one in steps if one is not None), settings)
 
 
 def _means(module: Any, ids: NDArray[np.int32]) -> Any:

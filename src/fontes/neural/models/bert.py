@@ -27,6 +27,7 @@ PLAIN = {
     "quantization_config": None,
     "auto_map": None,
 }
+OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # The names of transformers' weights.
 EMBEDDINGS = {"words": "word_embeddings", "positions": "position_embeddings", "types": "token_type_embeddings"}
 LAYER = {
@@ -127,7 +128,7 @@ class Linear(Unset, nn.Linear):
 
     def _apply(self, *arguments: Any, **settings: Any) -> Any:
         self._packed = None  # the weights change their type or their place
-        return super()._apply(*arguments, **settings)
+        return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
 
 class Layer(nn.Module):
@@ -183,7 +184,7 @@ class Bert(nn.Module):
             counted = ids != self.shape.pad_token_id
             places = counted.cumsum(1) * counted + self.shape.pad_token_id
         embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(places)
-        hidden = self.norm(embedded).view(texts * length, -1)
+        hidden: Tensor = self.norm(embedded).view(texts * length, -1)
         attending = None if bool(mask.all()) else mask.bool()[:, None, None, :]
         for layer in self.layers:
             hidden = layer(hidden, texts, attending)
@@ -251,10 +252,11 @@ def _stored(file: Path) -> dict[str, Tensor]:
     """The tensors of a file in float32, by their names without those of the whole model and of older versions."""
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(file).items():
-        prefix = next((prefix for prefix in PREFIXES if name.startswith(prefix)), "")
-        tensors[
-            name[len(prefix) :].replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-        ] = tensor.float()
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        for old, new in OLDER.items():
+            name = name.replace(old, new)
+        tensors[name] = tensor.float()
     return tensors
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import logging
-import os
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import FontesError, ParameterError
 from ...core.progress import Progress, Report, silent
-from ...storage.caches import cache_folder
+from ...storage.caches import Notes
 from .hub import library
 
 logger = logging.getLogger("fontes.neural")
@@ -32,6 +30,8 @@ AGREEMENT = 0.999  # the least cosine with float32 that a quicker precision must
 GAIN = 1.1  # how much quicker it must be
 ROUNDS = 3  # timings of each precision; the least counts
 ENOUGH = 3.0  # seconds of timing after which no further round begins
+
+_NOTES = Notes("precision.json")  # what was chosen on this machine
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool
         return kept
     chosen = _calibrated(module, outputs, tried, device)
     if cache:
-        _keep(key, chosen)
+        _NOTES.note(key, asdict(chosen))
     return chosen
 
 
@@ -314,35 +314,13 @@ def _key(module: Any, device: str) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _cache_file() -> Path:
-    return cache_folder() / "precision.json"
-
-
-def _read() -> dict[str, Any]:
-    try:
-        read = json.loads(_cache_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return read if isinstance(read, dict) else {}
-
-
 def _kept(key: str) -> Precision | None:
     try:
-        kept = Precision(**_read()[key])
+        kept = Precision(**_NOTES.get(key))
         numbers = [kept.agreement, *kept.seconds.values()]
     except (KeyError, TypeError, AttributeError):
         return None
     return kept if kept.name in PRECISIONS[1:] and all(isinstance(number, Real) for number in numbers) else None
-
-
-def _keep(key: str, chosen: Precision) -> None:
-    """Notes a choice for this machine; a cache that cannot be written is no error."""
-    file = _cache_file()
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f"{file.name}.{os.getpid()}")
-        draft.write_text(json.dumps({**_read(), key: asdict(chosen)}, indent=1), encoding="utf-8")
-        draft.replace(file)
 
 
 def _cpuinfo(field: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError
+from ...storage.caches import Notes
 
 T = TypeVar("T")
 
@@ -40,6 +41,9 @@ UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tfli
 # How every model is read: from its folder, and without running Python files that may lie there.
 NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 
+LARGE = 1 << 20  # bytes of a file whose digest is noted
+
+_NOTES = Notes("models.json")  # of models' files: size, times, digest
 _loaded: dict[Hashable, Any] = {}
 _lock = threading.RLock()
 
@@ -109,7 +113,8 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
     """32 hexadecimal digits of the content of a model's weights, configurations and vocabularies (BLAKE2b).
 
     Weights in `*.bin` do not count where the same folder has `*.safetensors`, which is what is loaded. Files that are
-    unchanged in path, size and time are read once a process.
+    unchanged in path, size and times are read once a process; large ones once a machine: their digests are noted in the
+    user's caches.
     """
     root = Path(folder)
     digest = hashlib.blake2b(digest_size=16)
@@ -117,7 +122,8 @@ def fingerprint(folder: str | os.PathLike[str]) -> str:
         file = path.resolve()
         status = file.stat()
         name = path.relative_to(root).as_posix()
-        digest.update(f"{name}\0{status.st_size}\0{_content(file, status.st_size, status.st_mtime_ns)}\n".encode())
+        times = status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        digest.update(f"{name}\0{status.st_size}\0{_content(file, status.st_size, times)}\n".encode())
     return digest.hexdigest()
 
 
@@ -286,9 +292,16 @@ def _parts(folder: Path) -> list[Path]:
 
 
 @lru_cache(maxsize=4096)
-def _content(path: Path, _size: int, _modified: int) -> str:
+def _content(path: Path, size: int, times: tuple[int, ...]) -> str:
+    """The digest of a file of this size, which was changed last at these times; its number among the files is one of them."""
+    noted = _NOTES.get(str(path)) if size >= LARGE else None
+    if isinstance(noted, list) and noted[:-1] == [size, *times] and isinstance(noted[-1], str):
+        return noted[-1]
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    if size >= LARGE:
+        _NOTES.note(str(path), [size, *times, digest])
+    return digest
 
 
 def _names(place: str, owner: str) -> list[str]:

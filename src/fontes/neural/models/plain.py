@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...core.errors import ParameterError
 from .hub import library, read_json
 from .tokens import Tokens, tokens
 
@@ -50,9 +49,6 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
         folder: Of the transformer, which may be that of a module.
         task: What it is for: one of SETTINGS.
         length: Tokens to which texts are cut; None: as the model says.
-
-    Raises:
-        ParameterError: The model has not so many positions.
     """
     from .bert import Shape
 
@@ -63,8 +59,6 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
     settings: dict[str, Any] = read_json(folder / "sentence_bert_config.json", {})
     if shape is None or not _understood(settings, task):
         return None
-    if length is not None and length > shape.longest:
-        raise ParameterError(f"max_length is {length}, but {folder.name} has positions for {shape.longest} tokens only")
     tokenizer = tokens(folder, shape, length or settings.get("max_seq_length"))
     if tokenizer is None or tokenizer[1] > shape.longest:
         return None
@@ -72,17 +66,11 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
 
 
 def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
-    """What `read` makes of a model's folder; None where the folder is odd, which the libraries can say better.
-
-    Raises:
-        ParameterError: What `read` raises of a parameter.
-    """
+    """What `read` makes of a model's folder; None where that fails: what is wrong with it, the library that knows all says."""
     library("torch", "running a model")
     try:
         return read()
-    except ParameterError:
-        raise
-    except Exception as error:  # tokenizers has no errors of its own
+    except Exception as error:
         logger.debug("%s is left to sentence-transformers (%s: %s)", folder, type(error).__name__, error)
         return None
 

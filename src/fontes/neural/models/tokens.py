@@ -89,7 +89,7 @@ def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Token
         backend = library("tokenizers", "reading a model").Tokenizer.from_file(str(folder / FILE))
         backend.no_padding()
         if _as_transformers_has_it(backend, kind, known):
-            inputs = settings.get("model_input_names", () if kind in XLM_ROBERTA else ("token_type_ids",))
+            inputs = settings.get("model_input_names", ("token_type_ids",) if kind in BERT else ())
             return Tokens(backend, length, "token_type_ids" in inputs), length
     transformers = library("transformers", "reading a model")
     with quiet():
@@ -133,11 +133,11 @@ def _as_transformers_has_it(backend: Any, kind: str, settings: Mapping[str, Any]
         }
         pieces = model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word
         usual = pieces == (settings.get("unk_token", "[UNK]"), "##", 100) and words == {"type": "BertPreTokenizer"}
-        return usual and normalizer == bert and (pair.ids, pair.type_ids) == ([first, last, last], [0, 0, 1])
+        return bool(usual and normalizer == bert and (pair.ids, pair.type_ids) == ([first, last, last], [0, 0, 1]))
     if kind in XLM_ROBERTA:
         first, last = mark("bos_token", "<s>"), mark("eos_token", "</s>")
         usual = words == METASPACE and (normalizer or {"type": "Precompiled"})["type"] == "Precompiled"
-        return usual and pair.ids == [first, last, last, last]
+        return bool(usual and pair.ids == [first, last, last, last])
     return False
 
 

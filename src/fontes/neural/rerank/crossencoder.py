@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ParameterError
 from ...core.progress import Report, silent
 from ..models.compute import Prepared, prepared
-from ..models.hub import NO_CODE, library, quiet, readable
+from ..models.hub import NO_CODE, library, quiet, read_json, readable
+from ..models.plain import Plain, if_plain, plain
+from ..models.tokens import Encoded, batch
 from .base import PretrainedReranker, sigmoid
 
 FORMS = ("logit", "sigmoid")
@@ -30,11 +32,15 @@ SAMPLE_DOCUMENTS = (
     "Airlines change the prices of their tickets many times a day, as seats are sold and the day of departure comes near. ",
     "The novel appeared in the nineteenth century, and its author is remembered for plain and lively sentences since then. ",
 )
+SAMPLE = [(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS]
+THEIRS = "sentence_transformers"
+# What the settings of a model may say, besides the versions that it was made with; its activation is not asked for.
+SETTINGS = {"__version__", "activation_fn", "prompts", "default_prompt_name", "model_type"}
 
 
 @dataclass(frozen=True)
-class CrossEncoder(PretrainedReranker["CrossEncoderModel"], name="cross_encoder"):
-    """Reranks with a cross-encoder, loaded through sentence-transformers (Nogueira and Cho, 2019).
+class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], name="cross_encoder"):
+    """Reranks with a cross-encoder (Nogueira and Cho, 2019), such as those of sentence-transformers.
 
     Both forms of the score put documents in the same order, save that the sigmoids of logits above 17.4 are all 1 in float32.
     What else is in a batch changes scores by rounding alone. The model is loaded when it is first used.
@@ -58,40 +64,94 @@ class CrossEncoder(PretrainedReranker["CrossEncoderModel"], name="cross_encoder"
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        model = self._model
+        model: Any = self._model
+        inputs = model.inputs(pairs)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            logits: NDArray[np.float32] = logits_of(model.prepared.module, [pairs[i] for i in batch.tolist()]).cpu().numpy()
+            logits: NDArray[np.float32] = model.logits(model.prepared.module, [inputs[i] for i in batch.tolist()]).cpu().numpy()
             return logits
 
-        logits = self._in_batches(model.lengths(pairs), work, progress)
+        logits = self._in_batches(model.lengths(inputs), work, progress)
         return sigmoid(logits) if self.score == "sigmoid" else logits
 
-    def _load(self, folder: Path, device: str) -> CrossEncoderModel:
-        return CrossEncoderModel(folder, self.max_length, self.precision, device)
+    def _load(self, folder: Path, device: str) -> PlainCrossEncoder | CrossEncoderModel:
+        _check_architecture(folder)
+        quick = PlainCrossEncoder.of(folder, self.max_length, self.precision, device)
+        return quick or CrossEncoderModel(folder, self.max_length, self.precision, device)
 
     def _loaded_with(self) -> tuple[Any, ...]:
         return (self.max_length,)
 
 
+class PlainCrossEncoder:
+    """A cross-encoder whose transformer is a BERT, run from its files alone, with the scores that it has elsewhere.
+
+    Args:
+        parts: Its parts.
+        network: Its network, with its weights.
+        precision: That it is to run in.
+        where: The device.
+    """
+
+    def __init__(self, parts: Plain, network: Any, precision: str, where: str) -> None:
+        self._tokens, self._padding = parts.tokens, parts.shape.pad_token_id
+        sample = self.inputs(SAMPLE)
+        self.prepared: Prepared = prepared(network, lambda one: self.logits(one, sample), precision=precision, device=where)
+
+    @classmethod
+    def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainCrossEncoder | None:
+        """The model of a folder; None where its files ask for more than is here.
+
+        Args:
+            folder: Of the model.
+            max_length: Tokens of query and document together; None: as the model says.
+            precision: That it is to run in.
+            where: The device.
+        """
+        parts = if_plain(lambda: _parts(folder, max_length), folder)
+        return None if parts is None else cls(*parts, precision, where)
+
+    def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[Encoded]:
+        """The tokens of each pair."""
+        return self._tokens.encoded(pairs)
+
+    def lengths(self, inputs: Sequence[Encoded]) -> list[int]:
+        """The numbers of these tokens."""
+        return [len(one.ids) for one in inputs]
+
+    def logits(self, module: Any, inputs: Sequence[Encoded]) -> Any:
+        """A float32 tensor of one score a pair, computed in one batch."""
+        ids, mask, types = batch(inputs, self._padding, next(module.parameters()).device)
+        with library("torch", "a cross-encoder").inference_mode():
+            logits = module(ids, mask, types).float()
+            return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits[:, 0]
+
+
 class CrossEncoderModel:
-    """A cross-encoder of sentence-transformers, in its precision."""
+    """A cross-encoder, run by sentence-transformers' own code, which knows more of them than `PlainCrossEncoder` does."""
 
     def __init__(self, folder: Path, max_length: int | None, precision: str, where: str) -> None:
         model = _read(folder, max_length)
         self.tokenizer = model.tokenizer
-        sample = [(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS]
-        self.prepared: Prepared = prepared(model, lambda module: logits_of(module, sample), precision=precision, device=where)
+        self.prepared: Prepared = prepared(model, lambda one: self.logits(one, SAMPLE), precision=precision, device=where)
 
-    def lengths(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+    def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The pairs, which are read as they are."""
+        return list(pairs)
+
+    def lengths(self, inputs: Sequence[tuple[str, str]]) -> list[int]:
         """The tokens of each pair."""
-        queries, documents = map(list, zip(*pairs, strict=True))
+        queries, documents = map(list, zip(*inputs, strict=True))
         encoded = self.tokenizer(queries, documents, truncation="longest_first", return_token_type_ids=False)
         return [len(ids) for ids in encoded["input_ids"]]
 
+    def logits(self, module: Any, inputs: Sequence[tuple[str, str]]) -> Any:
+        """A float32 tensor of one score a pair, computed in one batch."""
+        return logits_of(module, list(inputs))
+
 
 def logits_of(model: Any, pairs: list[tuple[str, str]]) -> Any:
-    """A float32 tensor of one score a pair, computed in one batch."""
+    """A float32 tensor of one score a pair by a model of sentence-transformers, computed in one batch."""
     torch = library("torch", "a cross-encoder")
     identity = torch.nn.Identity()
     logits = model.predict(
@@ -100,11 +160,27 @@ def logits_of(model: Any, pairs: list[tuple[str, str]]) -> Any:
     return logits[:, 1] - logits[:, 0] if logits.ndim == 2 else logits
 
 
+def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
+    """The parts of a model and its network; None where its files ask for more than is here."""
+    from ..models.bert import classifier
+
+    settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
+    modules: list[Any] = read_json(folder / "modules.json", [{"path": "", "type": f"{THEIRS}.models.Transformer"}])
+    alone = len(modules) == 1 and modules[0]["path"] == "" and modules[0]["type"].startswith(f"{THEIRS}.")
+    usual = settings.keys() <= SETTINGS and not settings.get("default_prompt_name")
+    if not (alone and usual and _architecture(folder).endswith("ForSequenceClassification")):
+        return None
+    parts = plain(folder, "sequence-classification", max_length)
+    if parts is None:
+        return None
+    labels = len(parts.config.get("id2label") or ()) or int(parts.config.get("num_labels", 2))
+    return (parts, classifier(parts.weights, parts.shape, labels)) if labels <= 2 else None
+
+
 def _read(folder: Path, max_length: int | None) -> Any:
     """The model in float32, with a length that it can read. Raises InputError for what is no cross-encoder."""
     torch = library("torch", "a cross-encoder")
     sentence_transformers = library("sentence_transformers", "a cross-encoder")
-    _check_architecture(folder)
     with readable(f"{folder} cannot be loaded as a cross-encoder"), quiet():
         # Its own activation is not asked for: the config may name any function of torch for it.
         model = sentence_transformers.CrossEncoder(
