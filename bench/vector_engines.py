@@ -317,7 +317,10 @@ def late_plaid(folder: Path, _: str) -> Search:
     queries = [torch.from_numpy(query) for query in token_queries(folder)]
 
     def build() -> None:
-        tokens, bounds = torch.from_numpy(np.array(array(folder, "tokens")).astype(np.float32)), array(folder, "bounds").tolist()
+        tokens, bounds = (
+            torch.from_numpy(np.array(array(folder, "tokens")).astype(np.float32)),
+            array(folder, "bounds").tolist(),
+        )
         docs = [tokens[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
         FastPlaid(str(folder / "plaid"), device="cpu").create(docs, nbits=NBITS)
 
