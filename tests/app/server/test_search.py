@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from support.serving import DOCS, Running, serving, springs
 
-from fontes import Index, Topic, expression
+from fontes import Index, Topic
+from fontes.core import expression
 
 PIPELINES = {"bm25": "bm25()", "rm3": "bm25() >> rm3() >> bm25()", "two words": "0.5 * bm25() + 0.5 * tfidf()"}
 

@@ -59,7 +59,7 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
         assert isinstance(error, RequestValidationError)
         return problem(422, of_validation(list(error.errors())))
 
-    app.add_exception_handler(HTTPException, refused)
-    app.add_exception_handler(FontesError, refused)
+    for kind in (HTTPException, FontesError, Exception):
+        app.add_exception_handler(kind, refused)
     app.add_exception_handler(RequestValidationError, invalid)
     return Guard(app, service.settings, service.metrics, service.names)

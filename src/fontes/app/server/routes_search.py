@@ -86,7 +86,7 @@ async def explain(
     """How the score of a document for a query comes about: a tree of values, labels and parts."""
     service = service_of(request)
     service.check_query(q)
-    kind = service.kind(index, pipeline)
+    kind = service.kind(index, pipeline, service.settings.k)
     check_document(kind, id)
     return json_of(await service.work(lambda: stage_of(service, kind).explain(q, id).to_dict(), model=service.has_model(kind)))
 

@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import uvicorn
 from fastapi import APIRouter
@@ -32,12 +32,11 @@ def serve(service: Service, routers: Sequence[APIRouter] = (), started: Callable
     Raises:
         FontesError: The address cannot be used.
     """
-    _log()
     _allow_connections()
     server = server_of(service, routers, started)
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda number, frame: None)  # uvicorn raises what it has caught once more when it is done
-    with contextlib.suppress(SystemExit):
+    with _logging(), contextlib.suppress(SystemExit):
         server.run()
     if not server.started:
         settings = service.settings
@@ -101,14 +100,24 @@ class _Lines(logging.Formatter):
         return json.dumps(line)
 
 
-def _log() -> None:
+@contextlib.contextmanager
+def _logging() -> Iterator[None]:
     """One line of JSON a request on standard error, and one for whatever else there is to say."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
-    for name, level in (("fontes.server", logging.WARNING if flags.quiet else logging.INFO), ("uvicorn", logging.ERROR)):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level)
+    log, uvicorns = logging.getLogger("fontes.server"), logging.getLogger("uvicorn")
+    log.addHandler(handler)
+    log.propagate = False
+    log.setLevel(logging.WARNING if flags.quiet else logging.INFO)
+    uvicorns.addHandler(handler)
+    uvicorns.setLevel(logging.CRITICAL)  # what happens to requests is said by `guard`
+    try:
+        yield
+    finally:
+        for logger in (log, uvicorns):
+            logger.removeHandler(handler)
+            logger.setLevel(logging.NOTSET)
+        log.propagate = True
 
 
 def _allow_connections() -> None:

@@ -45,7 +45,10 @@ class Talk:
 
     def to_dict(self) -> dict[str, Any]:
         """The conversation as JSON values."""
-        turns = [{"text": turn.text, "query": turn.automatic, "answer_id": turn.answer_id} for turn in self.turns]
+        turns = [
+            {"text": turn.text, "query": turn.automatic, "answer_id": turn.answer_id, "edited": bool(turn.manual)}
+            for turn in self.turns
+        ]
         kind = self.kind
         return {"id": self.id, "index": kind.served.name, "pipeline": kind.pipeline, "rewriter": self.rewriter, "turns": turns}
 

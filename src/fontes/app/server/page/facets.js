@@ -1,0 +1,94 @@
+// The filter: its text, values to click with their counts, and bounds of numbers and dates.
+
+import { app, go, index } from "./app.js";
+import { ask, overtaken } from "./api.js";
+import { apart, at, button, make } from "./dom.js";
+import { chosen, conditions, ranged, range, toggled, without } from "./filter.js";
+
+const COUNTED = ["keyword", "keywords", "boolean"], COLUMNS = 6, VALUES = 8;
+const open = new Set();  // columns all of whose values are shown
+
+/** The columns whose values are counted, and those that have bounds. */
+const counted = () => Object.entries(index().columns).filter(([, type]) => COUNTED.includes(type)).slice(0, COLUMNS);
+const bounded = () => Object.entries(index().columns).filter(([, type]) => ["integer", "float", "date"].includes(type)).slice(0, COLUMNS);
+
+export const facetColumns = () => counted().map(([name]) => name);
+
+const filter = where => go({ where, why: [], why2: [] });
+
+/** Draws the filter beside the results; `facets` as the search gave them. */
+export async function drawFilter(facets, search) {
+  const side = at("side"), { where } = app.state;
+  side.hidden = !Object.keys(index().columns).length;
+  if (side.hidden) return;
+  const number = conditions(where).length;
+  at("filters").querySelector("summary").textContent = number ? `Filter (${number})` : "Filter";
+  draw(facets ?? {});
+  const others = counted().filter(([name, type]) => chosen(where, name, type).length);
+  if (!facets || !others.length) return;
+  try {  // of a column with a chosen value, the others are counted as if none were
+    const more = await Promise.all(others.map(([name, type]) =>
+      ask(`facet ${name}`, "/search", { ...search, where: without(where, name, type), facets: name, k: 1 })));
+    draw(Object.assign({}, facets, ...more.map(({ facets: own }) => own)));
+  } catch (error) {
+    if (!overtaken(error)) draw(facets);
+  }
+}
+
+function draw(facets) {
+  const focused = document.activeElement?.dataset?.facet, field = document.activeElement?.id;
+  at("filter-body").replaceChildren(text(), ...counted().map(([name, type]) => values(name, type, facets[name] ?? [])).filter(Boolean), ...bounded().map(([name, type]) => bounds(name, type)));
+  const back = focused ? [...document.querySelectorAll("[data-facet]")].find(b => b.dataset.facet === focused) : at("filter-body").contains(at(field ?? "")) && at(field);
+  if (back && !document.activeElement?.closest?.("main")) back.focus({ preventScroll: true });
+}
+
+function text() {
+  const { where } = app.state;
+  const name = bounded()[0]?.[0] ?? counted()[0]?.[0], type = index().columns[name];
+  const example = type === "date" ? `${name} >= '2015-01-01'` : type === "integer" || type === "float" ? `${name} >= 2000` : `${name} is not None`;
+  const input = make("textarea", { id: "where", rows: "2", spellcheck: "false", placeholder: example, oninput: changed, onkeydown: event => {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    filter(input.value.trim());
+  } });
+  input.value = where;
+  const apply = button("Apply", () => filter(input.value.trim()), { class: "plain", hidden: true });
+  function changed() {
+    apply.hidden = input.value.trim() === where;
+  }
+  return make("div", { class: "written" }, make("label", { for: "where" }, "Filter"), input,
+    make("p", {}, apply, button("Clear", () => filter(""), { class: "plain", hidden: !where })));
+}
+
+function values(name, type, facet) {
+  const own = chosen(app.state.where, name, type);
+  const all = [...facet.filter(({ value }) => value !== null), ...own.filter(v => !facet.some(({ value }) => value === v)).map(value => ({ value, count: 0 }))];
+  if (!all.length) return null;
+  const shown = open.has(name) ? all.slice(0, 200) : all.filter(({ value }, i) => i < VALUES || own.includes(value));
+  const items = shown.map(({ value, count }) => make("li", {}, button("", () => filter(toggled(app.state.where, name, type, value)),
+    { "aria-pressed": String(own.includes(value)), "data-facet": JSON.stringify([name, value]) })));
+  items.forEach((item, i) => item.firstChild.append(apart(shown[i].value === true ? "yes" : shown[i].value === false ? "no" : shown[i].value),
+    " ", make("span", { class: "count" }, shown[i].count.toLocaleString("en"))));
+  const more = all.length > VALUES ? [button(open.has(name) ? "fewer" : `all ${Math.min(all.length, 200).toLocaleString("en")}`, () => {
+    if (!open.delete(name)) open.add(name);
+    const next = values(name, type, facet);
+    group.replaceWith(next);
+    next.querySelector(".more").focus();
+  }, { class: "plain more", "aria-expanded": String(open.has(name)) })] : [];
+  const group = make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(name)), make("ul", {}, items), more);
+  return group;
+}
+
+function bounds(name, type) {
+  const own = range(app.state.where, name);
+  const kind = type === "date" ? { type: "text", placeholder: "YYYY-MM-DD" } : { type: "number", step: type === "integer" ? "1" : "any" };
+  const fields = own.map((value, i) => {
+    const input = make("input", { ...kind, id: `bound-${i}-${name}`, "aria-label": `${name} ${i ? "to" : "from"}`, onchange: apply });
+    input.value = value;
+    return input;
+  });
+  function apply() {
+    if (fields.every(input => input.checkValidity())) filter(ranged(app.state.where, name, type, fields.map(input => input.value.trim())));
+  }
+  return make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(name)), make("div", { class: "bounds" }, fields[0], make("span", { "aria-hidden": "true" }, "–"), fields[1]));
+}

@@ -1,0 +1,98 @@
+// A list of hits: ranks, titles, metadata, the best piece of each text, and why it is there.
+
+import { app, go, href } from "./app.js";
+import { overtaken } from "./api.js";
+import { apart, button, figure, filled, link, make, marked, units, weighed } from "./dom.js";
+import { explained, termsOf, weigher } from "./tree.js";
+
+const FIRST = 50, PIECE = 100;  // hits that are made at once, and at a time after that
+let generation = 0;
+
+/** One metadata value as text. */
+export const shown = value => typeof value === "string" ? value : Array.isArray(value) ? value.map(shown).join(", ")
+  : value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
+
+const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
+
+/**
+ * The list. `side` is 0 or 1; `explain(hit)` gives a promise of the explanation of a hit; `edge(hit)` more for its right end;
+ * `level` that of the titles' headings.
+ */
+export function listed(hits, { side = 0, explain, edge = null, level = 2, label }) {
+  const list = make("ol", { class: "hits", "aria-label": label }), mine = ++generation;
+  const rest = [...hits];
+  const next = size => list.append(...rest.splice(0, size).map(hit => item(hit, { side, explain, edge, level })));
+  next(FIRST);
+  const later = () => {
+    if (!rest.length || (generation > mine + 1 && !list.isConnected)) return;
+    next(PIECE);
+    requestAnimationFrame(later);
+  };
+  if (rest.length) requestAnimationFrame(later);
+  return list;
+}
+
+function item(hit, { side, explain, edge, level }) {
+  const title = hit.title.trim() ? hit.title : hit.id;
+  const own = link(href({ doc: hit.id }), () => go({ doc: hit.id }), { "aria-current": app.state.doc === hit.id && "true" }, apart(title));
+  const about = make("p", { class: "about" }, apart(hit.id, { class: "id" }),
+    Object.entries(hit.metadata).filter(([, value]) => filled(value)).slice(0, 6).map(([key, value]) => make("span", {}, apart(key, { class: "key" }), " ", apart(short(shown(value), 80)))));
+  const text = make("div", { class: "text" }), why = make("div", { class: "reason", hidden: true });
+  const more = explain && button("Why", () => ask(), { class: "plain why", "aria-expanded": "false", "aria-label": `Why ${short(title, 60)}` });
+  const element = make("li", { class: "hit", "data-id": hit.id, "data-side": side },
+    make("span", { class: "rank" }, String(hit.rank)),
+    make("div", { class: "body" }, make(`h${level}`, { class: "title" }, own), about, text, why),
+    make("div", { class: "edge" }, make("span", { class: "score" }, hit.score.toFixed(4)), edge?.(hit), more));
+  words(text, hit, null);
+  element.why = ask;
+  const key = side ? "why2" : "why";
+  if (explain && app.state[key].includes(hit.id)) unfold();
+  return element;
+
+  function ask() {
+    if (!explain) return;
+    const open = why.hidden;
+    go({ [key]: open ? [...app.state[key], hit.id] : app.state[key].filter(id => id !== hit.id) }, { replace: true });
+    if (open) unfold();
+    else {
+      why.hidden = true;
+      more.setAttribute("aria-expanded", "false");
+      words(text, hit, null);
+    }
+  }
+
+  async function unfold() {
+    why.hidden = false;
+    more.setAttribute("aria-expanded", "true");
+    if (why.childElementCount && !why.querySelector(".problem")) return words(text, hit, element.terms);
+    why.replaceChildren(make("p", { class: "notes" }, "…"));
+    try {
+      const explanation = await explain(hit);
+      element.terms = weigher(termsOf(explanation));
+      why.replaceChildren(explained(explanation));
+      if (!why.hidden) words(text, hit, element.terms);
+    } catch (error) {
+      if (!overtaken(error)) why.replaceChildren(make("p", { class: "problem", role: "alert" }, error.message));
+    }
+  }
+}
+
+/** The sentences that were picked, or else the best piece of the text. */
+function words(place, hit, weigh) {
+  if (hit.rationales?.length) {
+    const most = Math.max(...hit.rationales.map(({ score }) => score));
+    place.replaceChildren(make("p", { class: "kind" }, "Evidence"), make("ol", { class: "picked" }, hit.rationales.map(({ number, score, text }) =>
+      make("li", {}, make("span", { class: "number", title: "number of the sentence, from 0" }, String(number)),
+        weighed(make("p", { dir: "auto" }, text), most > 0 ? score / most : 0), make("span", { class: "score", title: "score of the sentence" }, figure(score))))));
+  } else if (hit.snippet.text) {
+    place.replaceChildren(make("p", { class: "snippet", dir: "auto" }, marked(hit.snippet.text, units(hit.snippet.text, hit.snippet.matches), 0, undefined, weigh)));
+  }
+}
+
+/** Marks the hits whose document is open. */
+export function current(id) {
+  for (const anchor of document.querySelectorAll(".hit .title a, .source a")) {
+    if (id && anchor.closest("[data-id]").dataset.id === id) anchor.setAttribute("aria-current", "true");
+    else anchor.removeAttribute("aria-current");
+  }
+}

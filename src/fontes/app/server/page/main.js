@@ -1,0 +1,184 @@
+// The page: one box, three views, and the address that holds what is shown.
+
+import { app, go, index } from "./app.js";
+import { ask, giveUp, overtaken } from "./api.js";
+import { at, button, make } from "./dom.js";
+import { current } from "./hits.js";
+import { help, listen } from "./keys.js";
+import { close, narrow, read } from "./reader.js";
+import { read as address } from "./state.js";
+import * as searching from "./search.js";
+import * as talking from "./talk.js";
+import * as asking from "./why.js";
+
+const VIEWS = {
+  search: { label: "Query", send: "Search", placeholder: "Search", part: searching },
+  talk: { label: "Question", send: "Ask", placeholder: "Ask a question, and then the next", part: talking },
+  why: { label: "Event", send: "Ask why", placeholder: "What happened?", part: asking },
+};
+let latest = 0;
+
+function say(text, quiet = false) {
+  at("status").textContent = text;
+  at("status").classList.toggle("quiet", quiet);
+}
+
+/** Does work that waits for the server: shows that it waits, and says what went wrong. Gives undefined where it did. */
+async function waited(work, again) {
+  const own = ++latest, line = at("progress"), later = setTimeout(() => { line.hidden = false; }, 150);
+  at("results").setAttribute("aria-busy", "true");
+  try {
+    return await work();
+  } catch (error) {
+    if (!overtaken(error) && own === latest) refused(error, again);
+  } finally {
+    clearTimeout(later);
+    if (own === latest) {
+      line.hidden = true;
+      at("results").removeAttribute("aria-busy");
+    }
+  }
+}
+
+function refused(error, again) {
+  if (!(error.status || error.message.startsWith("The server"))) console.error(error);
+  for (const { part } of Object.values(VIEWS)) part.forget();
+  say("That did not work");
+  at("content").replaceChildren(make("p", { class: "problem", role: "alert" }, error.message),
+    make("p", {}, button("Try again", again)), ...app.state.talk ? [make("p", {}, button("New conversation", () => go({ talk: "", doc: "" }), { class: "plain" }))] : []);
+}
+
+/** Shows the state; `before` is the one that was shown. */
+async function show(before) {
+  const { state } = app, view = VIEWS[state.view];
+  if (before && before.view !== state.view) {
+    for (const { part } of Object.values(VIEWS)) part.forget();
+    giveUp("list 0");
+    at("content").replaceChildren();
+  }
+  document.body.dataset.view = state.view;
+  controls();
+  document.title = `${state.view === "talk" ? "Conversation" : state.q || index().name} · Fontes`;
+  if (state.view !== "search") at("side").hidden = true;
+  const work = { search: searching.search, talk: talking.converse, why: asking.why }[state.view];
+  const listing = waited(() => work(say), () => show(before));
+  current(state.doc);
+  const key = ["view", "index", "q", "pipeline", "against", "k", "where", "talk"];
+  if (before && key.some(name => before[name] !== state[name])) scrollTo(0, 0);
+  if (!state.doc) close();
+  await listing;
+  if (state.doc && state === app.state) {
+    read(state.view === "talk" ? talking.query() : state.q, state.view === "search" ? searching.evidence(state.doc) : []);
+    current(state.doc);
+  }
+  return view;
+}
+
+function controls() {
+  const { state } = app, view = VIEWS[state.view], own = index();
+  for (const each of document.querySelectorAll("nav [data-view]")) {
+    if (each.dataset.view === state.view) each.setAttribute("aria-current", "page");
+    else each.removeAttribute("aria-current");
+  }
+  at("q-label").textContent = view.label;
+  at("send").textContent = view.send;
+  at("q").placeholder = view.placeholder;
+  if (document.activeElement !== at("q") || state.view !== "talk") at("q").value = state.view === "talk" ? "" : state.q;
+  const fields = [];
+  if (app.indexes.length > 1) fields.push(choice("index", "Index", app.indexes.map(({ name }) => [name, name]), own.name, name => moved({ index: name })));
+  const names = own.pipelines.map(({ name }) => [name, name]), taken = state.pipeline || names[0][0];
+  if (names.length > 1 || app.anyPipeline) fields.push(expression("pipeline", "Pipeline", names, taken, name => moved({ pipeline: name === names[0][0] ? "" : name })));
+  if (state.view === "search" && (names.length > 1 || app.anyPipeline))
+    fields.push(expression("against", "beside", [["", "none"], ...names.filter(([name]) => name !== taken)], state.against, name => moved({ against: name, only: "" })));
+  if (state.view === "search") fields.push(choice("k", "Results", sizes().map(k => [String(k), k.toLocaleString("en")]), String(state.k), k => moved({ k: Number(k) })));
+  if (state.view === "talk" && own.rewriters.length)
+    fields.push(choice("rewriter", "Rewriter", own.rewriters.map(({ name }) => [name, name]), state.rewriter || own.rewriters[0].name, name => moved({ rewriter: name === own.rewriters[0].name ? "" : name })));
+  if (state.view === "why") {
+    const upTo = (name, label, most, from = 1) => fields.push(choice(name, label, Array.from({ length: most - from + 1 }, (_, i) => [String(i + from), String(i + from)]), String(state[name]), value => go({ [name]: Number(value) })));
+    upTo("depth", "Causes in a row", 5);
+    upTo("breadth", "of an event", 10);
+    upTo("leads", "Leads", 5, 0);
+    const weak = make("input", { type: "checkbox", id: "weak", checked: Boolean(state.weak), onchange: () => go({ weak: weak.checked ? "1" : "" }) });
+    fields.push(make("label", { class: "check" }, weak, "Weak cues too"));
+  }
+  const focused = document.activeElement?.id;
+  at("choice").replaceChildren(...fields);
+  if (focused && at("choice").contains(at(focused))) at(focused).focus();
+}
+
+/** What a change of pipeline or index takes along: nothing of what was opened; a conversation begins anew. */
+function moved(changes) {
+  const { state } = app, more = { why: [], why2: [] };
+  if ("index" in changes) Object.assign(more, { where: "", doc: "", pipeline: "", against: "" });
+  if (state.view === "talk") Object.assign(more, { talk: "", doc: "" });
+  go({ ...changes, ...more });
+}
+
+const sizes = () => [...new Set([10, 20, 50, 100, 1000, app.state.k].filter(k => k <= app.limits.k))].sort((a, b) => a - b);
+
+function choice(id, label, options, value, onchange) {
+  const select = make("select", { id, onchange: () => onchange(select.value) }, options.map(([own, text]) => make("option", { value: own, selected: own === value }, text)));
+  return make("label", {}, make("span", {}, label), select);
+}
+
+/** A choice of pipelines; where the server takes any expression, a field to write one into. */
+function expression(id, label, names, value, onchange) {
+  if (!app.anyPipeline) return choice(id, label, names, value, onchange);
+  const input = make("input", { id, list: `${id}-names`, spellcheck: "false", onchange: () => onchange(input.value.trim()) });
+  input.value = value;
+  return make("label", { class: "wide" }, make("span", {}, label), input, make("datalist", { id: `${id}-names` }, names.filter(([name]) => name).map(([name]) => make("option", { value: name }))));
+}
+
+function submit(event) {
+  event.preventDefault();
+  const text = at("q").value.trim(), { view } = app.state;
+  if (view !== "talk") return text === app.state.q ? (VIEWS[view].part.forget(), show(app.state)) : go({ q: text, why: [], why2: [], doc: "" });
+  if (!text) return;
+  waited(async () => {
+    await talking.turn(text, say);
+    at("q").value = "";
+  }, () => at("ask").requestSubmit());
+}
+
+async function begin() {
+  const values = await ask("indexes", "/indexes");
+  Object.assign(app, { indexes: values.indexes, limits: values.limits, anyPipeline: values.any_pipeline, show });
+  at("judge").hidden = !values.judging;
+  at("q").maxLength = values.limits.query;
+  for (const each of document.querySelectorAll("nav [data-view]")) {
+    const view = each.dataset.view === "search" ? "" : each.dataset.view;
+    each.addEventListener("click", event => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+      event.preventDefault();
+      go({ view: view || "search", doc: "", why: [], why2: [], where: "", only: "", against: "", talk: view === "talk" ? app.state.talk : "" });
+      at("q").focus();
+    });
+  }
+  show();
+  if (!app.state.q && !app.state.doc) at("q").focus();
+}
+
+talking.setBusy(work => waited(work, () => show()));
+at("ask").addEventListener("submit", submit);
+at("help").addEventListener("click", help);
+addEventListener("popstate", () => {
+  const before = app.state;
+  app.state = address();
+  app.show(before);
+});
+addEventListener("resize", narrow);
+const wide = matchMedia("(min-width: 60.01rem)");
+const unfold = () => { at("filters").open = wide.matches; };
+wide.addEventListener("change", unfold);
+unfold();
+document.querySelector(".name a").addEventListener("click", event => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const before = app.state;
+  app.state = address("");
+  history.pushState(null, "", "/");
+  app.show(before);
+  at("q").focus();
+});
+listen();
+waited(begin, () => location.reload());

@@ -1,0 +1,156 @@
+// A document beside the results: its metadata, and its text in pieces, however long it is.
+
+import { app, go, index } from "./app.js";
+import { ask, overtaken } from "./api.js";
+import { apart, at, button, count, filled, make, marked, units } from "./dom.js";
+import { column, toggled } from "./filter.js";
+import { shown } from "./hits.js";
+
+const PIECE = 8000, FIRST = 3;  // characters of a piece, and pieces that are made at once
+let opened = "", from = null;
+
+/** Opens the document of the state, or closes what is open. */
+export async function read(query, evidence = []) {
+  const { doc } = app.state, reader = at("reader"), key = JSON.stringify([index().name, doc, query]);
+  if (!doc) return close();
+  if (key === opened) return;
+  if (reader.hidden) from = document.activeElement;
+  opened = key;
+  reader.hidden = false;
+  document.body.classList.add("reading");
+  narrow();
+  if (!reader.childElementCount) reader.replaceChildren(bar(doc), make("p", { class: "notes" }, "…"));
+  if (!reader.contains(document.activeElement)) reader.focus({ preventScroll: true });
+  try {
+    const values = await ask("document", `/documents/${encodeURIComponent(doc)}`, { q: query, index: index().name });
+    reader.replaceChildren(bar(doc), ...content(values, evidence));
+  } catch (error) {
+    if (overtaken(error)) return;
+    opened = "";
+    reader.replaceChildren(bar(doc), make("p", { class: "problem", role: "alert" }, error.message));
+  }
+  reader.scrollTop = 0;
+}
+
+export function close() {
+  const reader = at("reader");
+  if (reader.hidden) return;
+  opened = "";
+  const inside = reader.contains(document.activeElement) || document.activeElement === document.body;
+  reader.hidden = true;
+  reader.replaceChildren();
+  document.body.classList.remove("reading");
+  narrow();
+  const back = from?.isConnected ? from : document.querySelector(".hit .title a");
+  if (inside) back?.focus();
+}
+
+/** Where the document covers the page, what is below it is out of reach. */
+export function narrow() {
+  at("frame").inert = !at("reader").hidden && matchMedia("(max-width: 68rem)").matches;
+}
+
+/** The documents of the results in their order, each once. */
+const order = () => [...new Set([...document.querySelectorAll(".hit[data-id]")].filter(hit => !hit.hidden).map(hit => hit.dataset.id))];
+
+/** Goes on to the document that is `by` places further in the results. */
+export function step(by) {
+  const ids = order(), to = ids[ids.indexOf(app.state.doc) + by];
+  if (to !== undefined && ids.includes(app.state.doc)) go({ doc: to }, { replace: true });
+}
+
+function bar(doc) {
+  const ids = order(), place = ids.indexOf(doc);
+  const steps = place < 0 ? [] : [
+    button("←", () => step(-1), { class: "plain", "aria-label": "Document before", disabled: place === 0 }),
+    button("→", () => step(1), { class: "plain", "aria-label": "Document after", disabled: place === ids.length - 1 })];
+  return make("div", { class: "bar" }, make("span", { class: "notes" }, apart(doc, { class: "id" })), make("span", { class: "buttons" }, steps,
+    button("Close", () => go({ doc: "" }), { class: "plain", "aria-label": "Close the document" })));
+}
+
+function content(values, evidence) {
+  const title = make("h2", { dir: "auto" }, values.title_matches ? marked(values.title, units(values.title, values.title_matches)) : values.title);
+  const text = values.text, matches = [...units(text, values.matches ?? []), ...sentences(text, evidence)];
+  return [...values.title.trim() ? [title] : [], ...metadata(values.metadata), ...body(text, matches)];
+}
+
+/** Where sentences that were picked are in the text. */
+function sentences(text, evidence) {
+  return evidence.map(sentence => [text.indexOf(sentence), sentence.length]).filter(([place]) => place >= 0).map(([place, length]) => [place, place + length]);
+}
+
+function metadata(values) {
+  const types = index().columns, rows = Object.entries(values).filter(([, value]) => filled(value)).map(([key, value]) => [make("dt", {}, apart(key)), make("dd", {}, ...parts(key, value, types[key]))]);
+  return rows.length ? [make("dl", { class: "metadata" }, ...rows)] : [];
+}
+
+/** A metadata value; where it can be searched for, as buttons that do. */
+function parts(key, value, type) {
+  const values = Array.isArray(value) ? value : [value];
+  const buttons = app.state.view === "search" && (type === "keyword" || type === "keywords" || type === "boolean") && values.every(v => typeof v !== "object");
+  if (!buttons) return [apart(shown(value))];
+  return values.map(v => button(apart(shown(v)), () => go({ where: toggled(app.state.where, key, type, v), why: [], why2: [] }),
+    { class: "value", title: `Filter by ${column(key)}` }));
+}
+
+/** Where the pieces of a text begin. */
+function cut(text) {
+  const cuts = [0];
+  while (text.length - cuts[cuts.length - 1] > PIECE * 1.2) {
+    const near = cuts[cuts.length - 1] + PIECE, space = text.slice(near, near + 1000).search(/\s/);
+    const place = space >= 0 ? near + space + 1 : near;
+    cuts.push(/[\udc00-\udfff]/.test(text[place]) ? place + 1 : place);
+  }
+  return cuts;
+}
+
+/** Matches in their order, those that overlap as one, and none over a cut: one for each mark. */
+function apiece(matches, cuts) {
+  const merged = [];
+  for (const [start, end] of [...matches].sort((a, b) => a[0] - b[0])) {
+    const last = merged[merged.length - 1];
+    if (last && start < last[1]) last[1] = Math.max(last[1], end);
+    else if (end > start) merged.push([start, end]);
+  }
+  return merged.flatMap(([start, end]) => {
+    const inside = [start, ...cuts.filter(place => place > start && place < end), end];
+    return inside.slice(1).map((place, i) => [inside[i], place]);
+  });
+}
+
+function body(text, all) {
+  const cuts = cut(text), matches = apiece(all, cuts);
+  const place = make("div", { class: "words" }), rest = make("div", { class: "rest" });
+  let made = 0, here = -1;
+  const upTo = number => {
+    for (; made < Math.min(number, cuts.length); made++) {
+      const [start, end] = [cuts[made], cuts[made + 1] ?? text.length];
+      const own = matches.filter(([first, after]) => after > start && first < end);
+      place.append(make("div", { class: "piece", dir: "auto" }, marked(text, own, start, end)));
+    }
+    const left = text.length - (cuts[made] ?? text.length);
+    rest.replaceChildren(...left ? [button(`Show the rest (${count(left, "character")})`, () => upTo(cuts.length))] : []);
+  };
+  upTo(FIRST);
+  new IntersectionObserver((entries, observer) => {
+    if (!place.isConnected || made >= cuts.length) observer.disconnect();
+    else if (entries.some(entry => entry.isIntersecting)) {
+      upTo(made + FIRST);
+      observer.unobserve(rest);
+      observer.observe(rest);
+    }
+  }, { root: at("reader"), rootMargin: "600px" }).observe(rest);
+  const jump = by => {
+    here = (here + by + matches.length) % matches.length;
+    upTo(cuts.filter(cut => cut <= matches[here][0]).length);
+    const mark = place.querySelectorAll("mark")[here];
+    place.querySelector("mark.here")?.classList.remove("here");
+    mark?.classList.add("here");
+    mark?.scrollIntoView({ block: "center" });
+    said.textContent = `${(here + 1).toLocaleString("en")} of ${count(matches.length, "match", "matches")}`;
+  };
+  const said = make("span", { role: "status" }, count(matches.length, "match", "matches"));
+  const jumps = matches.length ? [make("div", { class: "jumps notes" }, said,
+    button("↑", () => jump(here < 0 ? 0 : -1), { class: "plain", "aria-label": "Match before" }), button("↓", () => jump(1), { class: "plain", "aria-label": "Match after" }))] : [];
+  return text ? [...jumps, place, rest] : [make("p", { class: "notes" }, "This document has no text.")];
+}

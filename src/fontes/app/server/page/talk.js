@@ -1,0 +1,115 @@
+// A conversation: turns, the newest first, each with the question that was searched for it; that of the last one can be changed.
+
+import { app, go, index, pipeline } from "./app.js";
+import { ask, Problem } from "./api.js";
+import { apart, at, button, count, make, weighed } from "./dom.js";
+import { listed } from "./hits.js";
+
+let talk = "", turns = [];  // each { text, query, rewrites, hits, edited }
+
+export const forget = () => { talk = ""; };
+
+/** The question that was searched last, whose words a document is looked through for. */
+export const query = () => turns[turns.length - 1]?.query ?? "";
+
+/** Shows the conversation of the state. */
+export async function converse(say) {
+  const { talk: wanted } = app.state;
+  if (wanted === talk && at("content").childElementCount) return;
+  if (!wanted) {
+    [talk, turns] = ["", []];
+    say("Ask, and ask on", true);
+    at("content").replaceChildren(make("p", { class: "notes" }, index().rewriters.length
+      ? "Each question is searched with those before it in mind. What was searched for it is shown, and can be changed."
+      : "This server has no rewriter: each question is searched as it is."));
+    return;
+  }
+  const values = await ask("list 0", `/conversations/${encodeURIComponent(wanted)}`);
+  turns = values.turns.map(turn => ({ ...turn, rewrites: [{ text: turn.text }, { text: turn.query || turn.text }], hits: null }));
+  talk = wanted;
+  if (turns.length) {
+    const last = turns[turns.length - 1];
+    turns[turns.length - 1] = await asked({ text: last.text, rewritten: last.edited ? last.query : undefined, replace: true });
+  }
+  draw(say);
+}
+
+/** Asks a turn; begins a conversation where there is none. */
+export async function turn(text, say) {
+  if (!app.state.talk) {
+    const { id } = await ask("list 0", "/conversations", {}, { index: index().name, pipeline: pipeline(), rewriter: app.state.rewriter || undefined, k: Math.min(app.state.k, 100) });
+    [talk, turns] = [id, []];
+    turns.push(await asked({ text }));
+    go({ talk: id, why: [], doc: "" });
+  } else {
+    turns.push(await asked({ text }));
+    go({ why: [], doc: "" }, { replace: true });
+  }
+  draw(say);
+}
+
+async function asked(body) {
+  const values = await ask("list 0", `/conversations/${encodeURIComponent(talk)}/turns`, {}, body);
+  return { text: values.text, query: values.query, rewrites: values.rewrites, hits: values.hits, edited: body.rewritten !== undefined };
+}
+
+async function change(text, say, done) {
+  const last = turns[turns.length - 1];
+  turns[turns.length - 1] = await done(() => asked({ text: last.text, rewritten: text ?? undefined, replace: true })) ?? last;
+  go({ why: [], doc: "" }, { replace: true });
+  draw(say);
+}
+
+let busy = async work => work();
+
+export const setBusy = run => { busy = run; };
+
+function draw(say) {
+  say(turns.length > 1 ? `${turns.length} turns, the newest first` : count(turns.length, "turn"));
+  const items = [...turns.entries()].reverse().map(([i, each]) => drawn(each, i, i === turns.length - 1, say));
+  at("content").replaceChildren(make("p", { class: "anew" }, button("New conversation", () => { go({ talk: "", why: [], doc: "" }); at("q").focus(); }, { class: "plain" })),
+    make("ol", { class: "turns", reversed: true }, items));
+}
+
+function drawn(each, i, last, say) {
+  const head = make("h2", { dir: "auto" }, each.text);
+  const hits = each.hits && (each.hits.length ? listed(each.hits, { explain: last ? explainer(each) : null, level: 3, label: `Results of turn ${i + 1}` }) : make("p", { class: "notes" }, "No document matches."));
+  if (last) return make("li", { class: "turn" }, head, rewritten(each, say), hits);
+  const best = each.answer_id ?? each.hits?.[0]?.id;
+  const answer = best ? [make("p", { class: "notes" }, "Best document: ", button(apart(best), () => go({ doc: best }), { class: "plain" }))] : [];
+  return make("li", { class: "turn past" }, head, make("p", { class: "searched" }, make("span", { class: "kind" }, each.edited ? "Searched, as changed" : "Searched"), " ", apart(each.query)),
+    hits ? make("details", {}, make("summary", {}, count(each.hits.length, "result")), hits) : answer);
+}
+
+function rewritten(each, say) {
+  const field = make("textarea", { id: "rewritten", rows: "2", dir: "auto", spellcheck: "false", oninput: changed, onkeydown: event => {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    if (!send.hidden) send.click();
+  } });
+  field.value = each.query;
+  const send = button("Search this instead", () => change(field.value.trim(), say, busy), { hidden: true });
+  const undo = button("As rewritten", () => change(null, say, busy), { class: "plain", hidden: !each.edited });
+  function changed() {
+    send.hidden = !field.value.trim() || field.value.trim() === each.query;
+  }
+  const weights = each.rewrites[each.rewrites.length - 1]?.weights, most = Math.max(0, ...Object.values(weights ?? {}));
+  const terms = weights && most > 0 && !each.edited ? [make("ul", { class: "terms", "aria-label": "Terms and their weights" },
+    Object.entries(weights).sort((a, b) => b[1] - a[1]).slice(0, 60).map(([term, weight]) => make("li", {}, weighed(apart(term), weight / most), " ", make("span", { class: "count" }, String(Number(weight.toFixed(2)))))))] : [];
+  const steps = each.rewrites.slice(1, -1).map(({ text }) => make("li", {}, apart(text)));
+  return make("div", { class: "rewritten" }, make("label", { for: "rewritten" }, each.edited ? "Searched, as changed" : "Searched"), field,
+    make("p", { class: "line" }, send, undo), ...steps.length ? [make("details", {}, make("summary", {}, "Steps between"), make("ol", {}, steps))] : [], terms);
+}
+
+/** Explains hits of a turn with the weights that its terms were searched with. */
+function explainer({ query: text, rewrites, hits }) {
+  let answer = null;
+  return async hit => {
+    const weights = rewrites[rewrites.length - 1]?.weights;
+    answer ??= ask("why turn", "/search", {}, { topics: [{ id: "1", text, ...weights ? { weights } : {} }], index: index().name, pipeline: pipeline(), k: Math.max(1, hits.length), explain: true });
+    const { results } = await answer.catch(error => { answer = null; throw error; });
+    const own = results[0].hits.find(({ id }) => id === hit.id)?.explanation;
+    if (!own) throw new Problem("The results have changed since; ask again.");
+    return own;
+  };
+}

@@ -1,0 +1,23 @@
+"use strict";
+// Before the page is drawn, so that it is not first light and then dark.
+(() => {
+  const themes = ["auto", "light", "dark"];
+  const stored = () => {
+    try { return themes.includes(localStorage.theme) ? localStorage.theme : "auto"; } catch { return "auto"; }
+  };
+  const set = theme => {
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    const button = document.getElementById("theme");
+    if (button) button.textContent = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[theme];
+  };
+  set(stored());
+  addEventListener("DOMContentLoaded", () => {
+    set(stored());
+    document.getElementById("theme")?.addEventListener("click", () => {
+      const next = themes[(themes.indexOf(stored()) + 1) % themes.length];
+      try { localStorage.theme = next; } catch { /* it holds for this page */ }
+      set(next);
+    });
+  });
+})();

@@ -1,0 +1,39 @@
+// The causes of an event, as a tree with what the documents say.
+
+import { app, go, href, index, pipeline } from "./app.js";
+import { ask } from "./api.js";
+import { apart, at, count, link, make, weighed } from "./dom.js";
+
+let shown = "";
+
+export const forget = () => { shown = ""; };
+
+export async function why(say) {
+  const { q, depth, breadth, weak, leads } = app.state;
+  const key = JSON.stringify([q, depth, breadth, weak, leads, index().name, pipeline()]);
+  if (shown === key && at("content").childElementCount) return;
+  shown = "";
+  if (!q.trim()) {
+    say("What happened?", true);
+    at("content").replaceChildren(make("p", { class: "notes" }, "An event in a few words, such as “tide flap jammed open”. The documents are read for what they say caused it, and for what caused that. English only."));
+    return;
+  }
+  const chain = await ask("list 0", "/why", { event: q, depth, breadth, weak: weak ? "true" : "", leads: leads || "", pipeline: pipeline(), index: index().name });
+  shown = key;
+  const number = total(chain.causes);
+  say(number ? count(number, "cause") : "No document states a cause");
+  at("content").replaceChildren(number ? make("ul", { class: "causes" }, make("li", {}, make("p", { class: "event", dir: "auto" }, chain.event), branches(chain.causes)))
+    : make("p", { class: "notes" }, "Other words may find one; “weak” also reads after, following and amid, and leads are documents where no cause is stated."));
+}
+
+const total = causes => causes.reduce((sum, cause) => sum + 1 + total(cause.causes), 0);
+
+const branches = causes => make("ul", {}, causes.map(cause => make("li", {}, make("details", { open: true, class: cause.lead ? "lead" : "stated" },
+  make("summary", {}, make("span", { class: "cause", dir: "auto" }, cause.cause), ...cause.lead ? [" ", make("span", { class: "other" }, "found, not stated")] : []),
+  make("ol", { class: "sources" }, cause.sources.map(source)), ...cause.causes.length ? [branches(cause.causes)] : []))));
+
+function source({ doc_id: id, title, date, sentence, score }) {
+  const own = link(href({ doc: id }), () => go({ doc: id }), { "aria-current": app.state.doc === id && "true" }, apart(title || id));
+  return make("li", { class: "source hit", "data-id": id }, weighed(make("span", { class: "value", title: "score" }, score.toFixed(2)), score),
+    make("div", {}, make("p", { class: "title" }, own, make("span", { class: "about" }, apart(id, { class: "id" }), ...date ? [make("span", {}, date)] : [])), make("p", { class: "snippet", dir: "auto" }, sentence)));
+}

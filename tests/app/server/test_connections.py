@@ -1,0 +1,176 @@
+"""Connections of every kind: malformed, unfinished, slow, many. After each of them the next request is answered."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.serving import Running, serving, springs
+
+GET = b"GET /search?q=water HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return springs(tmp_path_factory.mktemp("server"))
+
+
+@pytest.fixture(scope="module")
+def server(path: Path):
+    with serving(path, seconds=1.5) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def patient(path: Path):
+    with serving(path, at_once=3000) as running:
+        yield running
+
+
+def connection(server: Running) -> socket.socket:
+    return socket.create_connection(server.place, timeout=10)
+
+
+def answer(sent: bytes, server: Running) -> bytes:
+    """All that comes for these bytes until the server closes, or for a second."""
+    with connection(server) as to:
+        to.sendall(sent)
+        to.settimeout(1)
+        pieces = []
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            while piece := to.recv(65536):
+                pieces.append(piece)
+        return b"".join(pieces)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"\x00\x01\x02\x03" * 50,
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),  # what TLS begins with
+        b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"GET /search?q=\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /%ff%fe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http:// HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost localhost\r\n\r\n",
+        b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /search?q=x HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+        b"GET /search?q=" + b"y" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"TRACE /search HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"CONNECT evil:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_request_gets_nothing_but_a_4xx_and_the_next_one_is_answered(server: Running, sent: bytes) -> None:
+    first = answer(sent, server).partition(b"\r\n")[0]
+    assert first == b"" or first.startswith((b"HTTP/1.1 4", b"HTTP/1.1 200")), first
+    assert server.get("/search?q=water")["hits"]
+
+
+def test_a_malformed_request_is_told_so_as_a_problem(server: Running) -> None:
+    head, _, body = answer(b"nonsense\r\n\r\n", server).partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head
+    assert b"x-content-type-options: nosniff" in head
+    assert b"this is no request that HTTP knows" in body
+
+
+def test_requests_in_a_row_on_one_connection_are_answered_in_their_order(server: Running) -> None:
+    answers = answer(GET * 5 + GET.replace(b"water", b"geyser"), server)
+    assert answers.count(b"HTTP/1.1 200 OK") == 6
+    assert answers.rindex(b'"query":"geyser"') > answers.rindex(b'"query":"water"')
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        b"GET /sea",
+        b"GET /search?q=x HTTP/1.1\r\nHost: local",
+        GET + b"GET /sea",
+        b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{",
+        b"POST /search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+    ],
+)
+def test_a_request_that_never_gets_complete_is_ended(server: Running, beginning: bytes) -> None:
+    with connection(server) as to:
+        to.sendall(beginning)
+        start, received = time.monotonic(), b""
+        with contextlib.suppress(ConnectionError):
+            while piece := to.recv(65536):
+                received += piece
+        assert time.monotonic() - start < 9
+        if beginning.startswith(b"POST"):
+            assert b"HTTP/1.1 408 " in received
+            assert b"the request was not complete after 1.5 seconds (--seconds)" in received
+    assert server.get("/search?q=water")["hits"]
+
+
+def test_a_client_that_does_not_read_is_left(tmp_path: Path) -> None:
+    from fontes import Doc, Index
+
+    Index.build([Doc(f"d{n}", "water " + "filler " * 20_000) for n in range(100)], tmp_path / "long.index", threads=1)
+    with serving(tmp_path / "long.index", seconds=3.0) as running:
+        slow = []
+        for _ in range(5):
+            to = socket.socket()
+            to.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            to.connect(running.place)
+            to.sendall(GET.replace(b"water", b"water&k=100&text=1"))
+            slow.append(to)
+        limit = time.monotonic() + 60
+        while "fontes_requests_at_once 1.0" not in running.client.get("/metrics").text:
+            assert time.monotonic() < limit
+            time.sleep(0.1)
+        assert running.get("/search?q=water")["hits"]
+        for to in slow:
+            to.close()
+
+
+def test_clients_that_go_leave_nothing_behind(server: Running) -> None:
+    for _ in range(50):
+        with connection(server) as to:
+            to.sendall(GET)
+    limit = time.monotonic() + 60
+    while "fontes_requests_at_once 1.0" not in server.client.get("/metrics").text:
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    assert server.get("/search?q=water")["hits"]
+
+
+def test_hundreds_of_connections_are_answered(patient: Running) -> None:
+    with contextlib.ExitStack() as stack:
+        every = [stack.enter_context(connection(patient)) for _ in range(300)]
+        for to in every:
+            to.sendall(GET)
+        with ThreadPoolExecutor(8) as pool:
+            heads = list(pool.map(lambda to: to.recv(100)[:15], every))
+    assert heads == [b"HTTP/1.1 200 OK"] * 300
+    assert patient.get("/search?q=water")["hits"]
+
+
+@pytest.mark.slow
+def test_thousands_of_connections_are_answered(patient: Running) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    try:
+        with contextlib.ExitStack() as stack:
+            every = [stack.enter_context(connection(patient)) for _ in range(2000)]
+            for to in every[:1000]:  # the others never say anything
+                to.sendall(GET)
+            assert patient.get("/search?q=water")["hits"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
