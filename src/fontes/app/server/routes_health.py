@@ -71,7 +71,7 @@ async def docs(request: Request) -> Response:
 
 def file_of_page(name: str) -> Response:
     """A file of the page as an answer; raises RefusedError where there is none."""
-    known = {entry.name: entry for entry in FILES.iterdir() if entry.isfile_of_page()}
+    known = {entry.name: entry for entry in FILES.iterdir() if entry.is_file()}
     kind = TYPES.get("." + name.rpartition(".")[2])
     if name not in known or kind is None:
         raise RefusedError(404, "there is no such page")
