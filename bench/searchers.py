@@ -54,9 +54,12 @@ def fontes(folder: Path) -> Searcher:
     if not path.exists():
         Index.build(folder / "corpus.terms.jsonl", path, analyzer="whitespace", threads=1)
     index = Index.open(path)
+    stages: dict[tuple[int, int], Any] = {}
 
     def search(queries: list[str], k: int, threads: int) -> Any:
-        stage = index.bm25(k1=K1, b=B, k=k, threads=threads)
+        if (k, threads) not in stages:
+            stages[k, threads] = index.bm25(k1=K1, b=B, k=k, threads=threads)
+        stage = stages[k, threads]
         if len(queries) == 1:
             return stage.search(queries[0], k)
         return stage(Topics(Topic(str(i), text) for i, text in enumerate(queries)))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fontes.index import kernels
+from fontes.index.building import kernels as building
 
 
 def interpreted(name: str) -> Any:
@@ -59,26 +60,16 @@ def test_the_terms_of_each_document_are_counted_in_the_order_in_which_they_come(
 def test_documents_are_inverted_into_the_places_of_their_terms() -> None:
     bags = [Counter(doc) for doc in DOCS]
     terms, counts = (np.array([pair[i] for bag in bags for pair in bag.items()]) for i in (0, 1))
-    places = np.array([3, 0, 1, 5, 4, 2])  # of the terms
+    order = [1, 2, 5, 0, 4, 3]  # of the terms in the output
     df = Counter(term for bag in bags for term in bag)
-    order = np.argsort(places).tolist()
     starts = ends([df[term] for term in order])
+    cursor = np.zeros(6, dtype=np.int64)
+    cursor[order] = starts[:-1]
     docs, tfs = np.full(starts[-1], -1), np.full(starts[-1], -1)
-    cursor = starts[:-1].copy()
-    interpreted("invert")(terms, counts, ends([len(bag) for bag in bags]), 10, places, cursor, docs, tfs)
+    building.invert.py_func(10, terms, counts, ends([len(bag) for bag in bags]), cursor, docs, tfs)
     expected = [(10 + doc, bag[term]) for term in order for doc, bag in enumerate(bags) if term in bag]
     assert list(zip(docs.tolist(), tfs.tolist(), strict=True)) == expected
-    assert cursor.tolist() == starts[1:].tolist()
-
-
-def test_postings_of_one_run_are_put_after_those_of_the_runs_before() -> None:
-    bounds, docs, tfs = np.array([0, 2, 2, 5]), np.array([1, 4, 0, 2, 3]), np.array([1, 2, 3, 4, 5])
-    cursor = np.array([1, 3, 6, 6])
-    all_docs, all_tfs = np.full(8, -1), np.full(8, -1)
-    interpreted("gather")(bounds, docs, tfs, np.array([0, 2, -1, 1]), cursor, all_docs, all_tfs)
-    assert all_docs.tolist() == [-1, 1, 4, 0, 2, 3, -1, -1]
-    assert all_tfs.tolist() == [-1, 1, 2, 3, 4, 5, -1, -1]
-    assert cursor.tolist() == [3, 6, 6, 6]
+    assert cursor[order].tolist() == starts[1:].tolist()
 
 
 def test_postings_are_written_as_the_bytes_of_the_format() -> None:

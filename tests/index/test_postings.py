@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY, agrees, files, postings
 
 from fontes.index import Index, build, inverted, postings as written
+from fontes.index.building import runs
 from fontes.text import Analyzer
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "𝒜", "z"]), max_size=12).map(" ".join)
@@ -32,7 +33,7 @@ def test_postings_are_those_of_a_plain_inversion(tmp_path_factory, texts, name):
 
 @PROPERTY
 @given(st.lists(WORDS, min_size=1, max_size=25), st.integers(1, 200), st.sampled_from([1, 24 * 3, 24 * 20]), st.integers(1, 9))
-def test_blocks_that_were_spilled_and_merged_give_the_same_files(tmp_path_factory, texts, batch, memory, chunk):
+def test_runs_that_were_spilled_and_merged_give_the_same_files(tmp_path_factory, texts, batch, memory, chunk):
     docs = [(f"d{n}", text) for n, text in enumerate(texts)]
     folder = tmp_path_factory.mktemp("i")
     with pytest.MonkeyPatch.context() as patch:
@@ -45,17 +46,15 @@ def test_blocks_that_were_spilled_and_merged_give_the_same_files(tmp_path_factor
     assert files(folder / "spilled") == files(folder / "whole")
 
 
-def test_a_tiny_memory_spills_many_blocks(tmp_path, monkeypatch):
+def test_a_tiny_memory_spills_many_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
-    blocks = []
-    spilled = written.InvertedBlock.spilled
-    monkeypatch.setattr(
-        written.InvertedBlock, "spilled", lambda block, folder, n: (blocks.append(n), spilled(block, folder, n))[1]
-    )
+    spilled = []
+    append = runs.Runs.append
+    monkeypatch.setattr(runs.Runs, "append", lambda self, run, spill: (spilled.append(spill), append(self, run, spill))[1])
     docs = [(f"d{n}", f"common w{n} w{n % 7} " * (n % 5)) for n in range(400)]
     index = Index.build(docs, tmp_path / "x", memory=500, analyzer="whitespace")
-    assert len(blocks) > 10
+    assert sum(spilled) > 10
     agrees(index, [Counter(text.split()) for _, text in docs])
 
 

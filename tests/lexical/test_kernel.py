@@ -192,15 +192,18 @@ def test_galloping_ends_at_the_first_document_that_is_not_before_the_one_sought(
                 assert interpreted(kernel._skip)(docs, at, end, doc) == bisect.bisect_left(docs.tolist(), doc, at, end)
 
 
-def test_the_heap_holds_the_greatest_keys_with_the_least_of_them_first() -> None:
+def test_selecting_moves_the_greatest_keys_to_the_front_with_the_least_of_them_last() -> None:
     draws = np.random.default_rng(2)
-    for k in (1, 2, 3, 7, 20):
-        heap: Any = np.zeros(k, dtype=np.uint64)
-        keys = draws.integers(0, 60, 50).astype(np.uint64)
-        size = 0
-        for number, key in enumerate(keys, 1):
-            size = interpreted(kernel._keep)(heap, size, k, key)
-            best = sorted(keys[:number].tolist())[-k:]
-            assert size == len(best)
-            assert sorted(heap[:size].tolist()) == best
-            assert heap[0] == best[0]
+    for size in (1, 2, 3, 7, 60):
+        for k in (1, 2, 3, 7, 20, 60):
+            keys: Any = draws.permutation(1000)[:size].astype(np.uint64) << np.uint64(54)
+            best = sorted(keys.tolist())[-k:]
+            assert interpreted(kernel._select)(keys, size, k) == len(best)
+            assert sorted(keys[: len(best)].tolist()) == best
+            if size >= k:
+                assert keys[k - 1] == best[0]
+
+
+def test_the_six_highest_bits_tell_which_bit_is_set() -> None:
+    for bit in range(64):
+        assert kernel.BIT[(int(kernel.DEBRUIJN) << bit & (1 << 64) - 1) >> 58] == bit

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import Doc, Ranking
-from ..core.ranking import SNIPPET
+from ..core.ranking import SNIPPET, docs_of
 from ..text import Snippet
 
 if TYPE_CHECKING:
@@ -14,15 +15,31 @@ if TYPE_CHECKING:
 
 def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
     """A ranking as JSON values, with the documents' text, metadata and snippets where `text` says so."""
-    hits: list[dict[str, Any]] = [{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking]
-    if text and ranking.has_texts:
-        docs = ranking.docs()
-        for hit, doc, piece in zip(hits, docs, _snippets(ranking, docs), strict=True):
-            shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
-            hit.update(title=doc.title, text=doc.text, metadata=dict(doc.metadata), snippet=shown)
-    for hit in hits if has_rationales(ranking) else ():
-        hit["rationales"] = [rationale._asdict() for rationale in rationales(ranking, hit["id"])]
-    return {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": hits}
+    return rankings_as_json([ranking], text)[0]
+
+
+def rankings_as_json(rankings: Sequence[Ranking], text: bool) -> list[dict[str, Any]]:
+    """Several rankings of one run as JSON values; see `ranking_as_json`."""
+    hits: list[list[dict[str, Any]]] = []
+    if text and all(ranking.has_texts for ranking in rankings):
+        docs = docs_of(rankings)
+        pieces = iter(_snippets(rankings, docs))
+        for ranking, own in zip(rankings, docs, strict=True):
+            hits.append([])
+            for rank, (doc, score) in enumerate(zip(own, ranking.scores.tolist(), strict=True), 1):
+                piece = next(pieces)
+                shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
+                texts = {"title": doc.title, "text": doc.text, "metadata": dict(doc.metadata), "snippet": shown}
+                hits[-1].append({"rank": rank, "id": doc.id, "score": score, **texts})
+    else:
+        hits = [[{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking] for ranking in rankings]
+    for ranking, own_hits in zip(rankings, hits, strict=True):
+        for hit in own_hits if has_rationales(ranking) else ():
+            hit["rationales"] = [rationale._asdict() for rationale in rationales(ranking, hit["id"])]
+    return [
+        {"topic": ranking.topic.id, "query": ranking.topic.text, "hits": own}
+        for ranking, own in zip(rankings, hits, strict=True)
+    ]
 
 
 def has_rationales(ranking: Ranking) -> bool:
@@ -36,10 +53,11 @@ def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
     return documents.rationales(ranking.topic.id, doc_id) if has_rationales(ranking) else []
 
 
-def _snippets(ranking: Ranking, docs: list[Doc]) -> list[Snippet]:
-    """The pieces of documents that fit the topic best."""
-    snippets_of: Any = getattr(ranking.documents, "snippets", None)
+def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
+    """The pieces of all documents that fit the topics best."""
+    pairs = [(ranking.topic.text, doc) for ranking, own in zip(rankings, docs, strict=True) for doc in own]
+    snippets_of: Any = getattr(rankings[0].documents, "snippets", None)
     if snippets_of is None:
-        return [Snippet(doc.text[:SNIPPET], ()) for doc in docs]
-    pieces: list[Snippet] = snippets_of(ranking.topic.text, docs)
+        return [Snippet(doc.text[:SNIPPET], ()) for _, doc in pairs]
+    pieces: list[Snippet] = snippets_of(pairs)
     return pieces

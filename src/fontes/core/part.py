@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from numbers import Number
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -185,7 +186,10 @@ class Part:
         return self.name or type(self).__name__
 
     def __repr__(self) -> str:
-        return self.written(index_names(self), strict=False)
+        text: str | None = vars(self).get("_repr")  # a part does not change, and each call of a stage says what it is
+        if text is None:
+            text = vars(self)["_repr"] = self.written(index_names(self), strict=False)
+        return text
 
 
 DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
@@ -193,6 +197,7 @@ stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 """All parts that have a name: stages, and the encoders and models that stages are given."""
 
 
+@lru_cache(None)
 def fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
     """The fields of a part's class that its constructor takes, in its order: those that are given by keyword last."""
     return tuple(sorted((field for field in dataclasses.fields(cls) if field.init), key=lambda field: bool(field.kw_only)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any, overload
 
 import numpy as np
@@ -63,12 +64,7 @@ class Ranking(Sequence[Hit]):
         Raises:
             InputError: The run does not know its documents.
         """
-        known = self._known()
-        reader: Any = getattr(known, "reader", None)
-        if reader is not None and reader.ids is self._ids:  # whose codes are ordinals, so that no id is looked up
-            docs: list[Doc] = reader.documents(self.ids, self._codes.tolist())
-            return docs
-        return known.docs(self.ids)
+        return docs_of([self])[0]
 
     def metadata(self) -> list[Mapping[str, Any]]:
         """The metadata of the documents, best first; raises as `docs`."""
@@ -85,7 +81,7 @@ class Ranking(Sequence[Hit]):
         docs = self.docs()
         if snippets is None:
             return [doc.text[:SNIPPET] for doc in docs]
-        return [piece.marked(before, after) for piece in snippets(self.topic.text, docs)]
+        return [piece.marked(before, after) for piece in snippets([(self.topic.text, doc) for doc in docs])]
 
     def facets(self, *columns: str) -> dict[str, dict[Any, int]]:
         """How many documents have each value of some columns of the index.
@@ -140,6 +136,21 @@ class Ranking(Sequence[Hit]):
 
     def __repr__(self) -> str:
         return f"Ranking({len(self)} documents for topic '{self.topic.id}')"
+
+
+def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
+    """For each ranking its documents, best first; those of one run are read together. Raises as `Ranking.docs`."""
+    every: list[list[Doc]] = []
+    for known, group in groupby(rankings, key=Ranking._known):
+        some = list(group)
+        reader: Any = getattr(known, "reader", None)
+        if reader is None or any(reader.ids is not ranking._ids for ranking in some):
+            every += [known.docs(ranking.ids) for ranking in some]
+            continue
+        codes = np.concatenate([ranking._codes for ranking in some])  # which are ordinals, so that no id is looked up
+        docs = iter(reader.documents(reader.ids.take(codes), codes.tolist()))
+        every += [list(islice(docs, len(ranking))) for ranking in some]
+    return every
 
 
 def order_keys(scores: NDArray[np.float32], ranks: NDArray[np.uint32]) -> NDArray[np.uint64]:

@@ -98,8 +98,10 @@ class Stage(Part, ABC, Generic[A, B]):
         """
         self.require(Topics, Run, "search")
         topic = topic_of(query)
-        run: Any = (self % k)(topic)
-        ranking: Ranking = run[topic.id]
+        cut: tuple[int, Any] = vars(self).get("_cut", (None, None))
+        if cut[0] != k:
+            cut = vars(self)["_cut"] = k, self % k  # what such a stage works out once serves the next query
+        ranking: Ranking = cut[1](topic)[topic.id]
         return ranking
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:

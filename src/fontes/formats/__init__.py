@@ -1,6 +1,5 @@
 """The field's formats: corpora, topics, qrels and runs, read and written. Each format is one module."""
 
-from .ciff import ciff_file
 from .corpus import Corpus, Documents, read_corpus
 from .format import File, Format, formats_for
 from .reading import read_qrels, read_run, read_topics, write, write_corpus, write_qrels, write_run, write_topics
@@ -10,7 +9,6 @@ __all__ = [
     "Documents",
     "File",
     "Format",
-    "ciff_file",
     "formats_for",
     "read_corpus",
     "read_qrels",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from ..core import Doc, InputError, ParameterError
 from ..storage.files import STANDARD, as_path, plain_name, reading
 from .folder import CORPUS, beir_file, is_beir
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
+from .packed import Packing, packed_columns
 from .records import USUAL, Fields, doc_from
+
+Portion: TypeAlias = list[Doc] | Packing
+Item = TypeVar("Item")
 
 
 class Corpus:
@@ -67,22 +73,49 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Doc]:
         """Raises InputError that names file and line for what cannot be read, and where there is no document at all."""
-        if self._spent:
-            raise InputError("standard input can be read only once; write it to a file to read it again")
-        self._spent = str(self.path) == STANDARD
-        documents = self._docs()
+        documents = self._through(lambda file: self._format.read_corpus(file, self._fields))
         first = next(documents, None)
         if first is None:
-            raise InputError(f"{self.path}: holds no documents")
+            raise self.empty()
         yield first
         yield from documents
 
-    def _docs(self) -> Iterator[Doc]:
+    def portions(self, size: int, count: int) -> Iterator[Portion]:
+        """The documents, many at a time, as lists or as work that makes bytes of them.
+
+        Args:
+            size: About how many bytes of a file such work is.
+            count: How many documents a list has.
+
+        Raises:
+            InputError: As iterating does, or the work; but for nothing where there is no document at all.
+        """
+
+        def portions(file: File) -> Iterator[Portion]:
+            packings = self._format.pack_corpus(file, self._fields, size)
+            if packings is not None:
+                yield from packings
+                return
+            docs = self._format.read_corpus(file, self._fields)
+            while some := list(islice(docs, count)):
+                yield some
+
+        yield from self._through(portions)
+
+    def empty(self) -> InputError:
+        """What is raised where there is no document at all."""
+        return InputError(f"{self.path}: holds no documents")
+
+    def _through(self, read: Callable[[File], Iterator[Item]]) -> Iterator[Item]:
+        """What is read of the files, one after the other."""
+        if self._spent:
+            raise InputError("standard input can be read only once; write it to a file to read it again")
+        self._spent = str(self.path) == STANDARD
         self._done = 0
         for path in self._paths:
             with reading(path) as source:
                 self._file = File(source, self._inside(path))
-                yield from self._format.read_corpus(self._file, self._fields)
+                yield from read(self._file)
             self._file = None
             self._done += Path(path).stat().st_size if str(path) != STANDARD else 0
 
@@ -114,7 +147,17 @@ class Documents:
 
     def __iter__(self) -> Iterator[Doc]:
         """Raises InputError with the number of the item, counted from 1, for what is no document."""
-        for number, item in enumerate(self._items(), 1):
+        return self._docs(self._items(), 0)
+
+    def portions(self, size: int, count: int) -> Iterator[Portion]:
+        """The documents, `count` at a time, as lists or as work that makes bytes of them; `size` is for files."""
+        items, before = iter(self._items()), 0
+        while some := list(islice(items, count)):
+            yield _pairs(some) or list(self._docs(some, before))
+            before += len(some)
+
+    def _docs(self, items: Iterable[Any], before: int) -> Iterator[Doc]:
+        for number, item in enumerate(items, before + 1):
             match item:
                 case Doc():
                     if not isinstance(item.id, str):
@@ -177,6 +220,16 @@ def read_corpus(
     if isinstance(source, (Corpus, Documents)) and fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
     return source if isinstance(source, (Corpus, Documents)) else Documents(source, Fields.of(fields))
+
+
+def _pairs(items: list[Any]) -> Packing | None:
+    """The work of making bytes of items that are all pairs of strings, as most are; None where they are not."""
+    if set(map(type, items)) != {tuple} or set(map(len, items)) != {2}:
+        return None
+    ids, texts = zip(*items, strict=True)
+    if set(map(type, ids)) | set(map(type, texts)) != {str} or not all(ids) or any(map(str.isspace, ids)):
+        return None
+    return Packing(partial(packed_columns, ids, (), texts), sum(map(len, texts)), len(ids))
 
 
 def _files(folder: Path, chosen: Format | None, first: Format) -> list[Path]:

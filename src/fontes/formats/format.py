@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
 from ..storage.files import BOM, BUFFER, Source, plain_name
+from .packed import Packing
 from .records import Fields
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
@@ -76,6 +77,16 @@ class Format:
             InputError: Something cannot be read; the message names file and line.
         """
         raise NotImplementedError
+
+    def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing] | None:
+        """The documents of a file as bytes, for those who want many at once; None, as here: `read_corpus` reads them.
+
+        Args:
+            file: The file.
+            fields: The names of the parts of documents.
+            size: About how many bytes of the file each piece of work is.
+        """
+        return None
 
     def read_topics(self, file: File) -> Iterable[Topic]:
         """The topics of a file.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ..core import Doc, InputError, Topic, Topics, Turn
 from .format import File, Format
-from .records import Fields, doc_from, json_line, json_rows, topic_from
+from .packed import Packed, Packing, joined, packed
+from .records import Fields, doc_from, json_line, json_row, json_rows, topic_from
 
 
 class Jsonl(Format, name="jsonl"):
@@ -33,6 +36,12 @@ class Jsonl(Format, name="jsonl"):
         for number, row in json_rows(file):
             yield doc_from(row, fields, file.name, number)
 
+    def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing]:
+        number = 1
+        for block in file.blocks(size):
+            yield Packing(partial(_packed, block, fields, file.name, number), len(block))
+            number += block.count(b"\n")
+
     def read_topics(self, file: File) -> Iterator[Topic]:
         for number, row in json_rows(file):
             yield topic_from(row, f"{file.name}, line {number}")
@@ -42,6 +51,50 @@ class Jsonl(Format, name="jsonl"):
 
     def write_topics(self, topics: Topics) -> Iterator[bytes]:
         return (json_line(_topic_row(topic)) for topic in topics.values())
+
+
+def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
+    """The documents in a block of lines, the first of which has this number.
+
+    Python's decoder reads the lines that the compiled one leaves to it: one at first, then twice as many each time.
+    """
+    from .json_lines import Lines
+
+    parts: list[Packed] = []
+    lines, start, run = None, 0, 1
+    while start >= 0:
+        docs = []
+        for _ in range(run):
+            end = block.find(b"\n", start) + 1 or len(block)
+            line, start = block[start:end], end
+            if line and (row := json_row(line, name, number)) is not None:
+                keys = tuple(row)
+                docs.append(doc_from(row, fields, name, number))
+                lines = lines or Lines(block, _plain_keys(keys, fields))
+            number += 1
+        parts.append(packed(docs))
+        run *= 2
+        if start >= len(block):
+            break
+        if lines is not None:
+            before = start
+            part, start = lines.read(start)
+            number += block.count(b"\n", before, start) if start >= 0 else 0
+            parts.append(part)
+    return joined(parts)
+
+
+def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[bytes, bytes, bytes]:
+    """The keys of the id, the title and the text in lines of just these, of which one line has those that are present."""
+    keys = fields.keys(present)
+    if not keys["title"]:
+        more = fields.keys((*present, "title"))
+        keys = more if (more["id"], more["text"]) == (keys["id"], keys["text"]) else keys
+    names = [[json.dumps(name).encode() for name in keys[part]] for part in ("id", "title", "text")]
+    if any(len(own) > 1 for own in names):
+        return b"", b"", b""
+    one, title, text = (own[0] if own else b"" for own in names)
+    return one, title, text
 
 
 def _doc_line(doc: Doc) -> bytes:

@@ -65,6 +65,7 @@ class Fields:
 USUAL = Fields()
 TITLES = ("title", "headline", "heading")
 TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
+DECODER = json.JSONDecoder()
 ENDS = ("\n", "\r\n", "")  # of a line
 LONG_NUMBER = "a number of thousands of digits"
 
@@ -75,23 +76,38 @@ def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises:
         InputError: For what is no JSON object.
     """
-    decoder = json.JSONDecoder()
     for number, line in enumerate(source.lines(), 1):
-        try:
-            text = line.decode()
-            # The decoder looks for blanks around each value; most lines have none.
-            row, end = decoder.raw_decode(text) if text[:1] == "{" else (None, 0)
-            if not end or text[end:] not in ENDS:
-                row = decoder.decode(text)
-        except (ValueError, RecursionError) as error:
-            if not line.strip():
-                continue
-            text = decode(line, source.name, number)
-            problem = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", LONG_NUMBER)
-            raise InputError.at(source.name, number, f"broken JSON ({problem}): {text.strip()[:40]!r}") from None
-        if type(row) is not dict:
-            raise InputError.at(source.name, number, f"a JSON {type(row).__name__} where an object {{…}} belongs")
-        yield number, row
+        row = json_row(line, source.name, number)
+        if row is not None:
+            yield number, row
+
+
+def json_row(line: bytes, name: str, number: int) -> dict[str, Any] | None:
+    """The object in a line; None for a blank one.
+
+    Args:
+        line: The line.
+        name: The name of its file, for errors.
+        number: Its number, for errors.
+
+    Raises:
+        InputError: For what is no JSON object.
+    """
+    try:
+        text = line.decode()
+        # The decoder looks for blanks around each value; most lines have none.
+        row, end = DECODER.raw_decode(text) if text[:1] == "{" else (None, 0)
+        if not end or text[end:] not in ENDS:
+            row = DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        if not line.strip():
+            return None
+        text = decode(line, name, number)
+        problem = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", LONG_NUMBER)
+        raise InputError.at(name, number, f"broken JSON ({problem}): {text.strip()[:40]!r}") from None
+    if type(row) is not dict:
+        raise InputError.at(name, number, f"a JSON {type(row).__name__} where an object {{…}} belongs")
+    return row
 
 
 def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: str = "line") -> Doc:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, Report
-from ..core.strings import Strings, utf8
+from ..core.strings import encodable
 from ..core.values import Doc
-from ..storage.arrays import smallest, write_array
+from ..formats.corpus import Corpus
 from ..text import Analyzer
+from .building.batches import Batch, batches
+from .building.ids import IdWriter
+from .building.inversion import Inversion
+from .building.runs import Runs
+from .building.workers import Queue, Workers
 from .columns import ColumnWriter
-from .documents import DocumentWriter, metadata_bytes
-from .postings import TextPostings
+from .documents import Block, DocumentWriter, packed
+from .postings import ListsWriter, write_runs
 
 SOME = 256  # documents that are looked at together
-BATCH = 1 << 22  # bytes of text that are analysed at a time
+BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
+LEAST = 1 << 18  # and where there is little memory
+IN_FLIGHT = 32  # parts of the memory, of which each thread works on batches of one
+IDS = 8  # parts of the memory, of which ids take one
 MEMORY = 1 << 50  # bytes, the most that may be asked for
 SCALE = 100  # of term weights that come with the documents, which are stored as whole numbers
 
@@ -52,7 +59,7 @@ class TermWeights:
             if not isinstance(weight, Real) or not 0 <= (value := float(weight) * SCALE) < 2**31 - 1:
                 raise InputError(f"document '{doc.id}', term '{term}': the weight {weight!r} is not a number from 0 up")
             if round(value):
-                scaled[str(term)] = round(value)
+                scaled[encodable(str(term))] = round(value)
         return scaled
 
 
@@ -91,27 +98,6 @@ class Form:
         }
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Documents on their way into the index, in UTF-8.
-
-    Args:
-        ids: Their ids.
-        titles: Their titles.
-        texts: Their texts.
-        metadata: Their metadata as JSON, empty for none.
-        values: Their metadata.
-        contents: What is indexed of each: text, or its term weights.
-    """
-
-    ids: list[str]
-    titles: list[bytes]
-    texts: list[bytes]
-    metadata: list[bytes]
-    values: list[Mapping[str, Any]]
-    contents: list[Any]
-
-
 def build_segment(
     docs: Iterable[Doc],
     folder: Path,
@@ -128,11 +114,11 @@ def build_segment(
 
     Args:
         docs: The documents.
-        folder: Where the files go; blocks of postings go beside it for the time being.
+        folder: Where the files go; runs of postings go beside it for the time being.
         form: What is indexed of them.
-        memory: Bounds the bytes that postings take before they are written to disk; the terms, the ids and two batches of
-            text come on top.
-        threads: With two or more, analysis and the compression of texts run beside reading.
+        memory: Bounds the bytes that postings, terms and ids take before they are written to disk; a few batches for each
+            thread come on top.
+        threads: How many batches are worked on side by side.
         progress: Is called after each batch.
         columns: Writes the columns of the metadata; None writes none.
         only: Says of each document, in their order, whether it is taken; None takes all.
@@ -140,85 +126,42 @@ def build_segment(
 
     Returns:
         The counts of documents, terms, postings and tokens.
-    """
-    start = time.perf_counter()
-    store = DocumentWriter(folder)
-    postings = TextPostings(folder, form.analyzer, memory)
-    ids: list[str] = []
-    try:
-        with _Workers(threads) as workers:
-            add = postings.add if form.weights is None else postings.add_weights
-            workers.run(add, [])  # loads the compiled code while the first documents are read
-            for batch in batches(docs, form, only):
-                ids += batch.ids
-                workers.run(add, batch.contents)
-                workers.run(store.add, batch.titles, batch.texts, batch.metadata)
-                if columns is not None:
-                    workers.run(columns.add, batch.ids, batch.values)
-                progress(_progress(docs, len(ids), time.perf_counter() - start))
-            workers.run(write_ids, folder, Strings.of(ids), repeated)
-        store.close()
-        if columns is not None:
-            columns.close()
-        return {"documents": len(ids), **postings.close()}
-    finally:
-        store.abandon()
-
-
-def batches(docs: Iterable[Doc], form: Form, only: Callable[[Doc], bool] | None = None) -> Iterator[Batch]:
-    """Groups documents into batches of about BATCH bytes of text.
 
     Raises:
-        InputError: For a document without an id.
+        InputError: A document cannot be read or stored, an id occurs twice, or a corpus holds no documents.
     """
-    batch, size, count = Batch([], [], [], [], [], []), 0, 0
-    stream = _marked(docs)
-    while some := list(islice(stream, SOME)):
-        _check(some, count)
-        count += len(some)
-        some = some if only is None else list(filter(only, some))
-        titles, texts = [utf8(doc.title) for doc in some], [utf8(doc.text) for doc in some]
-        if form.weights is not None:
-            batch.contents.extend(map(form.weights.of, some))
-        elif form.fields == ("title", "text"):
-            batch.contents.extend([a + b" " + b if a else b for a, b in zip(titles, texts, strict=True)])
-        else:
-            batch.contents.extend(utf8(content(doc, form.fields)) for doc in some)
-        batch.ids.extend(doc.id for doc in some)
-        batch.titles.extend(titles)
-        batch.texts.extend(texts)
-        batch.metadata.extend([metadata_bytes(doc) if doc.metadata else b"" for doc in some])
-        batch.values.extend(doc.metadata for doc in some)
-        size += sum(map(len, texts)) + 64 * len(some)
-        if size >= BATCH:
-            yield batch
-            batch, size = Batch([], [], [], [], [], []), 0
-    if batch.ids:
-        yield batch
-
-
-def _check(docs: list[Doc], before: int) -> None:
-    """Raises InputError unless all of `docs` have an id and are made of strings; `before` documents came before them."""
-    for number, doc in enumerate(docs, before + 1):
-        if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
-            raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")
-        if not doc.id:
-            raise InputError(f"document {number} has an empty id (its text begins '{doc.text[:40]}')")
-
-
-def _marked(docs: Iterable[Doc]) -> Iterator[Doc]:
-    """The documents; an OSError that comes from reading them is marked as such: it is not one of writing the index."""
+    start, count = time.perf_counter(), 0
+    runs, texts, lists = Runs(folder.parent), DocumentWriter(folder), ListsWriter(folder)
+    ids = IdWriter(folder, memory // IDS)
+    inversion = Inversion(form.analyzer, runs, (memory - memory // IDS) // threads)
+    size = min(BATCH, max(LEAST, memory // (IN_FLIGHT * threads)))
     try:
-        yield from docs
-    except OSError as e:
-        e.of_documents = True  # type: ignore[attr-defined]
-        raise
-
-
-def content(doc: Doc, fields: Sequence[str]) -> str:
-    """What is indexed of a document: the fields that are not empty, with a space between them."""
-    values = (getattr(doc, f) if f in ("title", "text") else doc.metadata.get(f) for f in fields)
-    return " ".join(str(value) for value in values if value not in (None, ""))
+        with Workers(threads) as workers:
+            inverting = Queue(workers, lists.lengths)
+            packing = Queue(workers, partial(_write, texts))
+            for batch in workers.in_order(_made, batches(docs, form, only, size, SOME)):
+                inverting.add(inversion.add, count, batch.contents)
+                packing.add(_packed, list(texts.blocks(batch.docs)))
+                ids.add(batch.docs.ids)
+                if columns is not None:
+                    columns.add(batch.docs.ids, batch.docs.values)
+                count += len(batch.docs)
+                progress(_progress(docs, count, time.perf_counter() - start))
+            if not count and isinstance(docs, Corpus):
+                raise docs.empty()
+            inverting.close()
+            closing = [workers.begin(ids.close, repeated), *(workers.begin(close) for close in inversion.closing())]
+            packing.close()
+            for wait in closing:
+                wait()
+            write_runs(runs, lists, workers, memory)
+            texts.close()
+            if columns is not None:
+                columns.close()
+            return {"documents": count, **lists.close()}
+    finally:
+        for file in (texts, ids, lists):
+            file.abandon()
 
 
 def memory_size(size: str | int) -> int:
@@ -234,19 +177,6 @@ def memory_size(size: str | int) -> int:
     return int(memory)
 
 
-def write_ids(folder: Path, table: Strings, repeated: bool = False) -> None:
-    """Writes doc_ids. Raises InputError where one occurs twice, unless ids may be repeated."""
-    order = table.order
-    in_order = table.take(order)
-    for i in range(1, len(in_order)):
-        if not repeated and in_order[i] == in_order[i - 1]:
-            first, second = sorted((int(order[i - 1]) + 1, int(order[i]) + 1))
-            raise InputError(f"document id '{in_order[i]}' occurs twice, as documents {first} and {second}; ids must be unique")
-    write_array(folder, "doc_ids.bytes", table.blob)
-    write_array(folder, "doc_ids.bounds", smallest(table.offsets))
-    write_array(folder, "doc_ids.order", order)
-
-
 def _progress(docs: Any, done: int, seconds: float) -> Progress:
     """How far the build is, by the bytes read of a corpus that knows its size, else by the number of documents."""
     part = min(1.0, float(docs.position / docs.size)) if getattr(docs, "size", 0) else None
@@ -254,31 +184,14 @@ def _progress(docs: Any, done: int, seconds: float) -> Progress:
     return Progress("indexing", done, total, seconds, part=part)
 
 
-class _Workers:
-    """Runs each function in a thread of the function's own, in order, at most one call behind."""
+def _made(make: Callable[[], Batch]) -> Batch:
+    return make()
 
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-        self._pools: dict[Any, ThreadPoolExecutor] = {}
-        self._running: dict[Any, Future[None]] = {}
 
-    def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls the function, now or when its last call is done. Raises what an earlier call has raised."""
-        if self._threads == 1:
-            function(*arguments)
-            return
-        if function in self._running:
-            self._running[function].result()
-        else:
-            self._pools[function] = ThreadPoolExecutor(1)
-        self._running[function] = self._pools[function].submit(function, *arguments)
+def _packed(blocks: list[Block]) -> list[Block]:
+    return [packed(block) for block in blocks]
 
-    def __enter__(self) -> _Workers:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        for pool in self._pools.values():
-            pool.shutdown()
-        if kind is None:
-            for running in self._running.values():
-                running.result()
+def _write(texts: DocumentWriter, blocks: list[Block]) -> None:
+    for block in blocks:
+        texts.write(block)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import zlib
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError
-from ..core.strings import utf8
+from ..core.errors import IndexFormatError
 from ..core.values import Doc
-from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, rises, smallest, write_array
+from ..formats.packed import Packed
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
@@ -37,7 +38,7 @@ class Block:
     """
 
     sizes: NDArray[np.uint32]
-    load: Callable[[], bytes]
+    load: Callable[[], bytes | memoryview]
     packed: bytes | None = None
 
     def of(self, live: NDArray[np.bool_]) -> Block:
@@ -96,24 +97,21 @@ class DocumentWriter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._bytes = ByteWriter(folder, "text.bytes")
-        self._sizes: list[NDArray[np.uint32]] = []
-        self._starts: list[tuple[int, int]] = []
+        self._sizes = NumberWriter(folder, "text.sizes", 3)
+        self._starts = array("q")
         self._count = 0
         self._blocks = Blocks()
 
-    def add(self, titles: Sequence[bytes], texts: Sequence[bytes], metadata: Sequence[bytes]) -> None:
-        """Appends documents: their titles, their texts, and their metadata as JSON (empty for none)."""
-        sizes = np.array([list(map(len, part)) for part in (titles, texts, metadata)], dtype=np.uint32).T
-        text = b"".join(chain.from_iterable(zip(titles, texts, metadata, strict=True)))
-        for block in self._blocks.add(Block(sizes, partial(bytes, text))):
-            self.write(packed(block))
+    def blocks(self, docs: Packed) -> Iterator[Block]:
+        """Takes documents, and gives the blocks that are complete: `write` wants them, packed and in this order."""
+        yield from self._blocks.add(Block(docs.sizes, partial(memoryview, docs.text)))
 
     def write(self, block: Block) -> None:
         """Appends a block that is packed."""
         assert block.packed is not None
-        self._starts.append((self._count, self._bytes.length))
+        self._starts.extend((self._count, self._bytes.length))
         self._bytes.write(block.packed)
-        self._sizes.append(block.sizes)
+        self._sizes.write(block.sizes)
         self._count += len(block.sizes)
 
     def close(self) -> None:
@@ -121,13 +119,14 @@ class DocumentWriter:
         for block in self._blocks.rest():
             self.write(packed(block))
         self._bytes.close()
-        starts = np.array([*self._starts, (self._count, self._bytes.length)], dtype=np.int64)
-        write_array(self._folder, "text.blocks", starts)
-        write_array(self._folder, "text.sizes", smallest(np.concatenate([*self._sizes, np.zeros((0, 3), np.uint32)])))
+        self._sizes.close()
+        self._starts.extend((self._count, self._bytes.length))
+        write_array(self._folder, "text.blocks", np.array(self._starts, dtype=np.int64).reshape(-1, 2))
 
     def abandon(self) -> None:
         """Closes the files as they are."""
         self._bytes.abandon()
+        self._sizes.abandon()
 
 
 def packed(block: Block) -> Block:
@@ -219,17 +218,3 @@ def _metadata(text: str) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise ValueError(text)
     return metadata
-
-
-def metadata_bytes(doc: Doc) -> bytes:
-    """A document's metadata as JSON, empty for none.
-
-    Raises:
-        InputError: Where JSON cannot hold it.
-    """
-    if not doc.metadata:
-        return b""
-    try:
-        return utf8(json.dumps(dict(doc.metadata), ensure_ascii=False))
-    except (TypeError, ValueError, RecursionError) as e:
-        raise InputError(f"document '{doc.id}': its metadata is not JSON ({e})") from e

@@ -44,33 +44,6 @@ def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts:
 
 
 @kernel()
-def invert(terms: Any, counts: Any, term_bounds: Any, first: int, places: Any, cursor: Any, docs: Any, tfs: Any) -> None:
-    """From the terms of each document to the documents of each term.
-
-    Document i has the number first + i. `places[t]` is the place of term t in the output, `cursor[p]` where the postings of
-    place p go; it is moved past them. Postings come out in ascending order of documents.
-    """
-    for i in range(len(term_bounds) - 1):
-        for at in range(term_bounds[i], term_bounds[i + 1]):
-            place = places[terms[at]]
-            docs[cursor[place]] = first + i
-            tfs[cursor[place]] = counts[at]
-            cursor[place] += 1
-
-
-@kernel()
-def gather(bounds: Any, docs: Any, tfs: Any, places: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> None:
-    """Appends the postings of one run to those of the runs before it: for term i the ones at places[i] (-1: none)."""
-    for i in range(len(places)):
-        if places[i] < 0:
-            continue
-        for at in range(bounds[places[i]], bounds[places[i] + 1]):
-            all_docs[cursor[i]] = docs[at]
-            all_tfs[cursor[i]] = tfs[at]
-            cursor[i] += 1
-
-
-@kernel()
 def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any) -> int:
     """Postings to bytes: term i has those from bounds[i] to bounds[i+1]. Fills `byte_bounds` and `cf`; returns the length."""
     at = 0
@@ -78,26 +51,32 @@ def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, 
         before = -1
         total = 0
         for posting in range(bounds[i], bounds[i + 1]):
-            tf = tfs[posting]
-            value = np.int64(docs[posting] - before) << 1 | (tf == 1)
+            at = put_posting(out, at, before, docs[posting], tfs[posting])
             before = docs[posting]
-            total += tf
-            while value >= 128:
-                out[at] = value & 127 | 128
-                at += 1
-                value >>= 7
-            out[at] = value
-            at += 1
-            if tf > 1:
-                value = np.int64(tf)
-                while value >= 128:
-                    out[at] = value & 127 | 128
-                    at += 1
-                    value >>= 7
-                out[at] = value
-                at += 1
+            total += tfs[posting]
         byte_bounds[i + 1] = at
         cf[i] = total
+    return at
+
+
+@inner(inline="always")
+def put_posting(out: Any, at: Any, before: Any, doc: Any, tf: Any) -> Any:
+    """Writes a posting that follows one of the document `before`; returns where it ends."""
+    value = np.int64(doc - before) << 1 | (tf == 1)
+    while value >= 128:
+        out[at] = value & 127 | 128
+        at += 1
+        value >>= 7
+    out[at] = value
+    at += 1
+    if tf > 1:
+        value = np.int64(tf)
+        while value >= 128:
+            out[at] = value & 127 | 128
+            at += 1
+            value >>= 7
+        out[at] = value
+        at += 1
     return at
 
 
@@ -140,9 +119,9 @@ def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: 
     if not len(last) or last[-1] != len(buffer) - 1 or sizes.max() > MOST_BYTES // 2 + 1:
         return False
     values = np.zeros(len(last), dtype=np.int64)
-    for place in range(sizes.max()):
-        longer = np.flatnonzero(sizes > place)
-        values[longer] |= (buffer[last[longer] - sizes[longer] + 1 + place] & 127).astype(np.int64) << 7 * place
+    for byte in range(sizes.max()):
+        longer = np.flatnonzero(sizes > byte)
+        values[longer] |= (buffer[last[longer] - sizes[longer] + 1 + byte] & 127).astype(np.int64) << 7 * byte
     # After an odd integer comes a document; from there on documents and frequencies take turns up to the next odd one.
     place = np.arange(len(values))
     odd = np.maximum.accumulate(np.where(values & 1, place, -1))

@@ -10,12 +10,13 @@ import numpy as np
 
 from ..core.progress import Progress, Report
 from ..storage.arrays import smallest, write_array
+from .building.workers import in_order
 from .columns import merge_columns
 from .documents import Block, Blocks, DocumentWriter, packed
 from .inverted import PostingLists
 from .joined import JoinedLists, counted
 from .leaf import Leaf, leaves_of
-from .postings import in_order, write_lists
+from .postings import write_lists
 from .tables import joined
 
 

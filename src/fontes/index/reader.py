@@ -19,7 +19,8 @@ from .attached.joined_embeddings import JoinedEmbeddings
 from .attached.joined_weights import JoinedWeights
 from .attached.store import VectorStore
 from .attached.weights import WeightLists
-from .build import Form, TermWeights, content
+from .build import Form, TermWeights
+from .building.batches import content
 from .columns import Schema, columns_of
 from .deletions import Deletions
 from .factory import Factory

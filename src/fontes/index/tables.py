@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,37 @@ def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> St
     blob = np.concatenate([*(part.blob for part in parts), np.zeros(0, dtype=np.uint8)])
     ends = [part.offsets[1:].astype(np.int64) + size for part, size in zip(parts, sizes.tolist(), strict=False)]
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), *ends])
-    pool = [(len(part), i, part.order + np.uint32(firsts[i])) for i, part in enumerate(parts)]
+    orders = [part.order + np.uint32(first) for part, first in zip(parts, firsts.tolist(), strict=False)]
+    return Strings(blob, offsets, merged_orders(blob, offsets, orders))
+
+
+def merged_orders(
+    blob: NDArray[np.uint8], offsets: NDArray[np.int64], orders: Sequence[NDArray[np.uint32]], spool: Path | None = None
+) -> NDArray[np.uint32]:
+    """The order of all strings of a table out of those of parts of it.
+
+    Args:
+        blob: The bytes of the strings.
+        offsets: Where each starts.
+        orders: The places of the strings of each part, in ascending order of the strings, equal ones by their places.
+        spool: The beginning of the names of files for what is on its way; None: it is in memory.
+    """
+    pool = [(len(order), i, order) for i, order in enumerate(orders)]
     heapq.heapify(pool)
+    number = 0
     while len(pool) > 1:
         (_, first, one), (_, second, other) = heapq.heappop(pool), heapq.heappop(pool)
-        merged = _merged_order(_fixed(blob), _fixed(offsets), _fixed(one), _fixed(other))
-        heapq.heappush(pool, (len(merged), min(first, second), merged))
-    return Strings(blob, offsets, pool[0][2] if pool else np.zeros(0, dtype=np.uint32))
+        size, number = len(one) + len(other), number + 1
+        path = None if spool is None else spool.with_name(f"{spool.name}{number}")
+        merged = np.empty(size, np.uint32) if path is None else np.memmap(path, np.uint32, "w+", shape=size)
+        _merge_orders(_fixed(blob), _fixed(offsets), _fixed(one), _fixed(other), merged.view(np.ndarray))
+        heapq.heappush(pool, (size, min(first, second), merged))
+    return pool[0][2] if pool else np.zeros(0, dtype=np.uint32)
+
+
+def first_repeated(blob: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.uint32]) -> int:
+    """The first place in the order of a table's strings of one that the next one equals; -1 for none."""
+    return int(_first_repeated(_fixed(blob), _fixed(offsets), _fixed(order)))
 
 
 def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
@@ -86,13 +111,13 @@ def _arrays(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
     """The array read-only, as those by memory map are, so that one version of the compiled loops serves both."""
-    array = np.ascontiguousarray(array).view()
+    array = np.ascontiguousarray(array).view(np.ndarray)
     array.flags.writeable = False
     return array
 
 
 @inner()
-def _compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any) -> int:
+def compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any) -> int:
     """Below, at or above 0 as one[start:end] is before, equal to or after other[begin:finish]."""
     common = min(end - start, finish - begin)
     for i in range(common):
@@ -123,7 +148,7 @@ def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
         elif i == n:
             side = 1
         else:
-            side = _compared(one, one_bounds[i], one_bounds[i + 1], other, other_bounds[j], other_bounds[j + 1])
+            side = compared(one, one_bounds[i], one_bounds[i + 1], other, other_bounds[j], other_bounds[j + 1])
         if side <= 0:
             bounds[count + 1] = _copied(one, one_bounds[i], one_bounds[i + 1], blob, bounds[count])
             one_to[i] = count
@@ -137,14 +162,14 @@ def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
     return blob[: bounds[count]].copy(), bounds[: count + 1].copy(), one_to, other_to
 
 
-@kernel(steps=lambda blob, bounds, one, other: 8 * (len(one) + len(other)))
-def _merged_order(blob: Any, bounds: Any, one: Any, other: Any) -> Any:
-    """Two lists of places, each in the order of its strings, in one list in that order."""
-    merged = np.empty(len(one) + len(other), dtype=np.uint32)
+@kernel(steps=lambda blob, bounds, one, other, merged: 8 * (len(one) + len(other)))
+def _merge_orders(blob: Any, bounds: Any, one: Any, other: Any, merged: Any) -> None:
+    """Two lists of places, each in the order of its strings, in one list in that order; equal ones by their places."""
     i, j = 0, 0
     while i < len(one) and j < len(other):
         a, b = np.int64(one[i]), np.int64(other[j])
-        if _compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1]) <= 0:
+        side = compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1])
+        if side < 0 or (side == 0 and a < b):
             merged[i + j] = one[i]
             i += 1
         else:
@@ -153,7 +178,16 @@ def _merged_order(blob: Any, bounds: Any, one: Any, other: Any) -> Any:
     at = i + j
     merged[at : at + len(one) - i] = one[i:]
     merged[at + len(one) - i :] = other[j:]
-    return merged
+
+
+@kernel(steps=lambda blob, bounds, order: 8 * len(order))
+def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
+    for i in range(len(order) - 1):
+        a, b = np.int64(order[i]), np.int64(order[i + 1])
+        if bounds[a + 1] - bounds[a] == bounds[b + 1] - bounds[b]:
+            if compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1]) == 0:
+                return i
+    return -1
 
 
 @kernel(steps=lambda queries, query_bounds, *rest: 200 * len(query_bounds))
@@ -165,7 +199,7 @@ def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any
         while low < high:
             middle = (low + high) // 2
             at = np.int64(order[middle])
-            side = _compared(blob, bounds[at], bounds[at + 1], queries, query_bounds[i], query_bounds[i + 1])
+            side = compared(blob, bounds[at], bounds[at + 1], queries, query_bounds[i], query_bounds[i + 1])
             if side == 0:
                 places[i] = at
                 break

@@ -21,7 +21,8 @@ from ..core.errors import FontesError, InputError, ParameterError
 from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..formats import ciff_file, read_corpus
+from ..formats import read_corpus
+from ..formats.ciff import ciff_file
 from ..storage.artifact import drafting
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked

@@ -150,7 +150,7 @@ class BM25Weighting(Weighting):
 
     def for_postings(self) -> BM25Weighting:
         """The same for every k3, which is of the topic's side."""
-        return replace(self, k3=None)
+        return self if self.k3 is None else replace(self, k3=None)
 
     def idf(self, statistics: Statistics, df: Any) -> Any:
         """The idf of terms that `df` documents have."""

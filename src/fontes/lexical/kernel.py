@@ -4,7 +4,8 @@ For each term with a long list there is a row of bounds, the greatest weight in 
 Their weighted sum bounds every score of a block (Ding and Suel, SIGIR 2011, use such bounds to skip in lists; here they are
 summed for all blocks first, as Mallia, Suel and Tonellotto, SIGIR 2024, do). Windows of 4,096 documents without a block whose
 bound reaches the k-th best score so far are passed over; in the others the postings of all terms are summed, one term after
-the other. The k-th best weight of each term gives the first threshold.
+the other. The k-th best weight of each term gives the first threshold; sums that reach it are put aside, and after a window the
+k best of all that are there give the next one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ WINDOW = 4096  # documents scored at a time
 BINS = 1024  # of the histogram that the k-th best weights are read from
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
+LEAST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
+DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # times a power of two: its six highest bits tell which
+BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # by these six bits
 
 
 @kernel()
@@ -93,21 +97,45 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
     sums = np.empty(WINDOW, dtype=np.float64)
     hit = np.zeros(WINDOW, dtype=np.uint8)
     score = np.empty(1, dtype=np.float32)
+    room = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
     for topic in range(first, last):
         own = slice(topic_bounds[topic], topic_bounds[topic + 1])
         cursors = lists[0][terms[own]]
         pruned = True
         for at in range(own.start, own.stop):
             pruned = pruned and query_weights[at] > TINY and positive[terms[at]]
-        heap = results[0][topic - first]
         if pruned:
             least = _ceilings(terms[own], query_weights[own], lists, bounds_of, depth, ceilings)
             size = _pruned(
-                terms[own], query_weights[own], lists, bounds_of, rank, k, ceilings, least, cursors, sums, score, heap
+                terms[own], query_weights[own], lists, bounds_of, rank, k, ceilings, least, cursors, sums, score, room
             )
         else:
-            size = _exhaustive(terms[own], query_weights[own], lists, rank, k, windows, cursors, sums, hit, score, heap)
+            size = _exhaustive(terms[own], query_weights[own], lists, rank, k, windows, cursors, sums, hit, score, room)
+        size = _select(room, size, k)
+        results[0][topic - first, :size] = room[:size]
         results[1][topic - first] = size
+
+
+@kernel()
+def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> None:
+    """What keys stand for.
+
+    Args:
+        keys: Those of each topic in a row, ascending, after zeros.
+        counts: How many each topic has.
+        order: The documents in ascending order of their ids.
+        docs: Is filled with the documents of the topics, end to end, best first.
+        scores: Is filled with their scores.
+    """
+    bits = scores.view(np.uint32)
+    at = 0
+    for topic in range(len(counts)):
+        for i in range(1, counts[topic] + 1):
+            key = keys[topic, keys.shape[1] - i]
+            docs[at] = order[key & np.uint64(0xFFFFFFFF)]
+            half = np.uint32(key >> np.uint64(32))
+            bits[at] = half & np.uint32(0x7FFFFFFF) if half >> np.uint32(31) else ~half
+            at += 1
 
 
 @inner()
@@ -148,40 +176,44 @@ def _add_row(ceilings: Any, row: Any, scale: Any) -> None:
 @inner()
 def _pruned(
     terms: Any, query_weights: Any, lists: Any, bounds_of: Any, rank: Any, k: int,
-    ceilings: Any, least: Any, cursors: Any, sums: Any, score: Any, heap: Any,
+    ceilings: Any, least: Any, cursors: Any, sums: Any, score: Any, room: Any,
 ) -> int:  # fmt: skip
-    """Scores the windows that can hold a result. All weights are above 0, so a sum above 0 is a match."""
+    """Scores the windows that can hold a result. All weights are above 0, so a sum above 0 is a match.
+
+    Fills `room` with the keys of the `k` best and of others, and returns how many there are.
+    """
     blocks = WINDOW // BLOCK
     bits = score.view(np.uint32)
-    size = 0
+    size, most = 0, k - 1
+    least = max(least, LEAST)
     for window in range(len(ceilings) // blocks):
-        ceiling = np.float32(0)
-        for block in range(window * blocks, (window + 1) * blocks):
-            ceiling = max(ceiling, ceilings[block])
-        if ceiling < least or ceiling == 0:
+        own = ceilings[window * blocks : (window + 1) * blocks]
+        reaching = 0
+        for block in range(blocks):
+            reaching += own[block] >= least
+        if reaching == 0:
             continue
         _sum_window(window, terms, query_weights, lists, bounds_of, cursors, sums)
+        enough = np.float64(least) * (1 - 1e-7) if least > LEAST else 1e-300
         for block in range(blocks):
-            ceiling = ceilings[window * blocks + block]
-            if ceiling < least or ceiling == 0:
+            if own[block] < least:
                 continue
-            enough = max(np.float64(least) * (1 - 1e-7), 1e-300)
-            count = 0
-            for at in range(block * BLOCK, (block + 1) * BLOCK):
-                count += sums[at] >= enough
-            if count == 0:
-                continue
-            for at in range(block * BLOCK, (block + 1) * BLOCK):
-                if sums[at] < enough:
-                    continue
+            first = block * BLOCK
+            mask = np.uint64(0)  # of the documents that reach the threshold
+            for at in range(BLOCK):
+                mask |= np.uint64(sums[first + at] >= enough) << np.uint64(at)
+            while mask:
+                lowest = mask & (~mask + np.uint64(1))
+                mask ^= lowest
+                at = first + BIT[lowest * DEBRUIJN >> np.uint64(58)]
                 score[0] = np.float32(sums[at])
-                key = np.uint64(bits[0] | np.uint32(0x80000000)) << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
-                size = _keep(heap, size, k, key)
-                if size == k:
-                    bits[0] = np.uint32(heap[0] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
-                    if score[0] > least:
-                        least = score[0]
-                        enough = np.float64(least) * (1 - 1e-7)
+                ordered = np.uint64(bits[0] | np.uint32(0x80000000))
+                room[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
+                size += 1
+        if size > most:
+            size, most = _select(room, size, k), len(room) - WINDOW
+            bits[0] = np.uint32(room[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
+            least = max(least, score[0])
     return size
 
 
@@ -195,15 +227,16 @@ def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_
     for i in range(len(terms)):
         term, query_weight, row = terms[i], query_weights[i], row_of[terms[i]]
         if row >= 0:
-            first = bounds[term] + starts[row, window]
-            for at in range(first, bounds[term] + starts[row, window + 1]):
-                sums[docs[at] - begin] += query_weight * weights[at]
+            first, last = bounds[term] + np.int64(starts[row, window]), bounds[term] + np.int64(starts[row, window + 1])
+            own_docs, own_weights = docs[first:last], weights[first:last]
+            for at in range(last - first):  # unsigned places need no look at whether they count from the end
+                sums[np.uint64(own_docs[at]) - np.uint64(begin)] += query_weight * own_weights[at]
             continue
         at, end = cursors[i], bounds[term + 1]
         if at < end and docs[at] < begin:
             at = _skip(docs, at, end, begin)
         while at < end and docs[at] < begin + WINDOW:
-            sums[docs[at] - begin] += query_weight * weights[at]
+            sums[np.uint64(docs[at]) - np.uint64(begin)] += query_weight * weights[at]
             at += 1
         cursors[i] = at
 
@@ -225,9 +258,9 @@ def _skip(docs: Any, at: int, end: int, doc: int) -> int:
 @inner()
 def _exhaustive(
     terms: Any, query_weights: Any, lists: Any, rank: Any, k: int, windows: int,
-    cursors: Any, sums: Any, hit: Any, score: Any, heap: Any,
+    cursors: Any, sums: Any, hit: Any, score: Any, room: Any,
 ) -> int:  # fmt: skip
-    """Scores every document that has a term, whatever the sign of its score."""
+    """Scores every document that has a term, whatever the sign of its score; fills `room` as `_pruned` does."""
     bounds, docs, weights = lists
     bits = score.view(np.uint32)
     size = 0
@@ -246,32 +279,36 @@ def _exhaustive(
                 hit[doc] = 0
                 score[0] = np.float32(sums[doc]) + np.float32(0)  # -0.0 becomes 0.0
                 ordered = ~bits[0] if bits[0] >> 31 else bits[0] | np.uint32(0x80000000)
-                size = _keep(heap, size, k, np.uint64(ordered) << np.uint64(32) | np.uint64(rank[begin + doc]))
+                room[size] = np.uint64(ordered) << np.uint64(32) | np.uint64(rank[begin + doc])
+                size += 1
+        if size > len(room) - WINDOW:
+            size = _select(room, size, k)
     return size
 
 
 @inner()
-def _keep(heap: Any, size: int, k: int, key: Any) -> int:
-    """Adds `key` to the smallest-first heap if it is among the k greatest; returns the new size."""
-    if size < k:
-        at = size
-        while at > 0 and heap[(at - 1) >> 1] > key:
-            heap[at] = heap[(at - 1) >> 1]
-            at = (at - 1) >> 1
-        heap[at] = key
-        return size + 1
-    if key <= heap[0]:
-        return size
-    at = 0
-    while True:
-        below = 2 * at + 1
-        if below >= size:
+def _select(keys: Any, size: int, k: int) -> int:
+    """Moves the `k` greatest of the first `size` keys to the front, the least of them last; returns how many there are then.
+
+    No key is there twice. By C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961.
+    """
+    low, high = 0, size - 1 if size >= k else 0
+    while low < high:
+        pivot = keys[(low + high) >> 1]
+        i, j = low, high
+        while i <= j:
+            while keys[i] > pivot:
+                i += 1
+            while keys[j] < pivot:
+                j -= 1
+            if i <= j:
+                keys[i], keys[j] = keys[j], keys[i]
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            high = j
+        elif k - 1 >= i:
+            low = i
+        else:
             break
-        if below + 1 < size and heap[below + 1] < heap[below]:
-            below += 1
-        if heap[below] >= key:
-            break
-        heap[at] = heap[below]
-        at = below
-    heap[at] = key
-    return size
+    return min(size, k)

@@ -8,7 +8,7 @@ import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,12 @@ class Lexical(Stage[Topics, Run]):
     def _filter(self) -> Filter | None:
         return filter_of(self.index, self.where)
 
+    @cached_property
+    def _ready(self) -> tuple[Weighting, Filter | None]:
+        """The model and the filter, checked; for a retriever that is pinned to a state of its index."""
+        self.check()
+        return self.weighting, self._filter
+
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
         weighting = self.weighting
@@ -93,11 +99,10 @@ class Lexical(Stage[Topics, Run]):
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
         self = pinned(self)
-        self.check()
         topic = topic_of(query)
-        weighting, depth = self.weighting, min(check_depth(k), self.k)
+        weighting, passed = self._ready
         bag = _bags(weighting, self._counts([topic]))
-        docs, scores = search_topic(self.searched, weighting, bag, depth, self._filter)
+        docs, scores = search_topic(self.searched, weighting, bag, min(check_depth(k), self.k), passed)
         return Ranking(topic, self.index.ids, docs, scores, self.index, partial(self.matches, topic))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
@@ -132,9 +137,22 @@ class Lexical(Stage[Topics, Run]):
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
         """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
-        analyzed = iter(self.index.analyzer.many([t.text for t in topics if t.weights is None]))
+        analyzer = self.index.analyzer
+        if len(topics) == 1 and topics[0].weights is None:
+            return [bag_of_terms(self.index, analyzer(topics[0].text))]
+        analyzed = iter(analyzer.many([t.text for t in topics if t.weights is None]))
         weights = (Counter(next(analyzed)) if topic.weights is None else topic.weights for topic in topics)
         return [bag_of(self.index, topic, of_topic) for topic, of_topic in zip(topics, weights, strict=True)]
+
+
+def bag_of_terms(searched: Searchable, terms: Sequence[str]) -> dict[int, float]:
+    """How often terms occur, by their numbers; those that there are not are left out."""
+    bag: dict[int, float] = {}
+    for term in terms:
+        number = searched.term_number(term)
+        if number >= 0:
+            bag[number] = bag.get(number, 0.0) + 1.0
+    return bag
 
 
 def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> dict[int, float]:
@@ -157,6 +175,10 @@ def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> 
 
 def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:
     """The terms of each topic in ascending order, with their query weights."""
+    if len(counts) == 1:
+        bag = dict(sorted(counts[0].items()))
+        numbers, values = np.array(list(bag), dtype=np.int32), np.array(list(bag.values()), dtype=np.float64)
+        return np.array((0, len(bag)), dtype=np.int64), numbers, weighting.query(values)
     ordered = [sorted(bag.items()) for bag in counts]
     terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
     bounds = np.array([0, *itertools.accumulate(map(len, ordered))], dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,10 +13,10 @@ from numpy.typing import NDArray
 from ..core.run import Run, order_keys
 from ..core.values import Topics
 from ..index.columns import Filter
-from ..storage.compiled import affordable
+from ..storage.compiled import affordable, is_loaded
 from .filtered import filtered
 from .impacts import impacts_of, weighted_postings
-from .kernel import DEPTHS, search
+from .kernel import DEPTHS, best_first, search
 from .weighting import Weighting
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def search_topic(
     searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best `k` documents for one topic, without a run around them, and their scores."""
-    if affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK):
+    if not is_loaded() and affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK):
         return _plainly(searched, weighting, bag, k, where)
     _, docs, scores = _best(searched, weighting, bag, k, 1, where)
     return docs, scores
@@ -88,14 +89,14 @@ def _plainly(
 
 def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, threads: int, where: Filter | None) -> Results:
     """For each topic the count of results, and their documents and scores end to end."""
-    count, k = len(bags[0]) - 1, min(k, len(index) if where is None else len(where))
+    count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else len(where))
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     step = max(1, RESULTS // k)
+    if count <= step:
+        return _portion(index, weighting, bags, 0, count, k, threads, where)
     firsts = range(0, count, step)
     portions = [_portion(index, weighting, bags, first, min(first + step, count), k, threads, where) for first in firsts]
-    if len(portions) == 1:
-        return portions[0]
     counts, docs, scores = map(np.concatenate, zip(*portions, strict=True))
     return counts, docs, scores
 
@@ -113,27 +114,25 @@ def _portion(
         postings, limits, rank = terms.postings, terms.limits, under.rank
         bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first
-    depth = next((i for i, depth in enumerate(DEPTHS) if k <= depth), -1)
+    depth = bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
     keys = np.zeros((last - first, k), dtype=np.uint64)
     counts = np.zeros(last - first, dtype=np.int64)
 
-    def part(a: int, b: int) -> None:
-        rows = slice(a - first, b - first)
-        search(a, b, bags, postings, limits, rank, k, depth, (keys[rows], counts[rows]))
-
     threads = min(threads, last - first)
     if threads == 1:
-        part(first, last)
+        search(first, last, bags, postings, limits, rank, k, depth, (keys, counts))
     else:
+
+        def part(a: int, b: int) -> None:
+            rows = slice(a - first, b - first)
+            search(a, b, bags, postings, limits, rank, k, depth, (keys[rows], counts[rows]))
+
         # Small pieces keep all threads busy to the end.
         edges = np.linspace(first, last, min(8 * threads, last - first) + 1).astype(int).tolist()
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, edges[:-1], edges[1:]))
     keys.sort(axis=1)
-    best_first = keys[:, ::-1]
-    if counts.min() < k:
-        best_first = best_first[np.arange(k) < counts[:, None]]
-    halves = best_first.astype("<u8").reshape(-1).view("<u4")  # of each key: the place of the id, the bits of the score
-    bits = halves[1::2]
-    scores = np.where(bits >> 31, bits & np.uint32(0x7FFFFFFF), ~bits).view(np.float32)
-    return counts, index.ids.order[halves[::2]].view(np.int32), scores
+    total = int(counts.sum())
+    docs, scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
+    best_first(keys, counts, index.ids.order, docs, scores)
+    return counts, docs, scores

@@ -66,7 +66,7 @@ class PassageDocuments:
         return getattr(self.documents, "marked", None)
 
     @property
-    def snippets(self) -> Callable[[str, Sequence[Doc]], Any] | None:
+    def snippets(self) -> Callable[[Sequence[tuple[str, Doc]]], Any] | None:
         """How the documents' owner picks the pieces of texts that fit a query best, where it can."""
         return getattr(self.documents, "snippets", None)
 

@@ -146,6 +146,12 @@ class RationaleDocuments:
         return [Rationale(number, score, _line(text)) for (number, score), text in zip(places, texts, strict=True)]
 
     @property
+    def facets(self) -> Callable[..., dict[str, dict[Any, int]]]:
+        """How many of some documents have each value of some columns; where the documents are those of an index."""
+        counted: Callable[..., dict[str, dict[Any, int]]] = getattr(self.documents, "facets")  # noqa: B009 (an AttributeError says that there are none)
+        return counted
+
+    @property
     def marked(self) -> Callable[[str, Doc], str]:
         """The title of a document and its sentences as HTML, for notebooks; without any, what the documents' owner shows."""
         by_text = {topic.text: topic.id for topic in self.sentences.topics.values()}

@@ -263,6 +263,63 @@ class ByteWriter:
         npy.write_array_header_1_0(self._file, {"descr": "|u1", "fortran_order": False, "shape": (self.length,)})
 
 
+class NumberWriter:
+    """Writes NAME.npy, an array of whole numbers from 0 up, piece by piece, in the smallest unsigned type that holds them all.
+
+    Args:
+        folder: Where the file goes.
+        name: Its name without the ending.
+        width: How many numbers a row has; None for an array of one dimension.
+    """
+
+    def __init__(self, folder: Path, name: str, width: int | None = None) -> None:
+        self._path = folder / f"{name}.npy"
+        self._width = width
+        self._type: np.dtype[Any] = np.dtype(np.uint8)
+        self._count = 0
+        self._file = self._path.open("wb+")
+        self._header()
+
+    def write(self, numbers: NDArray[Any]) -> None:
+        """Appends numbers, or rows of them."""
+        fit = smallest(numbers).dtype
+        if fit.itemsize > self._type.itemsize:
+            self._widen(fit)
+        self._file.write(np.ascontiguousarray(numbers, dtype=self._type.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+        self._count += len(numbers)
+
+    def close(self) -> None:
+        """Completes the file; it is on the disk when this returns."""
+        self._file.seek(0)
+        self._header()
+        sync(self._file)
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Closes the file as it is."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def _widen(self, to: np.dtype[Any]) -> None:
+        """Writes what there is again, in a wider type."""
+        old, before = self._file, self._type
+        start = self._start
+        wider = self._path.with_suffix(".wider")
+        self._type, self._file = to, wider.open("wb+")
+        self._header()
+        old.seek(start)
+        while piece := old.read(before.itemsize << 16):
+            self._file.write(np.frombuffer(piece, before.newbyteorder("<")).astype(to.newbyteorder("<")).data)
+        old.close()
+        wider.replace(self._path)
+
+    def _header(self) -> None:
+        shape = (self._count,) if self._width is None else (self._count, self._width)
+        descr = npy.dtype_to_descr(self._type.newbyteorder("<"))
+        npy.write_array_header_1_0(self._file, {"descr": descr, "fortran_order": False, "shape": shape})
+        self._start = self._file.tell()
+
+
 def sync(file: IO[Any]) -> None:
     """Returns when what was written to an open file is on the disk."""
     file.flush()

@@ -11,11 +11,12 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 STEPS = 400_000  # of Python, of about a microsecond each, before Numba is loaded
 
@@ -34,7 +35,7 @@ def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]
     return lambda function: _compiled(function) if is_loaded() else Kernel(_waits(function), steps)
 
 
-def inner(**options: Any) -> Callable[[Function], Any]:
+def inner(**options: Any) -> Callable[[F], F]:
     """A decorator for a part of loops, which only loops of the same module call.
 
     Args:
@@ -97,6 +98,6 @@ def _compiled(function: Function, **options: Any) -> Any:
     return njit(cache=True, nogil=True, **options)(function)
 
 
-def _waits(function: Function, **options: Any) -> Function:
+def _waits(function: F, **options: Any) -> F:
     _waiting.append((function, options))
     return function

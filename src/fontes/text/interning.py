@@ -7,21 +7,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage.compiled import kernel
+from ..core.strings import Strings
+from ..storage.compiled import inner, kernel
+
+FIRST = 1 << 11  # strings that there is room for at first
+SHORT = 7  # bytes of a string that its key holds whole, with their number in the highest byte
 
 
 class Interner:
     """Gives each distinct byte string a number, counted from 0 in the order of first sight."""
 
     def __init__(self) -> None:
-        self._slots = np.full(1 << 12, -1, dtype=np.int32)
-        self._hashes = np.empty(1 << 11, dtype=np.uint64)
-        self._bounds = np.zeros((1 << 11) + 1, dtype=np.int64)
-        self._blob = np.empty(1 << 15, dtype=np.uint8)
+        self._keys = np.zeros(2 * FIRST, dtype=np.uint64)  # of the string in each slot
+        self._slots = np.full(2 * FIRST, -1, dtype=np.int32)
+        self._bounds = np.zeros(FIRST + 1, dtype=np.int64)
+        self._blob = np.empty(16 * FIRST, dtype=np.uint8)
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that the table takes."""
+        return self._keys.nbytes + self._slots.nbytes + self._bounds.nbytes + self._blob.nbytes
 
     def intern(self, text: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.int32]:
         """The numbers of the strings text[starts[i]:ends[i]], int32; new strings get the next numbers."""
@@ -29,71 +38,85 @@ class Interner:
         done = 0
         while True:
             done, self._count = _intern(
-                text, starts, ends, done, numbers, self._slots, self._hashes, self._bounds, self._blob, self._count
+                text, starts, ends, done, numbers, self._keys, self._slots, self._bounds, self._blob, self._count
             )
             if done == len(starts):
                 return numbers
             self._grow(int(ends[done] - starts[done]))
 
-    def strings(self, first: int) -> list[bytes]:
+    def table(self, first: int = 0) -> Strings:
         """The strings with the numbers from `first` up."""
-        bounds = self._bounds[first : self._count + 1].tolist()
-        blob = self._blob[: bounds[-1]].tobytes() if bounds else b""
-        return [blob[bounds[i] : bounds[i + 1]] for i in range(len(bounds) - 1)]
+        bounds = self._bounds[first : self._count + 1]
+        return Strings(self._blob[bounds[0] : bounds[-1]].copy(), bounds - bounds[0])
 
     def _grow(self, needed: int) -> None:
-        if self._count >= len(self._hashes):
-            size = 2 * len(self._hashes)
-            self._hashes = np.resize(self._hashes, size)
-            self._bounds = np.resize(self._bounds, size + 1)
-            self._slots = np.full(2 * size, -1, dtype=np.int32)
-            _rehash(self._slots, self._hashes, self._count)
+        if self._count >= len(self._bounds) - 1:
+            keys, slots = self._keys, self._slots
+            self._bounds = np.resize(self._bounds, 2 * self._count + 1)
+            self._keys, self._slots = np.zeros(2 * len(keys), np.uint64), np.full(2 * len(slots), -1, np.int32)
+            _rehash(keys, slots, self._keys, self._slots)
         if self._bounds[self._count] + needed > len(self._blob):
             self._blob = np.resize(self._blob, 2 * (len(self._blob) + needed))
 
 
 @kernel(steps=lambda text, starts, ends, *rest: int((ends - starts).sum()))
 def _intern(
-    text: Any, starts: Any, ends: Any, done: int, numbers: Any, slots: Any, hashes: Any, bounds: Any, blob: Any, count: int
+    text: Any, starts: Any, ends: Any, done: int, numbers: Any, keys: Any, slots: Any, bounds: Any, blob: Any, count: int
 ) -> tuple[int, int]:
     """Numbers from `done` on, until the strings end or the table is full: (how many are done, how many are distinct)."""
-    mask = len(slots) - 1
+    mask = np.uint64(len(slots) - 1)
     for i in range(done, len(starts)):
         start, end = starts[i], ends[i]
-        hashed = np.uint64(0xCBF29CE484222325)  # FNV-1a
-        for at in range(start, end):
-            hashed = (hashed ^ np.uint64(text[at])) * np.uint64(0x100000001B3)
-        hashed ^= hashed >> np.uint64(29)
-        slot = np.int64(hashed) & mask
+        length = end - start
+        key = np.uint64(0)
+        if length <= SHORT:
+            for at in range(length):
+                key |= np.uint64(text[start + at]) << np.uint64(8 * at)
+            key |= np.uint64(length) << np.uint64(56)
+        else:
+            key = np.uint64(0xCBF29CE484222325)  # FNV-1a
+            for at in range(start, end):
+                key = (key ^ np.uint64(text[at])) * np.uint64(0x100000001B3)
+            key |= np.uint64(0xFF) << np.uint64(56)
+        slot = np.int64(_mixed(key) & mask)
         while True:
             number = slots[slot]
             if number < 0:
-                if count >= len(hashes) or bounds[count] + end - start > len(blob):
+                if count >= len(bounds) - 1 or bounds[count] + length > len(blob):
                     return i, count
-                for at in range(start, end):
-                    blob[bounds[count] + at - start] = text[at]
-                slots[slot], hashes[count], bounds[count + 1] = count, hashed, bounds[count] + end - start
+                for at in range(length):
+                    blob[bounds[count] + at] = text[start + at]
+                slots[slot], keys[slot], bounds[count + 1] = count, key, bounds[count] + length
                 number = count
                 count += 1
                 break
-            if hashes[number] == hashed and bounds[number + 1] - bounds[number] == end - start:
-                same = True
-                for at in range(start, end):
-                    if blob[bounds[number] + at - start] != text[at]:
-                        same = False
-                        break
+            if keys[slot] == key:
+                same = length <= SHORT or bounds[number + 1] - bounds[number] == length
+                if same and length > SHORT:
+                    for at in range(length):
+                        if blob[bounds[number] + at] != text[start + at]:
+                            same = False
+                            break
                 if same:
                     break
-            slot = (slot + 1) & mask
+            slot = np.int64(np.uint64(slot + 1) & mask)
         numbers[i] = number
     return len(starts), count
 
 
-@kernel()
-def _rehash(slots: Any, hashes: Any, count: int) -> None:
-    mask = len(slots) - 1
-    for number in range(count):
-        slot = np.int64(hashes[number]) & mask
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = number
+@kernel(steps=lambda keys, slots, *rest: 4 * len(slots))
+def _rehash(keys: Any, slots: Any, to_keys: Any, to_slots: Any) -> None:
+    mask = np.uint64(len(to_slots) - 1)
+    for old in range(len(slots)):
+        if slots[old] >= 0:
+            slot = np.int64(_mixed(keys[old]) & mask)
+            while to_slots[slot] >= 0:
+                slot = np.int64(np.uint64(slot + 1) & mask)
+            to_keys[slot], to_slots[slot] = keys[old], slots[old]
+
+
+@inner(inline="always")
+def _mixed(key: Any) -> Any:
+    """A key of which all bits count in the lowest."""
+    key = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    return key ^ (key >> np.uint64(32))

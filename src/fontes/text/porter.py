@@ -19,9 +19,14 @@ def porter(words: list[str]) -> list[str]:
     """The stems of lower-case words. A word that holds a line break is its own stem."""
     joined = "\n".join(word if "\n" not in word else "" for word in words)
     units = np.frombuffer(joined.encode("utf-16-le", "surrogatepass"), dtype="<u2").astype(np.int32)
-    length = _stem_lines(units, _STEP2, _STEP3, _STEP4)
+    length = stem_lines(units)
     stems = units[:length].astype("<u2").tobytes().decode("utf-16-le", "surrogatepass").split("\n")
     return [stem or word for stem, word in zip(stems, words, strict=True)] if words else []
+
+
+def stem_lines(units: NDArray[np.int32]) -> int:
+    """Stems each line of UTF-16 units in place, moving the lines together; returns the new length."""
+    return int(_stem_lines(units, _STEP2, _STEP3, _STEP4))
 
 
 Rules = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from ..core.strings import utf8
+from ..core.strings import Strings, utf8
 from ..storage.compiled import kernel
-from . import external, tokenizers
+from . import external, folding, tokenizers
 from .interning import Interner
 
 if TYPE_CHECKING:
@@ -25,19 +24,38 @@ class Vocabulary:
 
     Args:
         analyzer: What turns texts into terms.
-
-    Attributes:
-        terms: The terms in the order of their numbers.
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
-        self.terms: list[str] = []
         self._analyzer = analyzer
-        self._numbers: dict[str, int] = {}
+        self._stopwords = Strings.of(analyzer.stopwords)
         self._tokens = Interner()
+        self._table = Interner()
+        self._terms: list[str] = []  # as many of the table as were asked for
         self._term_bounds = np.zeros(1, dtype=np.int64)  # token i stands for the terms _term_numbers[bounds[i]:bounds[i+1]]
         self._term_numbers = np.zeros(0, dtype=np.int32)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+
+    @property
+    def terms(self) -> list[str]:
+        """The terms in the order of their numbers."""
+        with self._lock:
+            if len(self._terms) < len(self._table):
+                self._terms += self._table.table(len(self._terms)).tolist()
+            return self._terms
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that its tables take."""
+        return self._tokens.nbytes + self._table.nbytes + self._term_bounds.nbytes + self._term_numbers.nbytes
+
+    def __len__(self) -> int:
+        """How many terms there are."""
+        return len(self._table)
+
+    def table(self) -> Strings:
+        """The terms in the order of their numbers, as a table."""
+        return self._table.table()
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The terms of texts as numbers.
@@ -53,8 +71,14 @@ class Vocabulary:
 
     def encode_bytes(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Like `encode`, for texts in UTF-8."""
+        return self.encode_table(*_end_to_end(texts))
+
+    def encode_table(
+        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Like `encode`, for texts in UTF-8 that stand end to end: text i is text[text_bounds[i]:text_bounds[i+1]]."""
         with self._lock:
-            text, starts, ends, bounds = self._tokenize(texts)
+            text, starts, ends, bounds = self._tokenize(text, text_bounds)
             tokens = self._tokens.intern(text, starts, ends)
             self._analyze_new()
             numbers, bounds = _expand(tokens, bounds, self._term_bounds, self._term_numbers)
@@ -65,13 +89,13 @@ class Vocabulary:
     def numbers(self, terms: list[str]) -> NDArray[np.int32]:
         """The numbers of terms, which are not analysed."""
         with self._lock:
-            return self._number(terms)
+            return self._number(Strings.of(terms))
 
     def spans(self, text: str, terms: Collection[str] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
         """Each token of `text` as (first character, end, its terms); with `terms`, those that have one of these."""
         encoded = utf8(text)
         with self._lock:
-            buffer, starts, ends, _ = self._tokenize([encoded])
+            buffer, starts, ends, _ = self._tokenize(*_end_to_end([encoded]))
             tokens = self._tokens.intern(buffer, starts, ends)
             self._analyze_new()
             matching = np.arange(len(tokens)) if terms is None else np.flatnonzero(self._tokens_with(terms)[tokens])
@@ -110,16 +134,17 @@ class Vocabulary:
     def _compiled(self) -> bool:
         return isinstance(self._analyzer.tokenizer, str) and self._analyzer.tokenizer in tokenizers.TOKENIZERS
 
-    def _tokenize(self, texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    def _tokenize(
+        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
         """A buffer, the spans of the tokens in it, and where those of each text start."""
         tokenizer = self._analyzer.tokenizer
         if self._compiled:
-            buffer, bounds = _end_to_end(texts)
-            return buffer, *tokenizers.tokenize(str(tokenizer), buffer, bounds)
-        decoded = (text.decode() for text in texts)
+            return text, *tokenizers.tokenize(str(tokenizer), text, text_bounds)
+        decoded = Strings(text, text_bounds).tolist()
         lists = external.tokenizer(tokenizer)(decoded) if isinstance(tokenizer, str) else map(tokenizer, decoded)
         tokens: list[bytes] = []
-        bounds = np.zeros(len(texts) + 1, dtype=np.int64)
+        bounds = np.zeros(len(decoded) + 1, dtype=np.int64)
         for i, own in enumerate(lists, 1):
             try:
                 tokens += [utf8(token) for token in own]
@@ -134,28 +159,39 @@ class Vocabulary:
         known = len(self._term_bounds) - 1
         if known == len(self._tokens):
             return
-        terms = self._analyzer.terms([token.decode() for token in self._tokens.strings(known)])
-        if self._analyzer.chars is None:
-            sizes = np.array([term != "" for term in terms], dtype=np.int64)
-            numbers = self._number([term for term in terms if term])
-        else:
-            grams = [_character_ngrams(term, *self._analyzer.chars) for term in terms]
+        tokens = self._tokens.table(known)
+        if self._analyzer.chars is not None:
+            grams = [_character_ngrams(term, *self._analyzer.chars) for term in self._analyzer.terms(tokens.tolist())]
             sizes = np.array([len(g) for g in grams], dtype=np.int64)
-            numbers = self._number([gram for g in grams for gram in g])
+            numbers = self._number(Strings.of(gram for g in grams for gram in g))
+        else:
+            text, starts, ends = self._terms_for(tokens)
+            filled = ends > starts
+            sizes = filled.astype(np.int64)
+            numbers = self._table.intern(text, starts[filled], ends[filled])
         self._term_bounds = np.concatenate([self._term_bounds, self._term_bounds[-1] + np.cumsum(sizes)])
         self._term_numbers = np.concatenate([self._term_numbers, numbers])
 
-    def _number(self, terms: list[str]) -> NDArray[np.int32]:
-        table = self._numbers
-        known = len(table)
-        numbers = np.array([table.setdefault(term, len(table)) for term in terms], dtype=np.int32)
-        self.terms.extend(islice(reversed(table), len(table) - known))
-        self.terms[known:] = reversed(self.terms[known:])
-        return numbers
+    def _terms_for(self, tokens: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
+        """The term of each token, "" where it is dropped, as spans of a text."""
+        analyzer = self._analyzer
+        if analyzer.stemmer not in folding.STEMMERS:
+            terms = Strings.of(analyzer.terms(tokens.tolist()))
+            return terms.blob, *_spans(terms)
+        ascii_terms, others = folding.folded(tokens, analyzer.possessive, analyzer.lowercase, self._stopwords, analyzer.stemmer)
+        starts, ends = _spans(ascii_terms)
+        if not others.any():
+            return ascii_terms.blob, starts, ends
+        more = Strings.of(analyzer.terms(tokens.take(np.flatnonzero(others))))
+        starts[others], ends[others] = (edge + np.int32(len(ascii_terms.blob)) for edge in _spans(more))
+        return np.concatenate([ascii_terms.blob, more.blob]), starts, ends
+
+    def _number(self, terms: Strings) -> NDArray[np.int32]:
+        return self._table.intern(terms.blob, *_spans(terms))
 
     def _tokens_with(self, terms: Collection[str]) -> NDArray[np.bool_]:
         """For each token whether it has one of the terms."""
-        numbers = [self._numbers[term] for term in terms if term in self._numbers]
+        numbers = self._number(Strings.of(terms))
         before = np.concatenate([[0], np.cumsum(np.isin(self._term_numbers, numbers))])
         having: NDArray[np.bool_] = before[self._term_bounds[1:]] > before[self._term_bounds[:-1]]
         return having
@@ -174,7 +210,8 @@ class Vocabulary:
             starts = np.flatnonzero(text_of[: max(0, len(text_of) - size + 1)] == text_of[size - 1 :])
             pairs = shorter[starts].astype(np.int64) << 32 | numbers[starts + size - 1]
             distinct, inverse = np.unique(pairs, return_inverse=True)
-            named = self._number([f"{self.terms[p >> 32]} {self.terms[p & 0xFFFFFFFF]}" for p in distinct.tolist()])
+            terms = self.terms
+            named = self._number(Strings.of(f"{terms[p >> 32]} {terms[p & 0xFFFFFFFF]}" for p in distinct.tolist()))
             shorter = np.full(len(numbers), -1, dtype=np.int32)
             shorter[starts] = named[inverse]
             if size >= least:
@@ -190,6 +227,11 @@ def _end_to_end(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.i
     bounds = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=bounds[1:])
     return np.frombuffer(b"".join(texts), dtype=np.uint8), bounds
+
+
+def _spans(table: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Where each string of a table starts, and where it ends."""
+    return table.offsets[:-1].astype(np.int32), table.offsets[1:].astype(np.int32)
 
 
 def _character_ngrams(term: str, least: int, most: int) -> list[str]:

@@ -13,7 +13,7 @@ from ...core.run import Ranking
 from ...core.stage import Stage
 from ...core.values import Topic, Topics
 from ...index import Index
-from ..results import ranking_as_json
+from ..results import rankings_as_json
 from .expressions import Guarded
 from .metrics import Metrics
 from .served import Served, uses_model
@@ -77,8 +77,15 @@ class Searcher:
             stage = state.pipeline(kind.pipeline, kind.where, kind.k, self._free)
             if uses_model(stage):
                 self._metrics.model_calls.labels(kind.pipeline[:100]).inc()
-            rankings = iter(rankings_of(stage, [topic for request in requests for topic in request.topics], kind.k))
-            return [answer(kind, stage, request, [next(rankings) for _ in request.topics]) for request in requests]
+            topics = [topic for request in requests for topic in request.topics]
+            results = iter(results_of(kind, stage, topics))
+            of = {"index": kind.served.name, "pipeline": kind.pipeline}
+            return [
+                as_json(
+                    {**of, "results": [next(results) for _ in request.topics]} if request.several else {**of, **next(results)}
+                )
+                for request in requests
+            ]
         except Exception as error:
             if len(requests) == 1:
                 return [error]
@@ -93,29 +100,24 @@ def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int) -> l
     return list(run.values())
 
 
-def answer(kind: Kind, stage: Stage[Topics, Any], request: Asking, rankings: list[Ranking]) -> bytes:
-    """The JSON of an answer."""
-    results = [result(kind, stage, topic, ranking) for topic, ranking in zip(request.topics, rankings, strict=True)]
-    of = {"index": kind.served.name, "pipeline": kind.pipeline}
-    return as_json({**of, "results": results} if request.several else {**of, **results[0]})
-
-
-def result(kind: Kind, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking) -> dict[str, Any]:
-    """The JSON values of one topic's hits."""
-    values = ranking_as_json(ranking, text=True)
-    values["topic"] = topic.id
-    for hit in values["hits"]:
-        if not kind.text:
-            hit.pop("text", None)
-        if kind.explain:
-            hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
-    if kind.facets:
-        counts = ranking.facets(*kind.facets)
-        values["facets"] = {
-            column: [{"value": value, "count": count} for value, count in of_column.items()]
-            for column, of_column in counts.items()
-        }
-    return values
+def results_of(kind: Kind, stage: Stage[Topics, Any], topics: Sequence[Topic]) -> list[dict[str, Any]]:
+    """The JSON values of each topic's hits."""
+    rankings = rankings_of(stage, topics, kind.k)
+    results = rankings_as_json(rankings, text=True)
+    for topic, ranking, values in zip(topics, rankings, results, strict=True):
+        values["topic"] = topic.id
+        for hit in values["hits"]:
+            if not kind.text:
+                hit.pop("text", None)
+            if kind.explain:
+                hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
+        if kind.facets:
+            counts = ranking.facets(*kind.facets)
+            values["facets"] = {
+                column: [{"value": value, "count": count} for value, count in of_column.items()]
+                for column, of_column in counts.items()
+            }
+    return results
 
 
 def matches_in(index: Index, text: str, query: str) -> list[list[int]]:

@@ -17,6 +17,7 @@ from ...core.values import Topics
 from ...index import Index
 from ...lexical.impacts import in_memory
 from ...storage.caches import Cached
+from ...storage.compiled import load
 from ..pipelines import filtered, retriever, rewriter_for, turns_rewriter, warm
 from .expressions import Guarded
 from .problems import RefusedError
@@ -136,6 +137,7 @@ class Served:
 
     def warm(self) -> None:
         """Loads the models and compiles the kernels of all pipelines."""
+        load()
         for stage in self.state.pipelines.values():
             warm(stage)
 

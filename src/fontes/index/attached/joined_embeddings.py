@@ -155,8 +155,11 @@ class JoinedEmbeddings:
             first += len(share)
         return vectors
 
-    def split(self, docs: NDArray[np.integer[Any]]) -> Iterator[tuple[Share, NDArray[np.intp], NDArray[np.int64]]]:
+    def split(self, docs: NDArray[np.integer[Any]]) -> Iterator[tuple[Share, slice | NDArray[np.intp], NDArray[Any]]]:
         """For each segment with some of these documents: its share, where they stand among `docs`, their places in it."""
+        if self._whole is not None:
+            yield self.shares[0], slice(None), docs
+            return
         for number, here, places in located([share.leaf for share in self.shares], docs):
             yield self.shares[number], here, places
 

@@ -201,7 +201,7 @@ class WeightEncoding(Encoding[WeightLists]):
         whole = draft / "whole"
         shutil.rmtree(whole, ignore_errors=True)  # of a process that was killed
         whole.mkdir()
-        postings = PostingsWriter(whole, _Table(list(self._vocabulary)), MEMORY)
+        postings = PostingsWriter(whole, Strings.of(self._vocabulary), MEMORY)
         bounds = np.concatenate([[0], np.cumsum(np.fromfile(draft / "counts", "<u4"), dtype=np.int64)])
         columns = [np.memmap(draft / name, "<i4", "r", shape=rows) if rows else np.zeros(0) for name in ("numbers", "weights")]
         first = 0
@@ -241,10 +241,3 @@ class WeightEncoding(Encoding[WeightLists]):
             doc_id = self.ids[first + int(np.searchsorted(bounds, bad[0], side="right")) - 1]
             weight = f"{float(vectors.weights[bad[0]]):g}"
             raise InputError(f"document '{doc_id}': {encoder} gave the weight {weight}; weights lie between 0 and {MOST:,}")
-
-
-@dataclass
-class _Table:
-    """A vocabulary."""
-
-    terms: list[str]

@@ -334,3 +334,13 @@ def write_records(blob: Any, ids: Any, first: Any, lengths: Any) -> Any:
             out[at] = 24
             at = _put(out, at + 1, length)
     return out[:at]
+
+
+@njit(cache=True, nogil=True)
+def gather(bounds: Any, docs: Any, tfs: Any, places: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> None:
+    """Postings in another order: those of the list places[i] to cursor[i], which is moved past them."""
+    for i in range(len(places)):
+        for at in range(bounds[places[i]], bounds[places[i] + 1]):
+            all_docs[cursor[i]] = docs[at]
+            all_tfs[cursor[i]] = tfs[at]
+            cursor[i] += 1

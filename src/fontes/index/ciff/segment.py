@@ -15,10 +15,9 @@ from ...core.progress import Progress, Report
 from ...core.strings import Strings
 from ...storage.arrays import ByteWriter, read_array
 from ...storage.files import reading
-from ..build import write_ids
-from ..kernels import gather
+from ..building.ids import IdWriter
 from ..postings import Postings, write_lists
-from .kernels import out_of_order
+from .kernels import gather, out_of_order
 from .reading import CiffReader
 
 
@@ -70,16 +69,26 @@ def ciff_segment(
     terms = _table(tables)
     df = np.concatenate(dfs)
     order = _order(terms, reader.name)
-    try:
-        write_ids(folder, _table(ids))
-    except InputError as error:
-        raise InputError(f"{reader.name}: {error}") from None
+    _write_ids(folder, [_table([part]) for part in ids], memory, reader.name)
     docs, tfs = (read_array(folder.parent, name).view("<i4") for name in ("docs", "tfs"))
     postings = _Spooled(df, docs, tfs, order)
     if order is not None:
         terms, df = terms.reordered(order), df[order]
     counts = write_lists(folder, terms, df, np.concatenate(lengths), postings, memory=memory, threads=threads)
     return {"documents": reader.header.num_docs, **counts}, {**asdict(reader.header), "surplus": surplus}
+
+
+def _write_ids(folder: Path, parts: list[Strings], memory: int, name: str) -> None:
+    """Writes the ids of a file."""
+    writer = IdWriter(folder, memory)
+    try:
+        for part in parts:
+            writer.add(part)
+        writer.close(repeated=False)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    finally:
+        writer.abandon()
 
 
 class _Spooled:

@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ class Searcher(ABC):
 
     @abstractmethod
     def candidates(
-        self, queries: NDArray[np.float32], count: int, effort: int | None, threads: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
     ) -> NDArray[np.int64]:
-        """For each query about `count` rows, (queries, count), -1 where there are fewer."""
+        """For each query about `count` rows, `least` where so little effort finds no more, in a row of their own; -1 fills up."""
 
     @abstractmethod
     def save(self, file: Path) -> None:
@@ -151,15 +152,16 @@ class Faiss(Searcher):
             self.index.add(embeddings.decoded(slice(first, min(first + BLOCK, count))))
 
     def candidates(
-        self, queries: NDArray[np.float32], count: int, effort: int | None, threads: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
     ) -> NDArray[np.int64]:
         """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
         with _faiss_threads(threads):
-            if (ivf := self._ivf()) is not None:
+            if (ivf := self._inner[0]) is not None:
                 enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows
                 ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
-            elif (hnsw := self._hnsw()) is not None:
+            elif (hnsw := self._inner[1]) is not None:
                 hnsw.hnsw.efSearch = effort or max(count, EF_SEARCH)
+                count = min(count, max(least, effort or count))  # more would be found at the same effort as `count`
             elif effort is not None:
                 raise ParameterError(f"the index {self.spec!r} has no effort to set; IVF and HNSW indexes have")
             rows: NDArray[np.int64] = self.index.search(np.ascontiguousarray(queries), count)[1]
@@ -178,6 +180,11 @@ class Faiss(Searcher):
             self.index = _faiss().read_index(str(file))
         except RuntimeError as e:
             raise OSError(str(e)) from e
+
+    @cached_property
+    def _inner(self) -> tuple[Any, Any]:
+        """The IVF and the HNSW index inside, when all is built; None for what there is not."""
+        return self._ivf(), self._hnsw()
 
     def _ivf(self) -> Any:
         faiss = _faiss()
@@ -220,7 +227,7 @@ class Annoy(Searcher):
         self.index.build(int(self.spec.partition(":")[2]), 1)
 
     def candidates(
-        self, queries: NDArray[np.float32], count: int, effort: int | None, threads: int | None
+        self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
     ) -> NDArray[np.int64]:
         """The nearest rows. `effort` is search_k, the nodes that are inspected; default: trees x count."""
         rows = np.full((len(queries), count), -1, dtype=np.int64)

@@ -251,13 +251,14 @@ class Dense(Stage[Topics, Run], name="dense"):
         """For each query the best of about `count` near rows; under a filter of more, until there are k or no more rows."""
         from .vectors import rescored
 
-        effort, rankings = self.effort, [NOTHING] * len(queries)
-        left = list(range(len(queries)))
+        effort, rankings, left = self.effort, [NOTHING] * len(queries), list(range(len(queries)))
         while left:
-            for i, rows in zip(left, searcher.candidates(queries[left], count, effort, self.threads), strict=True):
+            least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
+            for i, rows in zip(left, searcher.candidates(queries[left], least, count, effort, self.threads), strict=True):
                 rows = rows[rows >= 0]
                 docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
-                docs = np.unique(docs if allowed is None else docs[allowed[docs]]).astype(np.int32)
+                docs = docs if allowed is None else docs[allowed[docs]]
+                docs = (docs if embeddings.single else np.unique(docs)).astype(np.int32)
                 rankings[i] = rescored(embeddings, queries[i], docs, k, self.index.ids)
             if allowed is None or (count == len(embeddings) and (effort is None or effort >= count)):
                 break

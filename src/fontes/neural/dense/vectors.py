@@ -86,7 +86,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
     for share, here, places in embeddings.split(docs):
         scores = np.empty(len(places), dtype=np.float32)
-        products.exact(wide, share.embeddings, places, scores)
+        products.exact(wide, share.embeddings, places.astype(np.int64), scores)
         out[here] = scores
     return out
 

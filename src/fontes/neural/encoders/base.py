@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,10 +73,12 @@ def encoder_in(part: Part) -> Encoder:
     Raises:
         ParameterError: It is neither.
     """
-    encoder: Encoder = part.params()["encoder"]
+    encoder: Any = part.encoder  # type: ignore[attr-defined]
+    if isinstance(encoder, str):
+        encoder = part.params()["encoder"]
     if not callable(getattr(encoder, "encode_queries", None)):
         raise ParameterError(f"{part.name}: encoder is an encoder, or the name of a sentence encoder, not {encoder!r}")
-    return encoder
+    return cast(Encoder, encoder)
 
 
 class EncoderModel(Loaded, Protocol):

@@ -79,10 +79,10 @@ class PlainModel:
         torch = library("torch", "SentenceEncoder")
         ids, mask, types = batch(inputs, self._parts.transformer.shape.pad_token_id, self.prepared.device)
         with torch.inference_mode():
-            found = pooled(self.prepared.module(ids, mask, types).float(), mask, self._parts.modes)
+            pooling = pooled(self.prepared.module(ids, mask, types).float(), mask, self._parts.modes)
             for step in self._parts.steps:
-                found = step(found)
-            vectors: NDArray[np.float32] = found.cpu().numpy()
+                pooling = step(pooling)
+            vectors: NDArray[np.float32] = pooling.cpu().numpy()
         return vectors
 
 

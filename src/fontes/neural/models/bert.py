@@ -128,7 +128,7 @@ class Linear(Unset, nn.Linear):
 
     def _apply(self, *arguments: Any, **settings: Any) -> Any:
         self._packed = None  # the weights change their type or their place
-        return super()._apply(*arguments, **settings)
+        return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
 
 class Layer(nn.Module):
@@ -184,7 +184,7 @@ class Bert(nn.Module):
             counted = ids != self.shape.pad_token_id
             places = counted.cumsum(1) * counted + self.shape.pad_token_id
         embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(places)
-        hidden = self.norm(embedded).view(texts * length, -1)
+        hidden: Tensor = self.norm(embedded).view(texts * length, -1)
         attending = None if bool(mask.all()) else mask.bool()[:, None, None, :]
         for layer in self.layers:
             hidden = layer(hidden, texts, attending)

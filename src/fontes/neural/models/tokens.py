@@ -133,11 +133,11 @@ def _as_transformers_has_it(backend: Any, kind: str, settings: Mapping[str, Any]
         }
         pieces = model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word
         usual = pieces == (settings.get("unk_token", "[UNK]"), "##", 100) and words == {"type": "BertPreTokenizer"}
-        return usual and normalizer == bert and (pair.ids, pair.type_ids) == ([first, last, last], [0, 0, 1])
+        return bool(usual and normalizer == bert and (pair.ids, pair.type_ids) == ([first, last, last], [0, 0, 1]))
     if kind in XLM_ROBERTA:
         first, last = mark("bos_token", "<s>"), mark("eos_token", "</s>")
         usual = words == METASPACE and (normalizer or {"type": "Precompiled"})["type"] == "Precompiled"
-        return usual and pair.ids == [first, last, last, last]
+        return bool(usual and pair.ids == [first, last, last, last])
     return False
 
 

@@ -2,7 +2,7 @@
 
 import { app, go, href } from "./app.js";
 import { overtaken } from "./api.js";
-import { apart, button, figure, filled, link, make, marked, units, weighed } from "./dom.js";
+import { apart, button, filled, link, make, marked, units, weighed } from "./dom.js";
 import { explained, termsOf, weigher } from "./tree.js";
 
 const FIRST = 50, PIECE = 100;  // hits that are made at once, and at a time after that
@@ -41,8 +41,8 @@ function item(hit, { side, explain, edge, level }) {
   const more = explain && button("Why", () => ask(), { class: "plain why", "aria-expanded": "false", "aria-label": `Why ${short(title, 60)}` });
   const element = make("li", { class: "hit", "data-id": hit.id, "data-side": side },
     make("span", { class: "rank" }, String(hit.rank)),
-    make("div", { class: "body" }, make(`h${level}`, { class: "title" }, own), about, text, why),
-    make("div", { class: "edge" }, make("span", { class: "score" }, hit.score.toFixed(4)), edge?.(hit), more));
+    make("div", { class: "body" }, make(`h${level}`, { class: "title" }, own), about, text),
+    make("div", { class: "edge" }, make("span", { class: "score" }, hit.score.toFixed(4)), edge?.(hit), more), why);
   words(text, hit, null);
   element.why = ask;
   const key = side ? "why2" : "why";
@@ -83,7 +83,7 @@ function words(place, hit, weigh) {
     const most = Math.max(...hit.rationales.map(({ score }) => score));
     place.replaceChildren(make("p", { class: "kind" }, "Evidence"), make("ol", { class: "picked" }, hit.rationales.map(({ number, score, text }) =>
       make("li", {}, make("span", { class: "number", title: "number of the sentence, from 0" }, String(number)),
-        weighed(make("p", { dir: "auto" }, text), most > 0 ? score / most : 0), make("span", { class: "score", title: "score of the sentence" }, figure(score))))));
+        weighed(make("p", { dir: "auto" }, text), most > 0 ? score / most : 0), make("span", { class: "score", title: "score of the sentence" }, score.toFixed(4))))));
   } else if (hit.snippet.text) {
     place.replaceChildren(make("p", { class: "snippet", dir: "auto" }, marked(hit.snippet.text, units(hit.snippet.text, hit.snippet.matches), 0, undefined, weigh)));
   }

@@ -57,7 +57,7 @@ async function show(before) {
     at("content").replaceChildren();
   }
   document.body.dataset.view = state.view;
-  controls();
+  controls(before);
   document.title = `${state.view === "talk" ? "Conversation" : state.q || index().name} · Fontes`;
   if (state.view !== "search") at("side").hidden = true;
   const work = { search: searching.search, talk: talking.converse, why: asking.why }[state.view];
@@ -74,7 +74,7 @@ async function show(before) {
   return view;
 }
 
-function controls() {
+function controls(before) {
   const { state } = app, view = VIEWS[state.view], own = index();
   for (const each of document.querySelectorAll("nav [data-view]")) {
     if (each.dataset.view === state.view) each.setAttribute("aria-current", "page");
@@ -83,13 +83,13 @@ function controls() {
   at("q-label").textContent = view.label;
   at("send").textContent = view.send;
   at("q").placeholder = view.placeholder;
-  if (document.activeElement !== at("q") || state.view !== "talk") at("q").value = state.view === "talk" ? "" : state.q;
+  if (!before || before.q !== state.q || before.view !== state.view) at("q").value = state.view === "talk" ? "" : state.q;
   const fields = [];
   if (app.indexes.length > 1) fields.push(choice("index", "Index", app.indexes.map(({ name }) => [name, name]), own.name, name => moved({ index: name })));
   const names = own.pipelines.map(({ name }) => [name, name]), taken = state.pipeline || names[0][0];
   if (names.length > 1 || app.anyPipeline) fields.push(expression("pipeline", "Pipeline", names, taken, name => moved({ pipeline: name === names[0][0] ? "" : name })));
   if (state.view === "search" && (names.length > 1 || app.anyPipeline))
-    fields.push(expression("against", "beside", [["", "none"], ...names.filter(([name]) => name !== taken)], state.against, name => moved({ against: name, only: "" })));
+    fields.push(expression("against", "Beside", [["", "none"], ...names.filter(([name]) => name !== taken)], state.against, name => moved({ against: name, only: "" })));
   if (state.view === "search") fields.push(choice("k", "Results", sizes().map(k => [String(k), k.toLocaleString("en")]), String(state.k), k => moved({ k: Number(k) })));
   if (state.view === "talk" && own.rewriters.length)
     fields.push(choice("rewriter", "Rewriter", own.rewriters.map(({ name }) => [name, name]), state.rewriter || own.rewriters[0].name, name => moved({ rewriter: name === own.rewriters[0].name ? "" : name })));
@@ -103,6 +103,7 @@ function controls() {
   }
   const focused = document.activeElement?.id;
   at("choice").replaceChildren(...fields);
+  at("settings").querySelector("summary").textContent = [app.indexes.length > 1 ? own.name : "", taken, state.view === "search" && state.against ? `beside ${state.against}` : ""].filter(Boolean).join(", ");
   if (focused && at("choice").contains(at(focused))) at(focused).focus();
 }
 
@@ -168,7 +169,7 @@ addEventListener("popstate", () => {
 });
 addEventListener("resize", narrow);
 const wide = matchMedia("(min-width: 60.01rem)");
-const unfold = () => { at("filters").open = wide.matches; };
+const unfold = () => { at("filters").open = at("settings").open = wide.matches; };
 wide.addEventListener("change", unfold);
 unfold();
 document.querySelector(".name a").addEventListener("click", event => {

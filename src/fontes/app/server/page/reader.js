@@ -118,6 +118,12 @@ function apiece(matches, cuts) {
   });
 }
 
+/** Brings a mark into view; the pieces before it get their heights only when they are drawn, so more than once. */
+function center(mark, times = 4) {
+  mark.scrollIntoView({ block: "center" });
+  if (times) requestAnimationFrame(() => center(mark, times - 1));
+}
+
 function body(text, all) {
   const cuts = cut(text), matches = apiece(all, cuts);
   const place = make("div", { class: "words" }), rest = make("div", { class: "rest" });
@@ -146,7 +152,7 @@ function body(text, all) {
     const mark = place.querySelectorAll("mark")[here];
     place.querySelector("mark.here")?.classList.remove("here");
     mark?.classList.add("here");
-    mark?.scrollIntoView({ block: "center" });
+    if (mark) center(mark);
     said.textContent = `${(here + 1).toLocaleString("en")} of ${count(matches.length, "match", "matches")}`;
   };
   const said = make("span", { role: "status" }, count(matches.length, "match", "matches"));

@@ -1,0 +1,75 @@
+"""Distinct tokens to terms, compiled: what `Analyzer.terms` does to the tokens that are ASCII, where no library is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.strings import Strings
+from ..storage.compiled import kernel
+from . import porter
+
+STEMMERS = ("", "porter")
+
+
+def folded(tokens: Strings, possessive: bool, lowercase: bool, stopwords: Strings, stemmer: str) -> tuple[Strings, Any]:
+    """The terms of tokens that are ASCII.
+
+    Args:
+        tokens: The tokens.
+        possessive: Whether a final 's is stripped.
+        lowercase: Whether letters are put in lower case.
+        stopwords: Words that are dropped.
+        stemmer: One of STEMMERS.
+
+    Returns:
+        For each token its term, "" where it is dropped; and for each token whether it is left out, and its term is "", because
+        it is not ASCII or holds a line break.
+    """
+    others = np.zeros(len(tokens), dtype=np.bool_)
+    units = np.empty(len(tokens.blob) + len(tokens), dtype=np.int32)
+    length = _fold(
+        tokens.blob, tokens.offsets, possessive, lowercase, stopwords.blob, stopwords.offsets, units, others
+    )  # a line for each token, all ended by a line break
+    if stemmer == "porter" and length:
+        length = porter.stem_lines(units[: length - 1]) + 1
+        units[length - 1] = 10
+    lines = units[:length].astype(np.uint8)
+    ends = np.flatnonzero(lines == 10)
+    offsets = np.zeros(len(tokens) + 1, dtype=np.int64)
+    offsets[1:] = ends - np.arange(len(ends))
+    return Strings(lines[lines != 10], offsets), others
+
+
+@kernel(steps=lambda blob, bounds, *rest: 4 * len(blob) + 80 * len(bounds))
+def _fold(
+    blob: Any, bounds: Any, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any, others: Any
+) -> int:
+    """Writes the line of each token into `units` and says which are left out; returns how long the lines are."""
+    at = 0
+    for i in range(len(bounds) - 1):
+        start, end, first = bounds[i], bounds[i + 1], at
+        for place in range(start, end):
+            if blob[place] >= 128 or blob[place] == 10:
+                others[i] = True
+        if not others[i]:
+            if possessive and end - start > 1 and (blob[end - 1] | 32) == 115 and blob[end - 2] == 39:
+                end -= 2
+            for place in range(start, end):
+                letter = np.int32(blob[place])
+                units[at] = letter + 32 if lowercase and 65 <= letter <= 90 else letter
+                at += 1
+            for word in range(len(stop_bounds) - 1):
+                if stop_bounds[word + 1] - stop_bounds[word] == at - first:
+                    same = True
+                    for place in range(first, at):
+                        if units[place] != stops[stop_bounds[word] + place - first]:
+                            same = False
+                            break
+                    if same:
+                        at = first
+                        break
+        units[at] = 10
+        at += 1
+    return at

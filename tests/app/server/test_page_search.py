@@ -1,0 +1,222 @@
+"""The page of the server, clicked through in Chromium: searching, filtering, reading, and what stands side by side."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from support.odd_documents import HOSTILE, LONG
+from support.pages import Pages, expect, shown, texts
+
+import fontes as ft
+
+
+PORT = "/?q=who+closed+the+port"
+Indexes = dict[str, ft.Index]
+
+
+def ids(page: Any, inside: str = "") -> list[str]:
+    found: list[str] = page.locator(f"{inside} .hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
+    return found
+
+
+def state(page: Any) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def test_a_query_is_typed_and_its_results_have_titles_metadata_and_marks(pages: Pages, collections: Indexes) -> None:
+    page = pages()
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.type("who closed the port")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit")
+    ranking = collections["harbour"].bm25().search("who closed the port", 10)
+    assert ids(page) == ranking.ids
+    assert texts(page, ".hit .title") == [doc.title for doc in ranking.docs()]
+    assert texts(page, ".hit .edge .score") == [f"{hit.score:.4f}" for hit in ranking]
+    assert "date 2015-07-23" in page.locator(".hit .about").first.text_content()
+    assert {mark.lower() for mark in texts(page, ".hit .snippet mark")} <= {"who", "closed", "close", "port", "port's", "closes"}
+    assert state(page) == {"q": ["who closed the port"]}
+    assert page.title() == "who closed the port · Fontes"
+
+
+def test_marks_are_where_the_words_are_though_characters_before_them_take_two_units(pages: Pages) -> None:
+    page = pages("/?index=odd&q=hostile")
+    hit = page.locator(".hit").filter(has_text="🎻🎻")
+    assert hit.locator(".snippet mark").all_text_contents() == ["hostile", "hostile"]
+    hit.locator(".title a").click()
+    page.wait_for_selector("#reader .words")
+    assert texts(page, "#reader .words mark") == ["hostile", "hostile"]
+
+
+def test_the_address_holds_the_state_so_back_forward_and_a_link_show_it_again(pages: Pages) -> None:
+    page = pages(PORT)
+    first = ids(page)
+    page.fill("#q", "tide flap")
+    page.click("#send")
+    page.wait_for_selector(".hit[data-id=h114]")
+    second = ids(page)
+    page.locator(".hit .title a").first.click()
+    page.wait_for_selector("#reader h2")
+    title, address = page.locator("#reader h2").text_content(), page.url
+    page.go_back()
+    page.wait_for_selector("#reader", state="hidden")
+    page.go_back()
+    page.wait_for_selector(f".hit:first-child[data-id={first[0]}]")
+    assert (ids(page), page.input_value("#q")) == (first, "who closed the port")
+    page.go_forward()
+    page.wait_for_selector(f".hit:first-child[data-id={second[0]}]")
+    linked = pages(address.removeprefix(pages.address))
+    linked.wait_for_selector("#reader h2")
+    assert (ids(linked), linked.locator("#reader h2").text_content()) == (second, title)
+
+
+def test_values_are_clicked_to_filter_and_the_filter_is_text_that_can_be_written(pages: Pages, collections: Indexes) -> None:
+    page, index = pages(PORT), collections["harbour"]
+    counts = index.bm25().search("who closed the port").facets("section")["section"]
+    assert texts(page, ".facet li")[:2] == [f"{value} {count}" for value, count in list(counts.items())[:2]]
+    for value, where in (("business", "section == 'business'"), ("council", "section in ('business', 'council')")):
+        page.locator(".facet li button", has_text=value).click()
+        expect(page.locator("#where")).to_have_value(where)
+        shown(page)
+        assert ids(page) == index.bm25(where=where).search("who closed the port", 10).ids
+        assert state(page)["where"] == [where]
+        assert page.locator(".facet li button", has_text=value).get_attribute("aria-pressed") == "true"
+    page.wait_for_selector(".facet li:nth-child(4)")  # what else could be chosen stays there
+    page.fill("[aria-label='date from']", "2016-01-01")
+    page.keyboard.press("Tab")
+    where += " and date >= '2016-01-01'"
+    expect(page.locator("#where")).to_have_value(where)
+    shown(page)
+    assert ids(page) == index.bm25(where=where).search("who closed the port", 10).ids
+    page.fill("#where", "section == 'court' or section == 'health'")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit:first-child .about:has-text('court'), .hit:first-child .about:has-text('health')")
+    page.locator(".facet li button", has_text="court").click()
+    where = "(section == 'court' or section == 'health') and section == 'court'"
+    expect(page.locator("#where")).to_have_value(where)
+    shown(page)
+    assert ids(page) == index.bm25(where=where).search("who closed the port", 10).ids
+    page.fill("#where", "section == 'nothing'")
+    page.click("text=Apply")
+    page.wait_for_selector("text=Search without the filter")
+    assert page.locator("#status").text_content() == "No document matches"
+    page.click("text=Search without the filter")
+    page.wait_for_selector(".hit")
+    assert "where" not in state(page)
+
+
+def test_any_value_and_any_name_can_be_filtered_by(pages: Pages, collections: Indexes) -> None:
+    page = pages("/?index=odd")
+    script = "([name, type, value, before]) => import('/page/filter.js').then(f => f.toggled(before, name, type, value))"
+    index = collections["odd"]
+    for name, value in (("kind", HOSTILE), ("and", "a 'b' \\"), (HOSTILE, HOSTILE), ("kind", "שלום")):
+        where = page.evaluate(script, [name, "keyword", value, ""])
+        assert len(index.bm25(where=where).search("hostile")) == 1, where
+        both = page.evaluate(script, [name, "keyword", "x", where])
+        assert page.evaluate(script, [name, "keyword", "x", both]) == where
+        assert page.evaluate(script, [name, "keyword", value, f"kind is None or {where}"]).startswith("(kind is None or ")
+
+
+def test_a_reader_sees_why_a_result_is_there_and_which_terms_weigh(pages: Pages, collections: Indexes) -> None:
+    page = pages(PORT)
+    first = page.locator(".hit").first
+    first.locator("button.why").click()
+    page.wait_for_selector(".tree")
+    explanation = collections["harbour"].bm25().explain("who closed the port", first.get_attribute("data-id"))
+    terms = {part.label.strip("'"): part.value for part in explanation.parts}
+    assert first.locator(".tree .term").all_text_contents() == list(terms)
+    weights = first.locator(".tree .term").evaluate_all("terms => terms.map(t => Number(t.style.getPropertyValue('--weight')))")
+    assert weights == pytest.approx([value / max(terms.values()) for value in terms.values()], rel=1e-4)
+    colours = first.locator(".tree .term").evaluate_all("terms => terms.map(t => getComputedStyle(t).backgroundColor)")
+    assert len(set(colours)) == len(terms)
+    assert first.locator(".snippet mark.weighed").count() > 0
+    first.locator(".tree summary").nth(1).click()
+    assert "idf" in first.locator(".tree li li").first.inner_text()
+    assert state(page)["why"] == [explanation_of := first.get_attribute("data-id")]
+    again = pages(f"{PORT}&why={explanation_of}")
+    again.wait_for_selector(".hit:first-child .tree")
+    again.locator(".hit button.why").first.click()
+    assert not again.locator(".tree").is_visible()
+    assert "why" not in state(again)
+
+
+def test_two_pipelines_stand_side_by_side_with_what_only_one_has(pages: Pages, collections: Indexes) -> None:
+    page = pages(PORT)
+    page.select_option("#against", label="rm3")
+    page.wait_for_selector(".pair .hit")
+    index = collections["harbour"]
+    runs = [stage.search("who closed the port", 10).ids for stage in (index.bm25(), index.bm25() % 3 >> index.rm3() >> index.bm25())]
+    sides = [".side:nth-child(1)", ".side:nth-child(2)"]
+    assert [ids(page, side) for side in sides] == runs
+    alone = [[i for i in run if i not in other] for run, other in (runs, runs[::-1])]
+    for side, own in zip(sides, alone, strict=True):
+        assert page.locator(f"{side} .hit:has(.alone)").evaluate_all("hits => hits.map(h => h.dataset.id)") == own
+    assert page.locator("#status").text_content() == (
+        f"{10 - len(alone[0])} documents in both, {len(alone[0])} only in bm25, {len(alone[1])} only in rm3"
+    )
+    page.check("#only")
+    assert page.locator(".pair .hit:visible").count() == len(alone[0]) + len(alone[1])
+    page.uncheck("#only")
+    both = next(i for i in runs[0] if i in runs[1])
+    page.locator(f"{sides[0]} .hit[data-id={both}] .other").click()
+    assert page.evaluate("document.activeElement.closest('.hit').dataset.side") == "1"
+    assert page.locator(".hit.same").count() == 2
+    page.click("#content button:text-is('Swap')")
+    page.wait_for_selector(".side:first-child h2 bdi:text-is('rm3')")
+    assert [ids(page, side) for side in sides] == runs[::-1]
+
+
+def test_a_long_document_is_shown_in_pieces_and_its_matches_are_reached(pages: Pages) -> None:
+    page = pages("/?index=odd&q=zebra&doc=long")
+    page.wait_for_selector("#reader .piece")
+    assert len(page.locator("#reader .words").text_content()) < LONG / 10
+    assert page.locator("#reader [role=status]").text_content() == "1 match"
+    page.click("[aria-label='Match after']")
+    assert page.locator("#reader mark.here").text_content() == "zebra"
+    text = page.locator("#reader .words").evaluate("words => words.textContent")
+    assert len(text) == LONG // 47 * 47 + len(" zebra at the end")
+    page.wait_for_timeout(200)
+    assert page.locator("#reader mark.here").evaluate("m => { const y = m.getBoundingClientRect().y; return y > 0 && y < innerHeight; }")
+
+
+def test_a_thousand_results_are_there_and_the_last_is_reached(pages: Pages) -> None:
+    page = pages("/?index=odd&q=many&k=1000")
+    page.wait_for_selector(".hit:nth-child(1000)", state="attached")
+    assert page.locator("#status").text_content() == "The first 1,000 results"
+    seconds = page.evaluate(
+        "() => { const t = performance.now(); scrollTo(0, document.body.scrollHeight); document.body.offsetHeight; return performance.now() - t; }"
+    )
+    assert seconds < 1000
+    page.locator(".hit").last.scroll_into_view_if_needed()
+    assert page.locator(".hit").last.locator(".rank").text_content() == "1000"
+
+
+def test_hostile_text_is_shown_as_text(pages: Pages) -> None:
+    for address in ("/?index=odd&q=hostile", f"/?index=odd&q={HOSTILE.replace('%', '%25').replace('&', '%26').replace('#', '%23')}"):
+        page = pages(address)
+        hit = page.locator(".hit").filter(has_text="window.broken").first
+        assert hit.locator(".title").text_content() == HOSTILE
+        assert hit.locator(".id").text_content() == HOSTILE
+        hit.locator(".title a").click()
+        page.wait_for_selector("#reader .words")
+        assert page.locator("#reader h2").text_content() == HOSTILE
+        assert HOSTILE in texts(page, "#reader dt")
+        page.locator("#reader dd button").first.click()
+        page.wait_for_selector(".facet [aria-pressed=true]", state="attached")
+        assert page.evaluate("window.broken") is None
+        assert page.locator("#content img, #content script, #reader img").count() == 0
+    page = pages("/?index=odd&q=hostile&doc=a%2Fb%3Fc%3D1%23d%252F")
+    page.wait_for_selector("#reader .words")
+    assert page.locator("#reader .words").text_content() == "hostile too"
+
+
+def test_the_page_is_small_and_has_no_way_to_make_markup_of_text() -> None:
+    files = list((resources.files("fontes.app.server") / "page").iterdir())
+    assert sum(len(file.read_bytes()) for file in files) <= 150_000
+    for file in files:
+        if file.name.endswith((".js", ".html")):
+            source = file.read_text(encoding="utf-8")
+            assert not [word for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "//cdn", "style=") if word in source]

@@ -1,0 +1,107 @@
+"""JSON lines, many at a time: the same documents, and the same errors, as one line at a time by Python's decoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, strategies as st
+from support.small_collections import PROPERTY
+
+from fontes.core import InputError
+from fontes.formats import corpus as corpora, read_corpus
+from fontes.formats.packed import Packed, Packing, joined, packed
+
+STRING = st.text(st.sampled_from(list("ab \"\\/\b\f\n\r\t\0\x1f\x7fé東𝒜\ud800\udc00\ufeff'{}[]:,")), max_size=8)
+VALUE = STRING | st.sampled_from([None, 7, 1.5, True, [], {}, {"a": "é"}])
+ROW = st.fixed_dictionaries(
+    {"_id": STRING | st.sampled_from(["d1", "d2", " ", 7]), "text": STRING},
+    optional={"title": VALUE, "metadata": VALUE, "more": VALUE, "Text": STRING},
+)
+LINE = st.tuples(ROW, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", "\t: ")])).map(
+    lambda e: json.dumps(e[0], ensure_ascii=e[1], separators=e[2]).encode("utf-8", "surrogatepass")
+)
+ODD = st.sampled_from(
+    [
+        b"",
+        b"  \t",
+        b"\x0c",
+        b"null",
+        b"{",
+        b'{"_id": "a", "text": "b"',
+        b'{"_id": "a", "text": "b"} x',
+        b'{"_id": "a", "text": "b"}\r',
+        b' { "_id" : "a" , "text" : "b" } ',
+        b'{"_id": "a", "text": "b",}',
+        b'{"_id": "a", "text": "b", "text": "c"}',
+        b'{"_id": "a", "text": "b", "metadata": {}}',
+        b'{"_id": "a", "text": "\xff"}',
+        b'{"_id": "a", "text": "\xed\xa0\x80"}',
+        b'{"_id": "a", "text": "\xc0\x80\xf4\x90\x80\x80"}',
+        b'{"_id": "a", "text": "\\ud83d\\ude00 \\uD83D\\uDE00 \\u00e9\\u6771\\u0000"}',
+        b'{"_id": "a", "text": "\\ud83d"}',
+        b'{"_id": "a", "text": "\\u12g4"}',
+        b'{"_id": "a", "text": "\\x"}',
+        b'{"_id": "a\\u0062", "text": "b"}',
+        b'{"_id": "", "text": "b"}',
+        b'{"_id": "\xe2\x80\x83", "text": "b"}',
+        b'{"id": "a", "contents": "b"}',
+        b'{"text": "b"}',
+        b"\xef\xbb\xbf{}",
+    ]
+)
+
+
+def outcome(read: object) -> object:
+    try:
+        return read()  # type: ignore[operator]
+    except InputError as error:
+        return str(error)
+
+
+def parts(path: Path, size: int) -> Packed:
+    portions = list(read_corpus(path, format="jsonl").portions(size, 3))
+    packs = [part.work() if isinstance(part, Packing) else packed(part) for part in portions]
+    if not sum(map(len, packs)):
+        raise read_corpus(path, format="jsonl").empty()
+    return joined(packs)
+
+
+def columns(docs: Packed) -> tuple[list[str], bytes, list[list[int]], list[object]]:
+    values = list(docs.values) or [{}] * len(docs)
+    return docs.ids.tolist(), docs.text.tobytes(), docs.sizes.tolist(), values
+
+
+@PROPERTY
+@given(st.lists(LINE | LINE | ODD, min_size=1, max_size=12), st.sampled_from([1, 40, 1 << 20]), st.booleans())
+@example([b'{"_id": "a", "text": "b"}'] * 9, 1 << 20, False)
+def test_lines_are_read_as_pythons_decoder_reads_them(tmp_path_factory, lines, size, end):
+    path = tmp_path_factory.mktemp("lines") / "corpus.jsonl"
+    path.write_bytes(b"\n".join(lines) + b"\n" * end)
+    assert outcome(lambda: columns(parts(path, size))) == outcome(lambda: columns(packed(list(read_corpus(path, format="jsonl")))))
+
+
+@pytest.mark.parametrize("keys", [("_id", "title", "text"), ("id", "title", "contents"), ("docno", "Headline", "BODY")])
+def test_most_lines_never_become_objects_of_python(tmp_path, monkeypatch, keys):
+    one, title, text = keys
+    rows = [{one: f"d{n}", title: f"Title {n}", text: f'a "text" {n}'} for n in range(100)]
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = []
+    doc_from = corpora.doc_from
+    monkeypatch.setattr("fontes.formats.jsonl.doc_from", lambda *args: made.append(1) or doc_from(*args))
+    fields = {"id": one, "title": title, "text": text}
+    docs = joined([part.work() for part in read_corpus(path, fields=fields).portions(1 << 20, 3)])
+    assert docs.ids.tolist() == [row[one] for row in rows]
+    assert docs.text.tobytes().decode() == "".join(row[title] + row[text] for row in rows)
+    assert len(made) == 1
+
+
+def test_pairs_and_documents_are_the_same_bytes():
+    pairs = [("a", "é"), ("b", ""), ("c", "\ud800")]
+    (packing,) = read_corpus(pairs).portions(1 << 20, 256)
+    assert isinstance(packing, Packing)
+    assert columns(packing.work()) == columns(packed(list(read_corpus(pairs))))
+    assert np.array_equal(packing.work().sizes[:, 1], [2, 0, 3])

@@ -1,0 +1,27 @@
+"""Documents for the page of the server that are many, long, or hostile, and the pipelines that search them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import fontes as ft
+
+HOSTILE = "</script><script>window.broken = true</script><img src=x onerror=\"window.broken = 1\"> ‮ 'q' \\ 🎻 Ječmen"
+LONG = 1_000_000
+PIPELINES = {
+    "bm25": "bm25()",
+    "turned": "tfidf() * -1 + bm25() * 0.01",
+    "claims": "bm25() >> rationales(n=2)",
+    "rm3": "bm25() % 3 >> rm3() >> bm25()",
+}
+
+
+def odd() -> Iterator[ft.Doc]:
+    """Documents that are many, long, or hostile."""
+    yield ft.Doc(HOSTILE, f"🎻🎻 hostile {HOSTILE} 🎻 hostile", HOSTILE, {HOSTILE: HOSTILE, "kind": HOSTILE, "and": "a 'b' \\"})
+    yield ft.Doc("a/b?c=1#d%2F", "hostile too", "", {"kind": "plain", "and": "x"})
+    yield ft.Doc("right", "hostile שלום עולם", "שלום עולם", {"kind": "שלום"})
+    words = "an enormous document, which is shown in pieces "
+    yield ft.Doc("long", words * (LONG // len(words)) + " zebra at the end", "A long one", {"kind": "plain"})
+    for number in range(1050):
+        yield ft.Doc(f"m{number:04}", f"many {'words ' * (number % 7)}", f"One of many, {number}", {"kind": f"k{number % 20:02}"})
