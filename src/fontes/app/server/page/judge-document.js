@@ -98,7 +98,7 @@ async function undo() {
   const values = await alone(() => ask("undo", "/judging/undo", {}, {}));
   if (!values) return;
   if (values.topic.id !== judge.args[0]) history.replaceState(null, "", path("judge", values.topic.id));
-  judge.args = [values.topic.id];
+  Object.assign(judge, { view: "judge", args: [values.topic.id] });
   say(`Taken back. ${far(values.topic)}`);
 }
 
