@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -116,8 +116,7 @@ def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
                     best[c], places[c] = sums[r, c], t + r
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _multiply(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
+def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
     """The similarities of 16 tokens of the query, from `column` on, with ROWS rows from `first`; beyond `last` the last again.
 
     Numba's own loops would load and store the sums at each dimension; here they stay in registers.
@@ -151,6 +150,9 @@ def _multiply(context: Any, query: Any, column: Any, vectors: Any, first: Any, l
         return target.get_dummy_value()
 
     return types.void(query, types.intp, vectors, types.intp, types.intp, sums), generate
+
+
+_multiply: Any = intrinsic(_columns)
 
 
 @njit(cache=True, nogil=True)
