@@ -197,9 +197,13 @@ stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 """All parts that have a name: stages, and the encoders and models that stages are given."""
 
 
-@lru_cache(None)
-def fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
+def fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
     """The fields of a part's class that its constructor takes, in its order: those that are given by keyword last."""
+    return _fields(cls)
+
+
+@lru_cache(None)
+def _fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
     return tuple(sorted((field for field in dataclasses.fields(cls) if field.init), key=lambda field: bool(field.kw_only)))
 
 
