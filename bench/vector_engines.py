@@ -2,9 +2,9 @@
 
     python vector_engines.py PART ENGINE FOLDER
 
-FOLDER has the arrays of vector_data.py. The seconds of a build are kept beside the index. An engine is what a function here makes
-of the folder: `search(rows, k, effort, threads)` of the queries with these numbers, for each the numbers of the best documents;
-`rows` of length 1 is a search of one query. To measure another engine, add a function.
+FOLDER has the arrays of vector_data.py. The seconds of a build are kept beside the index. An engine is what a function here
+makes of the folder: `search(rows, k, effort, threads)` of the queries with these numbers, for each the numbers of the best
+documents; `rows` of length 1 is a search of one query. To measure another engine, add a function.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +158,7 @@ def _faiss(path: Path, folder: Path, effort_of: Callable[[Any, int], None] | Non
 
 
 def dense_usearch(folder: Path, dtype: str) -> Search:
-    from usearch.index import MetricKind
-    from usearch.index import search as nearest
+    from usearch.index import MetricKind, search as nearest
 
     kind = {"float32": np.float32, "float16": np.float16}[dtype]
     base, queries = np.array(array(folder, "base")).astype(kind), np.array(array(folder, "queries")).astype(kind)
@@ -263,7 +263,7 @@ def hnsw_usearch(folder: Path, _: str) -> Search:
 
 def token_queries(folder: Path) -> list[Any]:
     vectors, bounds = np.array(array(folder, "queries")), array(folder, "queries.bounds").tolist()
-    return [vectors[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [vectors[a:b] for a, b in pairwise(bounds)]
 
 
 def late_fontes(folder: Path, algorithm: str) -> Search:
@@ -317,8 +317,11 @@ def late_plaid(folder: Path, _: str) -> Search:
     queries = [torch.from_numpy(query) for query in token_queries(folder)]
 
     def build() -> None:
-        tokens, bounds = torch.from_numpy(np.array(array(folder, "tokens")).astype(np.float32)), array(folder, "bounds").tolist()
-        docs = [tokens[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        tokens, bounds = (
+            torch.from_numpy(np.array(array(folder, "tokens")).astype(np.float32)),
+            array(folder, "bounds").tolist(),
+        )
+        docs = [tokens[a:b] for a, b in pairwise(bounds)]
         FastPlaid(str(folder / "plaid"), device="cpu").create(docs, nbits=NBITS)
 
     built(folder, "plaid", build)
@@ -368,7 +371,7 @@ def sparse_seismic(folder: Path, _: str) -> Search:
 
     def vectors(which: str) -> list[tuple[Any, Any]]:
         bounds, terms, weights = (np.array(array(folder, which + name)) for name in ("bounds", "terms", "weights"))
-        slices = [slice(a, b) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
+        slices = [slice(a, b) for a, b in pairwise(bounds.tolist())]
         kind = seismic.get_seismic_string()
         return [(words[terms[s]].astype(kind), weights[s]) for s in slices]
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.pages import chromium
 
 import fontes as ft
 from fontes.passages import Rationale
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="the page is clicked through with playwright")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-if BROWSER is None:
-    pytest.skip("the page needs chromium or google-chrome to be clicked through", allow_module_level=True)
 
 HOSTILE = "</script><script>window.broken = true</script> \"q\" 'r' <img src=x onerror=alert(1)> Ječmen"
 TOPICS = 30
@@ -52,10 +47,8 @@ def report() -> ft.comparison.Report:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

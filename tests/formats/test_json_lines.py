@@ -80,7 +80,9 @@ def columns(docs: Packed) -> tuple[list[str], bytes, list[list[int]], list[objec
 def test_lines_are_read_as_pythons_decoder_reads_them(tmp_path_factory, lines, size, end):
     path = tmp_path_factory.mktemp("lines") / "corpus.jsonl"
     path.write_bytes(b"\n".join(lines) + b"\n" * end)
-    assert outcome(lambda: columns(parts(path, size))) == outcome(lambda: columns(packed(list(read_corpus(path, format="jsonl")))))
+    assert outcome(lambda: columns(parts(path, size))) == outcome(
+        lambda: columns(packed(list(read_corpus(path, format="jsonl"))))
+    )
 
 
 @pytest.mark.parametrize("keys", [("_id", "title", "text"), ("id", "title", "contents"), ("docno", "Headline", "BODY")])

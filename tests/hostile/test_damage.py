@@ -1,6 +1,6 @@
 """Files that are damaged, header edits and metadata made to fit included: searches never crash and never believe them.
 
-Each trial changes one file of an index or of the cache, in a process of its own kind that may crash; see `support.damage`.
+Each trial changes one file of an index or of the cache, in a process of its own kind that may crash; see `support.trials`.
 `make test` does some hundreds, `make test-all` some thousands.
 """
 
@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support import damage
+from support.trials import build, outcomes
 
 SOME = 150
 MANY = int(os.environ.get("FONTES_TRIALS", 5_000))
@@ -21,7 +21,7 @@ CACHES = ("impacts", "runs", "approximate")
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("damage")
-    damage.build(folder)
+    build(folder)
     return folder
 
 
@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_damaged_is_refused_in_one_sentence_or_answers_as_before_or_is_found_by_its_sums(
     root: Path, trials: range
 ) -> None:
-    results = damage.outcomes(root, trials)
+    results = outcomes(root, trials)
     assert len(results) == len(trials)
     kinds = Counter(result["outcome"].partition(":")[0] for result in results)
     assert not [result for result in results if result["outcome"].startswith(("crash", "raw"))]

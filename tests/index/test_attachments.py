@@ -79,6 +79,14 @@ def test_learned_sparse_runs_after_additions_and_deletions_are_those_of_a_new_in
     assert {**index.info()["weights"][0], "bytes": 0} == facts[1]
 
 
+def test_a_term_that_several_segments_have_weights_of_counts_once(tmp_path: Path) -> None:
+    index, encoder = Index.build([("a", "fox"), ("b", "dog")], tmp_path / "x"), CountingTerms()
+    index.add([("c", "fox owl")])
+    index.encode(encoder)
+    terms = [set(encoder.encode_queries([text])[0]) for text in ("fox dog", "fox owl")]
+    assert index.info()["weights"][0]["terms"] == len(terms[0] | terms[1]) > max(map(len, terms))
+
+
 def test_encoding_again_encodes_new_documents_alone_in_the_dtype_of_the_others(tmp_path: Path) -> None:
     log = tmp_path / "log"
     index = Index.build(DOCS[:100], tmp_path / "x")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support.described import FILTERS, TYPES, described
+from support.filtered import same
 from support.lexical import MODELS, TOPICS, model
 from support.small_collections import PROPERTY
 
@@ -51,15 +52,6 @@ def index(tmp_path_factory) -> Index:
 @pytest.fixture(scope="module")
 def every(index: Index) -> Run:
     return index.bm25(k=MANY)(TOPICS)
-
-
-def same(searched: Run, every: Run, index: Index, where: str, k: int) -> bool:
-    """Whether a run is, to the last bit, the best k of what is left of a run of all documents."""
-    passed = filter_of(index.reader, where)
-    assert passed is not None
-    expected = every.keep(passed.mask[every.codes]).top(k)
-    arrays = [(run.bounds.tobytes(), run.codes.tobytes(), run.scores.tobytes()) for run in (searched, expected)]
-    return arrays[0] == arrays[1]
 
 
 @pytest.mark.parametrize("parameters", MODELS, ids=str)

@@ -228,3 +228,21 @@ def test_an_ivf_index_visits_enough_lists_for_k(index):
     found, whole = dense(queries()), index.dense(Hashed(), k=200)(queries())
     assert all(len(found[topic]) == 200 for topic in found)
     assert np.mean([len(set(found[t].ids) & set(whole[t].ids)) / 200 for t in whole]) > 0.95
+
+
+def test_effort_below_the_number_of_rows_that_are_taken_looks_at_fewer(tmp_path, own_cache):
+    index = Index.build(made_docs(900, longest=20), tmp_path / "x")
+    index.encode(Hashed())
+    dense, exact = index.dense(Hashed(), algorithm="hnsw", k=5), index.dense(Hashed(), k=5)
+    embeddings = index.embeddings(Hashed())
+    vectors = Hashed().encode_queries(list(queries().values()))
+    nearest = dense._searcher(embeddings)
+    for effort, taken in ((1, 5), (5, 5), (40, 40), (100, 100), (300, 100)):
+        assert nearest.candidates(vectors, 5, 100, effort, 1).shape == (len(vectors), taken)
+
+    def share(effort: int) -> float:
+        runs = dense.with_(effort=effort)(queries()), exact(queries())
+        return float(np.mean([len({*runs[0][t].ids} & {*runs[1][t].ids}) / 5 for t in queries()]))
+
+    assert share(1) < share(20) <= share(400)
+    assert share(400) == 1

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from support.counting_terms import CountingTerms
 from support.described import TYPES, described
+from support.filtered import same
 from support.hashed_encoder import Hashed, Parts
 
-from fontes.core import Doc, Run, Topics
+from fontes.core import Doc, Topics
 from fontes.index import Index
 from fontes.index.columns import filter_of
 from fontes.lexical import RM3
@@ -55,15 +56,6 @@ def index(tmp_path_factory) -> Index:
         index.encode(CountingTerms())
 
     return living(tmp_path_factory.mktemp("filters") / "x", described(800, words=9), encode)
-
-
-def same(searched: Run, every: Run, index: Index, where: str, k: int) -> bool:
-    """Whether a run is, to the last bit, the best k of what is left of a run of all documents."""
-    passed = filter_of(index.reader, where)
-    assert passed is not None
-    expected = every.keep(passed.mask[every.codes]).top(k)
-    arrays = [(run.bounds.tobytes(), run.codes.tobytes(), run.scores.tobytes()) for run in (searched, expected)]
-    return arrays[0] == arrays[1]
 
 
 @pytest.mark.parametrize("encoder", [Hashed(), Parts(dim=24)], ids=repr)

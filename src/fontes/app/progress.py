@@ -66,10 +66,12 @@ class Bar:
 
 def _compiled_before() -> bool:
     """Whether Numba has kernels of ours in its cache."""
+    from ..storage.compiled import load
     from ..text import tokenizers
 
+    load()
     try:
-        path = tokenizers._scan._cache.cache_path  # type: ignore[attr-defined]
+        path: str = tokenizers._scan.stats.cache_path
     except AttributeError:
         return True
     return any(Path(path).glob("tokenizers._scan*.nbc"))

@@ -18,10 +18,9 @@ from .part import Part, stages
 from .registry import nearest
 from .run import Run
 from .stage import Stage, check_depth
+from .where import DEEPEST, GREATEST, PythonText
 
 LONGEST = 20_000  # characters of a text
-GREATEST = 2**63 - 1  # whole number, so that arrays can hold it
-DEEPEST = 100  # calls and operators inside one another
 TUNE = "tune"
 AnyStage = Stage[Any, Any]
 
@@ -86,8 +85,10 @@ def tunable(
     return make, dict(first.space)
 
 
-class _Builder:
+class _Builder(PythonText):
     """Makes what one text describes."""
+
+    noun, example, longest, counted = "pipeline", "bm25() % 100 >> rm3() >> bm25()", LONGEST, "pipeline, column"
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class _Builder:
         systems: Mapping[str, Any] | None,
         values: Mapping[str, Any] | None = None,
     ) -> None:
-        self._text = text
+        super().__init__(text)
         self._indexes = dict(indexes or {})
         self._index = index if index is not None else next(iter(self._indexes.values()), None)
         self._systems = dict(systems or {})
@@ -107,25 +108,12 @@ class _Builder:
         self.space: dict[str, Any] = {}
 
     def built(self) -> Any:
-        if not isinstance(self._text, str):
-            raise ParameterError(f"a pipeline is written as a text, not as {type(self._text).__name__}")
-        if not self._text.strip():
-            raise ParameterError("the pipeline is empty; write it as bm25() % 100 >> rm3() >> bm25()")
-        if len(self._text) > LONGEST:
-            raise ParameterError(f"the pipeline has {len(self._text):,} characters; {LONGEST:,} are allowed")
-        self._source = self._text.replace("\n", " ").strip()  # a text may go over several lines
-        try:
-            tree = ast.parse(self._source, mode="eval")
-        except SyntaxError as error:
-            raise self._error((error.offset or 1) - 1, f"not an expression ({error.msg})") from None
-        except (ValueError, RecursionError, MemoryError) as error:
-            raise ParameterError(f"the pipeline cannot be read ({error or 'nested too deeply'})") from None
-        return self._value(tree.body)
+        return self._value(self.tree())
 
     def _value(self, node: ast.expr) -> Any:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise self._error(node, f"nested more than {DEEPEST} deep")
+            raise self.error(node, f"nested more than {DEEPEST} deep")
         try:
             match node:
                 case ast.BinOp():
@@ -136,14 +124,14 @@ class _Builder:
                     return self._named(node)
                 case ast.Constant(value=bool() | int() | float() | str() | None):
                     if isinstance(node.value, int) and node.value > GREATEST:
-                        raise self._error(node, f"whole numbers go up to {GREATEST:,}")
+                        raise self.error(node, f"whole numbers go up to {GREATEST:,}")
                     return node.value
                 case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant(value=int() | float() as number)):
                     if not isinstance(number, bool) and number <= GREATEST:
                         return -number if isinstance(node.op, ast.USub) else number
                 case ast.Tuple() | ast.List():
                     return tuple(self._value(item) for item in node.elts)
-            raise self._error(node, "only names, calls, literals, signed numbers and the operators >> % * + are known here")
+            raise self.error(node, "only names, calls, literals, signed numbers and the operators >> % * + are known here")
         finally:
             self._depth -= 1
 
@@ -166,31 +154,31 @@ class _Builder:
                 case ast.Add():
                     return left + right if isinstance(left, Stage) else self._refused(node, left, right, "+")
         except FontesError as error:
-            raise self._error(node.right, str(error), type(error)) from None
+            raise self.error(node.right, str(error), type(error)) from None
         except TypeError:
             return self._refused(node, left, right, {ast.RShift: ">>", ast.Mult: "*", ast.Add: "+"}.get(type(node.op), "%"))
-        raise self._error(node, "of the operators there are >> (then), % (the best k), * (times a weight) and + (sum)")
+        raise self.error(node, "of the operators there are >> (then), % (the best k), * (times a weight) and + (sum)")
 
     def _refused(self, node: ast.BinOp, left: Any, right: Any, sign: str) -> Any:
-        raise self._error(node, f"{sign} does not join {_kind(left)} and {_kind(right)}")
+        raise self.error(node, f"{sign} does not join {_kind(left)} and {_kind(right)}")
 
     def _named(self, node: ast.Name) -> Any:
         if node.id in self._systems:
             return self._systems[node.id]
         if node.id in stages:
-            raise self._error(node, f"'{node.id}' is a stage; write {node.id}()")
-        raise self._error(
+            raise self.error(node, f"'{node.id}' is a stage; write {node.id}()")
+        raise self.error(
             node, f"there is no stage{' or system' if self._systems else ''} '{node.id}'; {self._nearest(node.id)}"
         )
 
     def _called(self, node: ast.Call) -> Any:
         if not isinstance(node.func, ast.Name):
-            raise self._error(node.func, "only the name of a stage can be called")
+            raise self.error(node.func, "only the name of a stage can be called")
         name = node.func.id
         if name == TUNE:
-            raise self._error(node, "tune() is the value of a parameter in what `tune` is given: bm25(k1=tune(0.4, 2.0))")
+            raise self.error(node, "tune() is the value of a parameter in what `tune` is given: bm25(k1=tune(0.4, 2.0))")
         if name not in stages:
-            raise self._error(node.func, f"there is no stage '{name}'; {self._nearest(name)}")
+            raise self.error(node.func, f"there is no stage '{name}'; {self._nearest(name)}")
         self._numbers[name] += 1
         label = name if self._numbers[name] == 1 else f"{name}_{self._numbers[name]}"
         cls = stages[name]
@@ -200,13 +188,13 @@ class _Builder:
         positions = [parameter for parameter in known if parameter != cls.variadic]
         for number, argument in enumerate(node.args):
             if isinstance(argument, ast.Starred):
-                raise self._error(argument, "* before an argument is not known here")
+                raise self.error(argument, "* before an argument is not known here")
             if cls.variadic:
                 several.append(self._value(argument))
             elif number < len(positions):
                 values[positions[number]] = self._argument(label, known[positions[number]], argument)
             else:
-                raise self._error(argument, f"{name} takes {len(positions)} arguments at most, besides its index")
+                raise self.error(argument, f"{name} takes {len(positions)} arguments at most, besides its index")
         for keyword in node.keywords:
             values.update(self._keyword(name, label, known, keyword, values))
         if cls.variadic:
@@ -218,13 +206,13 @@ class _Builder:
     ) -> dict[str, Any]:
         key = keyword.arg
         if key is None:
-            raise self._error(keyword.value, "** before an argument is not known here")
+            raise self.error(keyword.value, "** before an argument is not known here")
         if key == "index" and "index" in stages[name].__dataclass_fields__:  # type: ignore[attr-defined]
             return {"index": self._index_called(keyword.value)}
         if key not in known or key == stages[name].variadic:
-            raise self._error(keyword, f"{name} has no parameter '{key}'; {nearest(key, known)}")
+            raise self.error(keyword, f"{name} has no parameter '{key}'; {nearest(key, known)}")
         if key in values:
-            raise self._error(keyword, f"{name}: '{key}' is given twice")
+            raise self.error(keyword, f"{name}: '{key}' is given twice")
         return {key: self._argument(label, known[key], keyword.value)}
 
     def _argument(self, label: str, parameter: Any, node: ast.expr) -> Any:
@@ -235,19 +223,19 @@ class _Builder:
         try:
             return parameter.checked(value)
         except ParameterError as error:
-            raise self._error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}") from None
+            raise self.error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}") from None
 
     def _tuned(self, path: str, parameter: Any, node: ast.Call) -> Any:
         if self._values is None:
-            raise self._error(node, "tune() belongs to what `tune` is given; give a value here")
+            raise self.error(node, "tune() belongs to what `tune` is given; give a value here")
         bounds = tuple(self._value(argument) for argument in node.args)
         if node.keywords or len(bounds) > 3:
-            raise self._error(node, "write tune(), tune(low, high), tune(low, high, step) or tune([value, …])")
+            raise self.error(node, "write tune(), tune(low, high), tune(low, high, step) or tune([value, …])")
         if not bounds and parameter.range is None:
-            raise self._error(node, f"no range is known for {parameter.name}; write tune(low, high), or tune(low, high, step)")
+            raise self.error(node, f"no range is known for {parameter.name}; write tune(low, high), or tune(low, high, step)")
         if len(bounds) == 1:
             if not isinstance(bounds[0], tuple):
-                raise self._error(node, "with one argument tune takes the values to try, as a list")
+                raise self.error(node, "with one argument tune takes the values to try, as a list")
             self.space[path] = list(bounds[0])
         else:
             self.space[path] = bounds or parameter.range
@@ -262,17 +250,17 @@ class _Builder:
         name = self._value(node)
         if not isinstance(name, str) or name not in self._indexes:
             known = nearest(str(name), self._indexes) if self._indexes else "only one index is given, which needs no name"
-            raise self._error(node, f"there is no index {name!r}; {known}")
+            raise self.error(node, f"there is no index {name!r}; {known}")
         return self._indexes[name]
 
     def _constructed(self, node: ast.Call, name: str, cls: type[Part], known: Mapping[str, Any], values: dict[str, Any]) -> Any:
         if "index" in cls.__dataclass_fields__ and "index" not in values:  # type: ignore[attr-defined]
             if self._index is None:
-                raise self._error(node, f"{name} needs an index; none is given")
+                raise self.error(node, f"{name} needs an index; none is given")
             values["index"] = self._index
         for key, parameter in known.items():
             if parameter.required and key not in values:
-                raise self._error(node, f"{name} needs the parameter '{key}'")
+                raise self.error(node, f"{name} needs the parameter '{key}'")
         if cls.variadic and any(isinstance(value, Run) for value in values[cls.variadic]):
             return self._of_runs(node, cls, values)
         try:
@@ -280,7 +268,7 @@ class _Builder:
             part.check()
         except (FontesError, TypeError) as error:
             kind = type(error) if isinstance(error, FontesError) else ParameterError
-            raise self._error(node, str(error), kind) from None
+            raise self.error(node, str(error), kind) from None
         return part
 
     def _of_runs(self, node: ast.Call, cls: type[Any], values: dict[str, Any]) -> Any:
@@ -288,22 +276,18 @@ class _Builder:
         of_runs = getattr(cls, "of_runs", None)
         runs = values.pop(cls.variadic)
         if of_runs is None or not all(isinstance(run, Run) for run in runs):
-            raise self._error(node, f"{cls.name} cannot join a run to a stage; give runs alone, or stages alone", PipelineError)
+            raise self.error(node, f"{cls.name} cannot join a run to a stage; give runs alone, or stages alone", PipelineError)
         try:
             return of_runs(*runs, **values)
         except FontesError as error:
-            raise self._error(node, str(error), type(error)) from None
+            raise self.error(node, str(error), type(error)) from None
 
     def _nearest(self, name: str) -> str:
         return nearest(name, [*self._systems, *stages])
 
-    def _error(self, place: Any, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
-        """The error for a problem, with the place in the text; an error from further inside keeps its own."""
-        if problem.startswith("pipeline, "):
-            return kind(problem)
-        # ast counts bytes
-        column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
-        return kind(f"pipeline, column {column + 1}: {problem}")
+    def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
+        """As `PythonText.error`; an error from further inside keeps its own place."""
+        return kind(problem) if problem.startswith("pipeline, ") else super().error(place, problem, kind)
 
 
 def _kind(value: Any) -> str:

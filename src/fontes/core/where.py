@@ -15,17 +15,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ParameterError
+from .errors import FontesError, ParameterError
 from .registry import nearest
 
 LONGEST = 100_000  # characters of a text
 GREATEST = 2**63 - 1  # whole number, so that arrays can hold it
-DEEPEST = 100  # conditions inside one another
+DEEPEST = 100  # expressions inside one another
 TYPES = ("keyword", "integer", "float", "date", "boolean", "keywords")
 """The types of columns; `keywords` is a list of them."""
 REFUSED = {"text": "holds long texts", "mixed": "holds values of several types, or others than columns have"}
@@ -150,32 +150,70 @@ def date_text(microseconds: int) -> str:
     return moment.date().isoformat() if moment.time() == EPOCH.time() else moment.isoformat().replace("+00:00", "Z")
 
 
-class _Reader:
-    """Reads one text."""
+class PythonText:
+    """A text in a small part of Python's grammar, a filter or a pipeline: what is read of it, and errors with their place.
 
-    def __init__(self, text: str, types: Mapping[str, str]) -> None:
-        self._text, self._types, self._depth = text, types, 0
+    Args:
+        text: An expression.
 
-    def condition(self) -> Condition:
+    Attributes:
+        noun: What messages call such a text.
+        example: How one is written.
+        longest: How many characters one has at most.
+        counted: What comes in an error before the number of the character, which counts from 1.
+    """
+
+    noun: ClassVar[str]
+    example: ClassVar[str]
+    longest: ClassVar[int]
+    counted: ClassVar[str]
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def tree(self) -> ast.expr:
+        """The expression.
+
+        Raises:
+            ParameterError: The text is none, or too long.
+        """
         if not isinstance(self._text, str):
-            raise ParameterError(f"a filter is written as a text, not as {type(self._text).__name__}")
+            raise ParameterError(f"a {self.noun} is written as a text, not as {type(self._text).__name__}")
         if not self._text.strip():
-            raise ParameterError('the filter is empty; write it as where="year >= 2020 and not retracted"')
-        if len(self._text) > LONGEST:
-            raise ParameterError(f"the filter has {len(self._text):,} characters; {LONGEST:,} are allowed")
+            raise ParameterError(f"the {self.noun} is empty; write it as {self.example}")
+        if len(self._text) > self.longest:
+            raise ParameterError(f"the {self.noun} has {len(self._text):,} characters; {self.longest:,} are allowed")
         self._source = self._text.replace("\n", " ").strip()  # a text may go over several lines
         try:
-            tree = ast.parse(self._source, mode="eval")
+            return ast.parse(self._source, mode="eval").body
         except SyntaxError as error:
-            raise self._error((error.offset or 1) - 1, f"not an expression ({error.msg})") from None
+            raise self.error((error.offset or 1) - 1, f"not an expression ({error.msg})") from None
         except (ValueError, RecursionError, MemoryError) as error:
-            raise ParameterError(f"the filter cannot be read ({error or 'nested too deeply'})") from None
-        return self._read(tree.body)
+            raise ParameterError(f"the {self.noun} cannot be read ({error or 'nested too deeply'})") from None
+
+    def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
+        """The error for a problem at a place: an expression, or the number of a character, from 0."""
+        # ast counts bytes
+        column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
+        return kind(f"{self.counted} {column + 1}: {problem}")
+
+
+class _Reader(PythonText):
+    """Reads one text."""
+
+    noun, example, longest, counted = "filter", 'where="year >= 2020 and not retracted"', LONGEST, "where, character"
+
+    def __init__(self, text: str, types: Mapping[str, str]) -> None:
+        super().__init__(text)
+        self._types, self._depth = types, 0
+
+    def condition(self) -> Condition:
+        return self._read(self.tree())
 
     def _read(self, node: ast.expr) -> Condition:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise self._error(node, f"nested more than {DEEPEST} deep")
+            raise self.error(node, f"nested more than {DEEPEST} deep")
         try:
             match node:
                 case ast.BoolOp(op=ast.And()):
@@ -190,9 +228,9 @@ class _Reader:
                     return pairs[0] if len(pairs) == 1 else Every(pairs)
             column = self._column(node)
             if column is None:
-                raise self._error(node, "only columns, comparisons, in, is None, and, or, not are known here")
+                raise self.error(node, "only columns, comparisons, in, is None, and, or, not are known here")
             if self._types[column] != "boolean":
-                raise self._error(node, f"{self._described(column)}, which has to be compared: {column} == …")
+                raise self.error(node, f"{self._described(column)}, which has to be compared: {column} == …")
             return Test(column, "==", True)
         finally:
             self._depth -= 1
@@ -200,11 +238,11 @@ class _Reader:
     def _compared(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Condition:
         column, other = self._column(left), self._column(right)
         if column is not None and other is not None:
-            raise self._error(right, "two columns; compare a column with a constant")
+            raise self.error(right, "two columns; compare a column with a constant")
         test: Condition
         if isinstance(sign, ast.Is | ast.IsNot):
             if column is None or not (isinstance(right, ast.Constant) and right.value is None):
-                raise self._error(right, "`is` and `is not` are of None alone: year is None")
+                raise self.error(right, "`is` and `is not` are of None alone: year is None")
             test = Missing(column)
         elif isinstance(sign, ast.In | ast.NotIn):
             test = self._inside(left, column, right, other)
@@ -213,28 +251,28 @@ class _Reader:
         elif other is not None:
             test = self._sided(right, other, MIRRORED[SIGNS[type(sign)]], left)
         else:
-            raise self._error(left, "no column; compare a column with a constant")
+            raise self.error(left, "no column; compare a column with a constant")
         return Not(test) if isinstance(sign, ast.NotEq | ast.IsNot | ast.NotIn) else test
 
     def _inside(self, left: ast.expr, column: str | None, right: ast.expr, other: str | None) -> Condition:
         """A comparison by `in`: of a column with some constants, or of a constant with a column of lists."""
         if other is not None:
             if self._types[other] != "keywords":
-                raise self._error(right, f"{self._described(other)} and no list; write {other} == …, or {other} in (…, …)")
+                raise self.error(right, f"{self._described(other)} and no list; write {other} == …, or {other} in (…, …)")
             return Test(other, "holds", self._constant(left, other))
         if column is None:
-            raise self._error(left, "no column; write year in (2020, 2021), or 'nlp' in tags of a column of lists")
+            raise self.error(left, "no column; write year in (2020, 2021), or 'nlp' in tags of a column of lists")
         if self._types[column] == "keywords":
-            raise self._error(left, f"{self._described(column)}; write 'a' in {column} or 'b' in {column}")
+            raise self.error(left, f"{self._described(column)}; write 'a' in {column} or 'b' in {column}")
         if not isinstance(right, ast.Tuple | ast.List | ast.Set):
-            raise self._error(right, f"constants in brackets follow: {column} in (…, …)")
+            raise self.error(right, f"constants in brackets follow: {column} in (…, …)")
         return Test(column, "in", tuple(self._constant(item, column) for item in right.elts))
 
     def _sided(self, place: ast.expr, column: str, sign: str, constant: ast.expr) -> Condition:
         if self._types[column] == "keywords":
-            raise self._error(place, f"{self._described(column)}; write 'a' in {column}")
+            raise self.error(place, f"{self._described(column)}; write 'a' in {column}")
         if self._types[column] == "boolean" and sign != "==":
-            raise self._error(place, f"{self._described(column)}, which is equal or not; write {column}, or not {column}")
+            raise self.error(place, f"{self._described(column)}, which is equal or not; write {column}, or not {column}")
         return Test(column, sign, self._constant(constant, column))
 
     def _column(self, node: ast.expr) -> str | None:
@@ -250,10 +288,10 @@ class _Reader:
         if kind in TYPES:
             return name
         if kind is not None:
-            raise self._error(node, f"'{name}' {REFUSED.get(kind, 'is no column')}: it cannot be filtered by")
+            raise self.error(node, f"'{name}' {REFUSED.get(kind, 'is no column')}: it cannot be filtered by")
         if name in ("title", "text"):
-            raise self._error(node, f"the {name} of documents is searched, and cannot be filtered by; {self._known(name)}")
-        raise self._error(node, f"there is no column '{name}'; {self._known(name)}")
+            raise self.error(node, f"the {name} of documents is searched, and cannot be filtered by; {self._known(name)}")
+        raise self.error(node, f"there is no column '{name}'; {self._known(name)}")
 
     def _known(self, name: str) -> str:
         known = [column for column, kind in self._types.items() if kind in TYPES]
@@ -270,23 +308,18 @@ class _Reader:
             ):
                 value = -number if isinstance(node.op, ast.USub) else number
             case _:
-                raise self._error(node, f"{self._described(column)}, so that a constant is needed here: {NAMES[kind]}")
+                raise self.error(node, f"{self._described(column)}, so that a constant is needed here: {NAMES[kind]}")
         if value is None:
-            raise self._error(node, f"None is no value; write {column} is None")
+            raise self.error(node, f"None is no value; write {column} is None")
         if isinstance(value, int | float) and (abs(value) > GREATEST if isinstance(value, int) else not math.isfinite(value)):
-            raise self._error(node, f"numbers are finite, and whole ones go up to {GREATEST:,}")
+            raise self.error(node, f"numbers are finite, and whole ones go up to {GREATEST:,}")
         if isinstance(value, str) and kind == "date" and date_of(value) is not None:
             return date_of(value)
         expected = {"boolean": bool, "integer": int | float, "float": int | float, "date": ()}.get(kind, str)
         if not isinstance(value, expected) or (isinstance(value, bool) and kind != "boolean"):
-            raise self._error(node, f"{self._described(column)}; it is compared with {NAMES[kind]}, not with {value!r}")
+            raise self.error(node, f"{self._described(column)}; it is compared with {NAMES[kind]}, not with {value!r}")
         return value
 
     def _described(self, column: str) -> str:
         kind = self._types[column]
         return f"'{column}' is {'a list of keywords' if kind == 'keywords' else f'a column of type {kind}'}"
-
-    def _error(self, place: ast.expr | int, problem: str) -> ParameterError:
-        # ast counts bytes
-        column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
-        return ParameterError(f"where, character {column + 1}: {problem}")

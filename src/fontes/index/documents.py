@@ -104,7 +104,7 @@ class DocumentWriter:
 
     def blocks(self, docs: Packed) -> Iterator[Block]:
         """Takes documents, and gives the blocks that are complete: `write` wants them, packed and in this order."""
-        yield from self._blocks.add(Block(docs.sizes, partial(memoryview, docs.text)))
+        yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
 
     def write(self, block: Block) -> None:
         """Appends a block that is packed."""

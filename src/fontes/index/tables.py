@@ -184,9 +184,8 @@ def _merge_orders(blob: Any, bounds: Any, one: Any, other: Any, merged: Any) -> 
 def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
     for i in range(len(order) - 1):
         a, b = np.int64(order[i]), np.int64(order[i + 1])
-        if bounds[a + 1] - bounds[a] == bounds[b + 1] - bounds[b]:
-            if compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1]) == 0:
-                return i
+        if compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1]) == 0:
+            return i
     return -1
 
 

@@ -24,6 +24,7 @@ from .weighting import Weighting
 if TYPE_CHECKING:
     from ..index.inverted import Searchable
 
+FEW = 200  # terms whose weights are worked out by themselves; for more, those of all are
 PROBE = 12  # postings are gone through in the time in which one is looked up
 
 
@@ -50,18 +51,18 @@ class FilteredImpacts:
         self._terms = _Pool([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
         self._rows = _Pool([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
 
-    def of(self, terms: NDArray[np.int32], alone: bool) -> Terms:
-        """What the search takes for these terms; `alone` where they are those of one topic, for which no others are made."""
+    def of(self, terms: NDArray[np.int32]) -> Terms:
+        """What the search takes for these terms."""
         with self._lock:
             if not (numbers := self._numbers[terms]).all():
-                self._extend(np.unique(terms[numbers == 0]), alone)
+                self._extend(np.unique(terms[numbers == 0]))
             best, kth, positive, row_of = self._terms.arrays
             rows, starts = self._rows.arrays
             return Terms(self._numbers[terms] - 1, self._lists.arrays, (best, kth, positive, row_of, rows, starts))
 
-    def _extend(self, terms: NDArray[np.int32], alone: bool) -> None:
+    def _extend(self, terms: NDArray[np.int32]) -> None:
         """Makes the lists of terms that have none."""
-        bounds, docs, weights = impacts_of(self._index, self._weighting, terms if alone else None).postings
+        bounds, docs, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)
         # One place more: what does not pass is written and then overwritten.

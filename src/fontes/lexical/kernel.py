@@ -16,7 +16,7 @@ import numpy as np
 
 from ..storage.compiled import inner, kernel
 
-BLOCK = 64  # documents under one bound
+BLOCK = 64  # documents under one bound: not more than a mask has bits
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # of the histogram that the k-th best weights are read from
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
@@ -94,7 +94,7 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
     positive = bounds_of[2]
     windows = (len(rank) + WINDOW - 1) // WINDOW
     ceilings = np.empty(windows * (WINDOW // BLOCK), dtype=np.float32)
-    sums = np.empty(WINDOW, dtype=np.float64)
+    sums = np.zeros(WINDOW, dtype=np.float64)
     hit = np.zeros(WINDOW, dtype=np.uint8)
     score = np.empty(1, dtype=np.float32)
     room = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
@@ -193,6 +193,12 @@ def _pruned(
             reaching += own[block] >= least
         if reaching == 0:
             continue
+        if reaching > blocks // 4:
+            sums[:] = 0
+        else:
+            for block in range(blocks):
+                if own[block] >= least:  # what is in others is not looked at
+                    sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, terms, query_weights, lists, bounds_of, cursors, sums)
         enough = np.float64(least) * (1 - 1e-7) if least > LEAST else 1e-300
         for block in range(blocks):
@@ -219,11 +225,10 @@ def _pruned(
 
 @inner()
 def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_of: Any, cursors: Any, sums: Any) -> None:
-    """The scores of the documents of one window; `cursors` of terms without a row move on."""
+    """Adds the scores of the documents of one window to `sums`; `cursors` of terms without a row move on."""
     bounds, docs, weights = lists
     _, _, _, row_of, _, starts = bounds_of
     begin = window * WINDOW
-    sums[:] = 0
     for i in range(len(terms)):
         term, query_weight, row = terms[i], query_weights[i], row_of[terms[i]]
         if row >= 0:

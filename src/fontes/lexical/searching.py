@@ -110,7 +110,7 @@ def _portion(
         postings, limits, rank = impacts.postings, impacts.limits, index.ids.rank
     else:
         under = filtered(index, weighting, where)
-        terms = under.of(bags[1][bags[0][first] : bags[0][last]], alone=len(bags[0]) == 2)
+        terms = under.of(bags[1][bags[0][first] : bags[0][last]])
         postings, limits, rank = terms.postings, terms.limits, under.rank
         bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first

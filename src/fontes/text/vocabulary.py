@@ -32,6 +32,7 @@ class Vocabulary:
         self._tokens = Interner()
         self._table = Interner()
         self._terms: list[str] = []  # as many of the table as were asked for
+        self._numbers: dict[str, int] = {}  # of these, likewise
         self._term_bounds = np.zeros(1, dtype=np.int64)  # token i stands for the terms _term_numbers[bounds[i]:bounds[i+1]]
         self._term_numbers = np.zeros(0, dtype=np.int32)
         self._lock = threading.RLock()
@@ -115,7 +116,7 @@ class Vocabulary:
             For each token the number of its term, -1 where it is dropped; its first byte in all texts end to end, and its end;
             and for each text where its tokens start, with one entry more than there are texts.
         """
-        text, starts, ends, bounds = self._tokenize(texts)
+        text, starts, ends, bounds = self._tokenize(*_end_to_end(texts))
         with self._lock:
             tokens = self._tokens.intern(text, starts, ends)
             self._analyze_new()
@@ -127,8 +128,10 @@ class Vocabulary:
 
     def known(self, terms: Collection[str]) -> set[int]:
         """The numbers of those terms that have one."""
-        numbers = self._numbers
-        return {numbers[term] for term in terms if term in numbers}
+        with self._lock:
+            new = range(len(self._numbers), len(self.terms))
+            self._numbers.update((self._terms[number], number) for number in new)
+            return {self._numbers[term] for term in terms if term in self._numbers}
 
     @property
     def _compiled(self) -> bool:

@@ -13,7 +13,6 @@ from support.serving import serving
 
 import fontes as ft
 
-
 PORT = "/?q=who+closed+the+port"
 FIRST, SECOND = "What price did Ruddock and Sons ask for the two Skerrow ferries?", "And what did they cost in the end?"
 VIEWS = {
@@ -32,8 +31,8 @@ Indexes = dict[str, ft.Index]
 
 
 def ids(page: Any, inside: str = "") -> list[str]:
-    found: list[str] = page.locator(f"{inside} .hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
-    return found
+    shown_ids: list[str] = page.locator(f"{inside} .hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
+    return shown_ids
 
 
 def say(page: Any, text: str) -> None:
@@ -157,7 +156,10 @@ def test_everything_is_reached_by_keys(pages: Pages) -> None:
 def test_a_problem_is_a_sentence_and_the_next_search_is_answered(pages: Pages) -> None:
     pages.expected += ["422", "ERR_FAILED", "404"]
     page = pages(f"{PORT}&where=sektion+%3D%3D+1")
-    assert page.locator("[role=alert]").text_content() == "Where, character 1: there is no column 'sektion'; did you mean 'section'?"
+    assert (
+        page.locator("[role=alert]").text_content()
+        == "Where, character 1: there is no column 'sektion'; did you mean 'section'?"
+    )
     page.fill("#where", "")
     page.keyboard.press("Enter")
     page.wait_for_selector(".hit")
@@ -210,7 +212,13 @@ def test_light_and_dark_follow_the_system_until_one_is_chosen_and_it_is_remember
     assert page.evaluate(background) == "rgb(20, 24, 28)"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1440, "light"), (1440, "dark")])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(390, "dark"), (1440, "light"), pytest.param(390, "light", marks=SLOW), pytest.param(1440, "dark", marks=SLOW)],
+)
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(pages: Pages, width: int, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="accessibility is checked with axe-core").Axe()
     pages.expected.append("422")

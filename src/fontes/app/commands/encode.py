@@ -38,7 +38,7 @@ def encode(
     nbits: Annotated[
         int | None,
         typer.Option(
-            help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="as the stored ones, 2"
+            help="late: bits a dimension: 1, 2, 4; 16 or 32 keep the vectors whole.", show_default="as the stored ones, 4"
         ),
     ] = None,
     precision: Annotated[

@@ -13,10 +13,10 @@ from ...storage.hashes import hash_json
 from ..joined import JoinedLists, counted
 from ..leaf import Leaf
 from ..tables import joined
-from .weights import SCALE, WeightLists
+from .weights import SCALE, Scaled, WeightLists
 
 
-class JoinedWeights(JoinedLists):
+class JoinedWeights(Scaled, JoinedLists):
     """The weights of a reader's documents by one encoder, as lexical search takes them: see `inverted.Searchable`.
 
     Args:
@@ -50,16 +50,6 @@ class JoinedWeights(JoinedLists):
         """A digest of all files, and of which documents live."""
         pairs = zip(self.segments, self.lists, strict=True)
         return hash_json([[of_leaf.fingerprint, leaf.state] for leaf, of_leaf in pairs])
-
-    @property
-    def scale(self) -> float:
-        """What weights were multiplied by when they were stored."""
-        return float(self.meta["scale"])
-
-    @cached_property
-    def tokens(self) -> int:
-        """The sum of all weights, times the scale."""
-        return int(self.cf.sum(dtype=np.int64))
 
     @cached_property
     def is_sound(self) -> bool:

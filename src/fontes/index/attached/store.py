@@ -16,6 +16,7 @@ from ...core.values import Doc
 from ...storage.artifact import check_folder, read_settings
 from ..leaf import Leaf
 from ..segment import Segment
+from ..tables import union
 from .embeddings import DTYPES, Embeddings, find
 from .encoding import Job, VectorsOfDocuments, store_vectors
 from .joined_embeddings import JoinedEmbeddings, Share
@@ -186,11 +187,11 @@ class VectorStore:
         """What there is, also for some of the documents: "vectors" and "weights", each with the documents that have them."""
         names = dict.fromkeys(name for stored in self._stored for name in stored)
         vectors = [self._vector_info(joined) for name in names if (joined := self._join(name)).shares]
-        weights: dict[str, list[dict[str, Any]]] = {}
+        weights: dict[str, list[WeightLists]] = {}
         for leaf in self._leaves:
             for lists in _sparse(leaf.segment):
-                weights.setdefault(lists.meta["fingerprint"], []).append(lists.info())
-        return {"vectors": vectors, "weights": [_weights_info(facts) for facts in weights.values()]}
+                weights.setdefault(lists.meta["fingerprint"], []).append(lists)
+        return {"vectors": vectors, "weights": [_weights_info(lists) for lists in weights.values()]}
 
     def _vector_info(self, joined: JoinedEmbeddings) -> dict[str, Any]:
         stored = map(read_settings, sorted(joined.cache.glob("[!.]*")))
@@ -316,10 +317,11 @@ def _decoded(full: Embeddings) -> Callable[[int, int, Report], VectorsOfDocument
     return vectors
 
 
-def _weights_info(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What the segments have of an encoder's weights, together."""
+def _weights_info(lists: Sequence[WeightLists]) -> dict[str, Any]:
+    """What the segments have of an encoder's weights, together, those of deleted documents too."""
+    facts = [of_segment.info() for of_segment in lists]
     sums = {name: sum(each[name] for each in facts) for name in ("documents", "postings", "bytes")}
-    return {**facts[0], **sums, "terms": max(each["terms"] for each in facts)}
+    return {**facts[0], **sums, "terms": len(union([of_segment.terms for of_segment in lists])[0])}
 
 
 def _sparse(segment: Segment) -> list[WeightLists]:

@@ -60,7 +60,24 @@ class TermVectors(Sequence[Mapping[str, float]]):
         return {self.vocabulary[term]: float(weight) for term, weight in zip(terms[order], weights[order], strict=True)}
 
 
-class WeightLists(PostingLists):
+class Scaled:
+    """What all lists of weights have, of one segment or of several."""
+
+    meta: dict[str, Any]
+    cf: NDArray[np.integer[Any]]
+
+    @property
+    def scale(self) -> float:
+        """What weights were multiplied by when they were stored."""
+        return float(self.meta["scale"])
+
+    @cached_property
+    def tokens(self) -> int:
+        """The sum of all weights, times the scale."""
+        return int(self.cf.sum(dtype=np.int64))
+
+
+class WeightLists(Scaled, PostingLists):
     """The weights of a segment's documents by one encoder, as lexical search takes them: see `inverted.Searchable`.
 
     A document's "frequency" of a term is its weight times SCALE.
@@ -91,16 +108,6 @@ class WeightLists(PostingLists):
     def fingerprint(self) -> str:
         """The digest of all files."""
         return self._artifact.digest
-
-    @property
-    def scale(self) -> float:
-        """What weights were multiplied by when they were stored."""
-        return float(self.meta["scale"])
-
-    @cached_property
-    def tokens(self) -> int:
-        """The sum of all weights, times the scale."""
-        return int(self.cf.sum(dtype=np.int64))
 
     @cached_property
     def is_sound(self) -> bool:

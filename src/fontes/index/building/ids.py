@@ -52,7 +52,7 @@ class IdWriter:
         self._bounds.close()
         blob, bounds = (read_array(self._folder, f"doc_ids.{name}") for name in ("bytes", "bounds"))
         bounds = bounds.astype(np.int64) if not self._parts else _spooled(bounds, self._file("bounds"))
-        parts = [np.memmap(self._file(number), np.uint32, "r") for number in range(self._parts)]
+        parts: list[NDArray[np.uint32]] = [np.memmap(self._file(number), np.uint32, "r") for number in range(self._parts)]
         if self._pending:
             parts.append(self._part())
         order = merged_orders(blob, bounds, parts, self._file("merged") if self._parts else None)

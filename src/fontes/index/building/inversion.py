@@ -54,9 +54,9 @@ class _Worker:
 
     def add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> NDArray[np.int64]:
         terms, counts, bounds, lengths = self._counted(*contents) if isinstance(contents, tuple) else self._weighted(contents)
-        if self._inverter.append(first, terms, counts, bounds, self._vocabulary.nbytes):
-            if self._vocabulary.nbytes > self._memory // KEPT:
-                self._vocabulary = self._inverter.vocabulary = self._analyzer.vocabulary()
+        spilled = self._inverter.append(first, terms, counts, bounds, self._vocabulary.nbytes)
+        if spilled and self._vocabulary.nbytes > self._memory // KEPT:
+            self._vocabulary = self._inverter.vocabulary = self._analyzer.vocabulary()
         return lengths
 
     def close(self) -> None:

@@ -38,8 +38,8 @@ def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds
 def invert(first: int, terms: Any, counts: Any, bounds: Any, cursor: Any, docs: Any, tfs: Any) -> None:
     """From the terms of each document to the documents of each term.
 
-    Document i has the number first + i. `cursor[t]` is where the next posting of term t goes; it is moved past it. Postings come
-    out in ascending order of documents.
+    Document i has the number first + i. `cursor[t]` is where the next posting of term t goes; it is moved past it.
+    Postings come out in ascending order of documents.
     """
     for i in range(len(bounds) - 1):
         for at in range(bounds[i], bounds[i + 1]):
@@ -70,8 +70,8 @@ def merge_runs(
 ) -> Any:
     """The terms from at[r] to last[r] of all runs, each once, ascending, with the postings of all, packed, in `out`.
 
-    `text` takes the bytes of the terms, `counts` of each its bytes, df, cf and the bytes of its postings. Returns how many terms
-    there are, and how much of `text` and `out` is filled. Moves `at`.
+    `text` takes the bytes of the terms, `counts` of each its bytes, df, cf and the bytes of its postings. Returns how many
+    terms there are, and how much of `text` and `out` is filled. Moves `at`.
     """
     runs = len(at)
     heads = np.zeros(runs, dtype=np.uint64)
@@ -104,7 +104,7 @@ def merge_runs(
         for i in range(end - start):
             text[used + i] = terms[start + i]
         used += end - start
-        df, cf, before, begun = 0, 0, -1, length
+        df, cf, before, begun = 0, 0, np.int64(-1), length
         for i in range(tied):
             run = same[i]
             place[i], stop[i] = _start(ends, at[run]), ends[at[run]]

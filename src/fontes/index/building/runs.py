@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ class Runs:
         folder: Where the files go.
     """
 
-    TYPES = {"terms": np.uint8, "term_ends": np.int64, "ends": np.int64, "docs": np.int32, "tfs": np.int32}
+    TYPES: ClassVar = {"terms": np.uint8, "term_ends": np.int64, "ends": np.int64, "docs": np.int32, "tfs": np.int32}
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -84,7 +84,7 @@ class Runs:
                 self._spill()
 
     def chunks(self, most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Edges between which each run's terms make a chunk of about `most` postings: the first term of each run, and the end."""
+        """Edges between which the runs' terms make chunks of about `most` postings: the first term of each run, and its end."""
         arrays = self.arrays()
         counts = np.array(self._counts, dtype=np.int64)
         splits = _splits(arrays, counts, most)

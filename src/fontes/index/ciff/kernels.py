@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ...storage.compiled import inner, kernel
 
 # What is wrong with a message.
 NOTHING, NO_MESSAGE, NO_TERM, NO_POSTINGS, DF, CF, NOT_ASCENDING, BEYOND, TF, DOCID, NO_ID, LENGTH = range(12)
@@ -24,7 +25,7 @@ POSTING = 4  # and of a posting
 RECORD = 2  # and of a document
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _varint(data: Any, at: Any, end: Any) -> Any:
     """The number at a place, with its sign, and the place after it, which is -1 where the bytes end too early."""
     value, shift = np.int64(0), 0
@@ -37,7 +38,7 @@ def _varint(data: Any, at: Any, end: Any) -> Any:
     return value, np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _skipped(data: Any, kind: Any, at: Any, end: Any) -> Any:
     """The place after a value of this kind; -1 where there is none."""
     size = np.int64(-1)
@@ -52,7 +53,7 @@ def _skipped(data: Any, kind: Any, at: Any, end: Any) -> Any:
     return at + size if at >= 0 and 0 <= size <= end - at else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
     """Copies source[start:end] to target[at:]; returns where it ends."""
     for i in range(end - start):
@@ -60,7 +61,7 @@ def _copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
     return at + end - start
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def message_end(data: Any, at: Any, end: Any) -> Any:
     """Where the content of the message at a place begins and ends; -1 for a length that is not there, or cannot be."""
     size, start = _varint(data, at, end)
@@ -69,14 +70,14 @@ def message_end(data: Any, at: Any, end: Any) -> Any:
     return start, start + size if 0 <= size <= MOST else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _bytes(data: Any, at: Any, end: Any) -> Any:
     """Where a value of bytes begins and ends; the end is -1 where it is cut off."""
     size, start = _varint(data, at, end)
     return start, start + size if start >= 0 and 0 <= size <= end - start else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _posting(data: Any, at: Any, end: Any) -> Any:
     """The gap and the frequency of the posting whose length is at a place, and the place after it; -1 where there is none."""
     at, end = _bytes(data, at, end)
@@ -94,14 +95,14 @@ def _posting(data: Any, at: Any, end: Any) -> Any:
     return gap, tf, at if at == end else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _is_short(data: Any, at: Any, end: Any) -> Any:
     """Whether there is a posting of six bytes, as most are; read by their places they take two thirds of the time."""
     fits = end - at >= 6 and data[at] == 34 and data[at + 1] == 4 and data[at + 2] == 8 and data[at + 4] == 16
     return fits and data[at + 3] < 128 and data[at + 5] < 128
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _parse_list(data: Any, at: Any, end: Any, present: Any, docs: Any, tfs: Any, filled: Any) -> Any:
     """One postings list: where its term begins and ends, df, cf, where its postings end; what is wrong, and two numbers."""
     term_at, term_end, df, cf = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -147,7 +148,7 @@ def _parse_list(data: Any, at: Any, end: Any, present: Any, docs: Any, tfs: Any,
     return term_at, term_end, df, cf, filled, NOTHING if cf == total else CF, cf, total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def parse_lists(data: Any, most: Any, present: Any) -> Any:
     """The postings lists whose messages are whole, up to `most`.
 
@@ -179,7 +180,7 @@ def parse_lists(data: Any, most: Any, present: Any) -> Any:
     return used, terms, bounds, dfs[:count], cfs[:count], docs[:filled], tfs[:filled], wrong
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _parse_record(data: Any, at: Any, end: Any, expected: Any) -> Any:
     """One document: where its id begins and ends, its length; what is wrong, and a number."""
     id_at, id_end, doc, length = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -205,7 +206,7 @@ def _parse_record(data: Any, at: Any, end: Any, expected: Any) -> Any:
     return id_at, id_end, length, NOTHING if 0 <= length <= MOST else LENGTH, length
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def parse_records(data: Any, most: Any, first: Any) -> Any:
     """The documents whose messages are whole, up to `most`, the first of which must have the docid `first`.
 
@@ -231,7 +232,7 @@ def parse_records(data: Any, most: Any, first: Any) -> Any:
     return used, blob[: ends[count]].copy(), ends[: count + 1].copy(), lengths[:count], problem, one
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def out_of_order(blob: Any, bounds: Any, utf16: Any) -> Any:
     """The number of the first string that is not after the one before it, by bytes or by units of UTF-16; -1 for none.
 
@@ -254,7 +255,7 @@ def out_of_order(blob: Any, bounds: Any, utf16: Any) -> Any:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _size(value: Any) -> Any:
     """How many bytes a varint takes."""
     size = 1
@@ -264,7 +265,7 @@ def _size(value: Any) -> Any:
     return size
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _put(out: Any, at: Any, value: Any) -> Any:
     """Writes a varint; returns the place after it."""
     while value >= 128:
@@ -275,14 +276,14 @@ def _put(out: Any, at: Any, value: Any) -> Any:
     return at + 1
 
 
-@njit(cache=True, nogil=True)
+@inner()
 def _put_bytes(out: Any, at: Any, tag: Any, blob: Any, start: Any, end: Any) -> Any:
     """Writes a field of bytes; returns the place after it."""
     out[at] = tag
     return _copied(blob, start, end, out, _put(out, at + 1, end - start))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def write_lists(blob: Any, terms: Any, df: Any, cf: Any, docs: Any, tfs: Any) -> Any:
     """The messages of postings lists: `terms` is where the term of each begins in `blob`, one entry more."""
     out = np.empty(14 * len(docs) + (terms[-1] - terms[0]) + 40 * len(df), np.uint8)
@@ -317,7 +318,7 @@ def write_lists(blob: Any, terms: Any, df: Any, cf: Any, docs: Any, tfs: Any) ->
     return out[:at]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def write_records(blob: Any, ids: Any, first: Any, lengths: Any) -> Any:
     """The messages of documents, the first of which has the docid `first`: `ids` is where the id of each begins in `blob`."""
     out = np.empty((ids[-1] - ids[0]) + 40 * len(lengths), np.uint8)
@@ -336,7 +337,7 @@ def write_records(blob: Any, ids: Any, first: Any, lengths: Any) -> Any:
     return out[:at]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def gather(bounds: Any, docs: Any, tfs: Any, places: Any, cursor: Any, all_docs: Any, all_tfs: Any) -> None:
     """Postings in another order: those of the list places[i] to cursor[i], which is moved past them."""
     for i in range(len(places)):

@@ -58,7 +58,7 @@ class Searcher(ABC):
     def candidates(
         self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
     ) -> NDArray[np.int64]:
-        """For each query about `count` rows, `least` where so little effort finds no more, in a row of their own; -1 fills up."""
+        """For each query about `count` rows, -1 where there are fewer; with little `effort` fewer of them, but `least`."""
 
     @abstractmethod
     def save(self, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""What sentence-transformers makes of a text's token vectors: pooling, projections and the length 1, as its settings say.
+"""What is made of a text's token vectors: pooling, and the projections and the length 1 of sentence-transformers' settings.
 
 Imports torch: import it inside functions only.
 """
@@ -37,8 +37,12 @@ def pooled(hidden: Tensor, mask: Tensor, modes: tuple[str, ...]) -> Tensor:
     return torch.cat([POOLINGS[mode](hidden, mask.unsqueeze(-1).to(hidden.dtype)) for mode in modes], dim=-1)
 
 
-def _mean(hidden: Tensor, mask: Tensor) -> Tensor:
-    return (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+def _sum(hidden: Tensor, weights: Tensor) -> Tensor:
+    return (hidden.masked_fill(weights == 0, 0.0) * weights).sum(1)
+
+
+def _mean(hidden: Tensor, weights: Tensor) -> Tensor:
+    return _sum(hidden, weights) / weights.sum(1).clamp(min=1e-9)
 
 
 def _weighted_mean(hidden: Tensor, mask: Tensor) -> Tensor:
@@ -53,7 +57,7 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cls": lambda hidden, mask: hidden[:, 0],
     "max": lambda hidden, mask: hidden.masked_fill(mask == 0, float("-inf")).max(1).values,
     "mean": _mean,
-    "mean_sqrt_len_tokens": lambda hidden, mask: (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9).sqrt(),
+    "mean_sqrt_len_tokens": lambda hidden, mask: _sum(hidden, mask) / mask.sum(1).clamp(min=1e-9).sqrt(),
     "weightedmean": _weighted_mean,
     "lasttoken": _last,
 }

@@ -28,10 +28,11 @@ QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # the names of 
 class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sentence_encoder"):
     """An encoder of sentence-transformers: its pooling, projections, normalization and prompts are the model's own.
 
-    The transformer runs in `precision`; pooling and what follows it in float32. A Nyströmformer runs with real Nyström
-    attention, as in `TransformerEncoder`, and not with the full attention of its configuration. A model that was trained here
-    says in `fontes.json` that it runs as a `TransformerEncoder` does. A model whose first module is no transformer over text
-    (static embeddings, a router) runs through sentence-transformers' own `encode` in float32.
+    The transformer runs in `precision`; pooling and what follows it in float32. A BERT, RoBERTa or XLM-RoBERTa with usual
+    settings runs from its files alone, others by sentence-transformers' code. A Nyströmformer runs with real Nyström attention,
+    as in `TransformerEncoder`, and not with the full attention of its configuration. A model that was trained here says in
+    `fontes.json` that it runs as a `TransformerEncoder` does. A model whose first module is no transformer over text (static
+    embeddings, a router) runs through sentence-transformers' own `encode` in float32.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub (`all-MiniLM-L6-v2`, `intfloat/e5-base-v2`, …).

@@ -122,11 +122,8 @@ class TransformerModel:
 
     def pooled(self, module: Any, ids: list[list[int]], pooling: str) -> Any:
         """The same as a float32 tensor."""
+        from .pooling import pooled
+
         tokens, mask = padded(ids, self.padding, next(module.parameters()).device)
         hidden = module(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
-        if pooling == "cls":
-            return hidden[:, 0]
-        inside = mask.bool()[:, :, None]
-        if pooling == "max":
-            return hidden.masked_fill(~inside, float("-inf")).amax(dim=1)
-        return hidden.masked_fill(~inside, 0.0).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+        return pooled(hidden, mask, (pooling,))

@@ -23,7 +23,7 @@ from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from ..dense.settings import in_precision, precision_of
 from .colbert import ColBERT
-from .residual import NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
+from .residual import FITTING, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
     KIND,
     TOGETHER,
@@ -70,7 +70,7 @@ def encode_late(
         index: The index.
         colbert: The model. Where its precision is "auto", it is that in which the vectors of other documents were made.
         nbits: Bits a dimension of the residuals: 1, 2 or 4; or 16 or 32, which store the vectors whole, as float16 or float32.
-            None: those that the other documents' have, 2 where there are none.
+            None: those that the other documents' have, 4 where there are none.
         centroids: How many; default: four times the square root of the number of tokens, as a power of two.
         topics: Queries to measure recall with; default: the first sentences of 32 documents.
         overwrite: Make it anew where it is there already; else there is nothing to do for such documents.
@@ -89,7 +89,7 @@ def encode_late(
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
     reader = index.reader
     check_there(reader.path, reader.leaves)
-    widths = [nbits] if nbits else widths_of(reader, colbert.fingerprint) or [2]
+    widths = [nbits] if nbits else widths_of(reader, colbert.fingerprint) or [FITTING]
     for bits in widths:
         work = _Work(reader, colbert, bits, centroids, topics, overwrite)
         with contextlib.ExitStack() as stack:

@@ -46,8 +46,8 @@ class Late(Stage[Topics, Run], name="late"):
             (PLAID; Santhanam et al., CIKM 2022); it is approximate, and `encode_late` has measured what it finds. "exhaustive":
             every document gets its score.
         k: How many documents a topic gets at most.
-        nprobe: How many centroids each token of a query looks into. None for this and the two that follow: as ColBERT's own
-            search has them, 1, 0.5 and 256 for k up to 10; 2, 0.45 and 1,024 up to 100; else 4, 0.4 and 4 k, at least 4,096.
+        nprobe: How many centroids each token of a query looks into. None for this and the two that follow: 2, 0.45 and
+            1,024 for k up to 10; else 4, 0.4 and 4 k, at least 4,096.
         threshold: In the first round centroids less similar than this to all tokens of the query do not count.
         candidates: How many documents are left after the first round; a quarter of them gets the exact score. A collection of
             no more than a quarter of that is searched exhaustively.
@@ -102,7 +102,7 @@ class Late(Stage[Topics, Run], name="late"):
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def prepare(self, progress: Report) -> None:
-        """Encodes the documents' tokens where the index has no token vectors of this model: in 2 bits where none are named."""
+        """Encodes the documents' tokens where the index has no token vectors of this model: in 4 bits where none are named."""
         self.check()
         try:
             self._stored()
@@ -154,7 +154,7 @@ class Late(Stage[Topics, Run], name="late"):
             docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
             scored = [(docs, scores) for scores in scores_of(store, queries, docs, threads)]
         else:
-            near = [store.candidates(query, *self._effort(self.k), allowed) for query in queries]
+            near = [store.candidates(query, *self._effort(self.k), allowed, threads) for query in queries]
             scored = [(docs, store.scores(query, docs, threads)) for query, docs in zip(queries, near, strict=True)]
         places = [best(docs, scores, ranks, self.k) for docs, scores in scored]
         return [(docs[place], scores[place]) for (docs, scores), place in zip(scored, places, strict=True)]

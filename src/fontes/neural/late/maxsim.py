@@ -1,8 +1,9 @@
 """MaxSim: for each token of a query the best similarity among a document's tokens, summed; compiled.
 
-Each similarity is a float32 sum over the dimensions in their order, each product added with one rounding (a fused operation, which
-processors have had since 2013), and the sum over the query's tokens is a float64 one in their order, rounded to float32 once. So a
-score depends on the query and the document alone, not on what else is scored beside it, nor on threads or processors.
+Each similarity is a float32 sum over the dimensions in their order, each product added with one rounding (a fused operation,
+which processors have had since 2013), and the sum over the query's tokens is a float64 one in their order, rounded to float32
+once. So a score depends on the query and the document alone: not on what else is scored beside it, nor on threads, nor on the
+processor.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _multiply(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
-    """The similarities of 16 tokens of the query, from `column` on, with ROWS rows from `first`; beyond `last` the last row again.
+    """The similarities of 16 tokens of the query, from `column` on, with ROWS rows from `first`; beyond `last` the last again.
 
     Numba's own loops would load and store the sums at each dimension; here they stay in registers.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +23,14 @@ from ...storage.caches import Attached, Cached
 from ...storage.hashes import hash_json, hash_text
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .residual import NBITS, WHOLE, Codec
+from .residual import FITTING, NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
     from ...index import Index
     from ...index.reader import Reader
 
 TOKENS = 1 << 12  # of documents that a thread scores at a time
+LOOKED_UP = 1 << 16  # of documents whose centroids are worth a thread
 TOGETHER = 16  # queries that are searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
 WIDTHS = (32, 16, 4, 2, 1)  # bits a dimension, the most exact ones first
@@ -183,6 +184,7 @@ class JoinedTokens:
         threshold: float,
         count: int,
         allowed: NDArray[np.bool_] | None = None,
+        threads: int = 1,
     ) -> NDArray[np.int64]:
         """The documents that are worth an exact score (Santhanam et al., CIKM 2022: PLAID).
 
@@ -204,7 +206,7 @@ class JoinedTokens:
             nprobe = min(2 * nprobe, len(similarities))
         for least, most in ((threshold, count), (-np.inf, count // 4)):
             if len(docs) > most:
-                scores = self._interaction(similarities, tokens, docs, least)
+                scores = self._interaction(similarities, tokens, docs, least, threads)
                 docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
         return docs
 
@@ -217,12 +219,18 @@ class JoinedTokens:
         return np.flatnonzero(there if allowed is None else there & allowed)
 
     def _interaction(
-        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float
+        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float, threads: int
     ) -> NDArray[np.float32]:
         scores = np.empty(len(docs), dtype=np.float32)
         for number, here, places in located(self._leaves, docs):
-            part = self.parts[number]
-            scores[here] = interaction(similarities, tokens, part.codes, part.bounds, places, least)
+            part, near = self.parts[number], np.empty(len(places), dtype=np.float32)
+            tokens_of = part.bounds[places + 1] - part.bounds[places]
+
+            def look_up(first: int, last: int, part: TokenVectors = part, places: Any = places, near: Any = near) -> None:
+                near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, places[first:last], least)
+
+            in_threads(look_up, _edges(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // threads + 1)), threads)
+            scores[here] = near
         return scores
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
@@ -247,10 +255,13 @@ def fit_of(files: FileTable) -> list[str]:
 
 
 def effort(k: int) -> tuple[int, float, int]:
-    """(nprobe, threshold, candidates) for the best k documents, as PLAID chooses them."""
+    """(nprobe, threshold, candidates) for the best k documents: as PLAID chooses them for the next larger k.
+
+    With PLAID's own a twentieth of the best 10, and a tenth of the best 100, would be passed over.
+    """
     if k <= 10:
-        return 1, 0.5, 256
-    return (2, 0.45, 1024) if k <= 100 else (4, 0.4, max(4 * k, 4096))
+        return 2, 0.45, 1024
+    return 4, 0.4, max(4 * k, 4096)
 
 
 def scores_of(
@@ -258,21 +269,33 @@ def scores_of(
 ) -> NDArray[np.float32]:
     """MaxSim of each query with each of these documents, (queries, documents). `store` has `bounds` and `vectors(docs)`."""
     scores = np.empty((len(queries), len(docs)), dtype=np.float32)
-    ends = np.cumsum(store.bounds[docs + 1] - store.bounds[docs])
-    edges = np.unique([0, *np.searchsorted(ends, np.arange(TOKENS, ends[-1] if len(ends) else 0, TOKENS)), len(docs)]).tolist()
+    edges = _edges(store.bounds[docs + 1] - store.bounds[docs], TOKENS)
 
     def part(first: int, last: int) -> None:
         vectors, bounds = store.vectors(docs[first:last])
         for row, query in zip(scores, queries, strict=True):
             row[first:last] = maxsim(query, vectors, bounds)
 
-    if threads == 1:
+    in_threads(part, edges, threads)
+    return scores
+
+
+def in_threads(part: Callable[[int, int], object], edges: Sequence[int], threads: int) -> None:
+    """Calls `part` with each pair of neighbouring edges."""
+    if threads == 1 or len(edges) <= 2:
         for first, last in itertools.pairwise(edges):
             part(first, last)
     else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, edges[:-1], edges[1:]))
-    return scores
+
+
+def _edges(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
+    """Where documents with so many tokens are divided into parts of about `most` tokens."""
+    ends = np.cumsum(tokens)
+    inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
+    edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()
+    return edges
 
 
 def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:
@@ -294,7 +317,7 @@ def stored(index: Index | Reader, colbert: ColBERT, nbits: int | None = None) ->
     def open_() -> JoinedTokens:
         leaves = reader.leaves
         if not leaves:
-            return JoinedTokens((), (), {"colbert": repr(colbert), "fingerprint": fingerprint, "nbits": nbits or NBITS[1]})
+            return JoinedTokens((), (), {"colbert": repr(colbert), "fingerprint": fingerprint, "nbits": nbits or FITTING})
         widths = [bits for bits in WIDTHS if nbits in (None, bits)]
         for bits in widths:
             folders = [leaf.segment.folder / folder_name(fingerprint, bits) for leaf in leaves]

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.strings import Strings
-from ..storage.compiled import inner, kernel
-from .packed import Packed
+from ...core.strings import Strings
+from ...storage.compiled import inner, kernel
+from .documents import Packed
 
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
 PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
@@ -34,7 +34,7 @@ class Lines:
         self._key_bounds = np.cumsum([0, *map(len, (*keys, EMPTY))])
 
     def read(self, start: int) -> tuple[Packed, int]:
-        """The documents from a line on, up to the first line that is left to Python, and where that begins; -1: there is none."""
+        """The documents from a line on, up to the first that is left to Python, and where that one begins; -1 where none is."""
         lines = self.block.count(b"\n", start) + 1
         ids, text = np.empty(len(self.block) - start, np.uint8), np.empty(len(self.block) - start, np.uint8)
         offsets, sizes = np.zeros(lines + 1, dtype=np.int64), np.zeros((lines, 3), dtype=np.uint32)
@@ -183,7 +183,7 @@ def _letter(block: Any, at: int, end: int) -> int:
 
 
 @inner()
-def _escape(block: Any, at: int, end: int) -> tuple[int, int]:
+def _escape(block: Any, at: int, end: int) -> Any:
     """The code point of the escape at `at`, and how many bytes it has: 0 where it is left to Python."""
     if at + 1 >= end:
         return 0, 0
@@ -216,7 +216,7 @@ def _escape(block: Any, at: int, end: int) -> tuple[int, int]:
 
 
 @inner()
-def _hex(block: Any, at: int, end: int) -> int:
+def _hex(block: Any, at: int, end: int) -> Any:
     """The number that four hexadecimal digits are, or -1."""
     if at + 4 > end:
         return -1
@@ -233,7 +233,7 @@ def _hex(block: Any, at: int, end: int) -> int:
 
 
 @inner()
-def _copied(block: Any, span: Any, to: Any, filled: int) -> int:
+def _copied(block: Any, span: Any, to: Any, filled: Any) -> Any:
     """Copies a string, its escapes resolved; returns where it ends."""
     at, end = span[0], span[1]
     if span[2] == 0:

@@ -1,0 +1,161 @@
+"""Times searches in vectors beside their own engines: exact, HNSW, late interaction, learned sparse; side by side and in turns.
+
+    python bench/peers.py --peers DIR --vectors
+    FONTES_DATA=… python bench/vectors.py --peers DIR --work DIR --splade FOLDER [--parts dense,hnsw,late,sparse] [--quick]
+
+Prints Markdown tables. vector_data.py says which vectors these are. All engines read the same arrays, and each is a process of
+its own, which builds its index in --work once, with one thread, and waits while the others have their turn. Fontes is called as
+users call it, by `stage.search(text, k)` and `stage(topics)`; texts are numbers of vectors that are there already. Recall is
+that against all products of the float32 vectors (late: of the float16 ones), by numpy or scipy. --quick times fewer queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peers
+import vector_data
+from harness import data_option, machine, table
+
+HERE = Path(__file__).parent
+HNSW = 50_000  # of the dense vectors
+EFFORTS: dict[str, list[Any]] = {  # of the systems whose recall depends on it
+    "hnsw": [16, 32, 64, 128, 256],
+    "late fontes centroids": [None, {"nprobe": 1, "threshold": 0.5, "candidates": 256}],
+    "late plaid": [None, {"n_ivf_probe": 4, "n_full_scores": 1024}],
+    "sparse seismic": [(3, 0.9), (8, 0.9), (10, 0.7), (20, 0.5)],  # terms of the query that are looked at; heap factor
+}
+SYSTEMS = {
+    "dense": [f"{engine} {dtype}" for dtype in ("float32", "float16", "int8") for engine in ("fontes", "faiss")]
+    + ["usearch float32", "usearch float16", "numpy float32"],
+    "hnsw": ["fontes", "faiss", "hnswlib", "usearch"],
+    "late": ["fontes centroids", "plaid", "fontes exhaustive", "numpy"],
+    "sparse": ["fontes", "scipy", "seismic"],
+}
+TRUTH = {"dense": "numpy float32", "hnsw": "numpy", "late": "numpy", "sparse": "scipy"}
+ASKED = {"dense": (40, 1000), "hnsw": (1000, 1000), "late": (40, 80), "sparse": (1000, 1000)}  # one by one, and in a batch
+DEPTHS = (10, 100)
+
+
+class Engine:
+    """A process with one engine."""
+
+    def __init__(self, part: str, name: str, folder: Path, options: argparse.Namespace) -> None:
+        ours = name.startswith("fontes")
+        python = sys.executable if ours else peers.python(options.peers / ("plaid" if name == "plaid" else "vectors"))
+        variables = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "FONTES_CACHE": str(options.work / "cache")}
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [str(python), str(HERE / "vector_engines.py"), part, name, str(folder)],
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        self.built = self.answer()
+
+    def answer(self, **order: Any) -> Any:
+        """Its answer to an order."""
+        assert self._process.stdin
+        assert self._process.stdout
+        if order:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("="):
+                return json.loads(line[1:])
+        self._log.seek(0)
+        raise SystemExit(f"an engine ended:\n{self._log.read()[-3000:]}")
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+def main() -> None:
+    parser = data_option(__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--peers", type=Path, default=peers.DEFAULT)
+    parser.add_argument("--splade", help="the folder of a SPLADE model")
+    parser.add_argument("--parts", default="dense,hnsw,late,sparse", help="(default: %(default)s)")
+    parser.add_argument("--vectors", type=int, default=150_000)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--passages", type=int, default=25_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    print(machine())
+    for part in options.parts.split(","):
+        folder = vector_data.prepare("dense", options) if part == "hnsw" else vector_data.prepare(part, options)
+        compare(part, _subset(options.work / "hnsw", folder) if part == "hnsw" else folder, options)
+
+
+def _subset(folder: Path, whole: Path) -> Path:
+    if not (folder / "done").exists():
+        folder.mkdir(exist_ok=True)
+        np.save(folder / "base.npy", np.load(whole / "base.npy", mmap_mode="r")[:HNSW])
+        shutil.copy(whole / "queries.npy", folder)
+        (folder / "done").touch()
+    return folder
+
+
+def compare(part: str, folder: Path, options: argparse.Namespace) -> None:
+    """Times the systems of a part in turns, one query at a time and in a batch, with one thread and two."""
+    engines = {name: Engine(part, name, folder, options) for name in SYSTEMS[part]}
+    one, batch = (count // 4 if options.quick else count for count in ASKED[part])
+    truth = _truth(part, folder, options, batch)
+    settings = [(n, effort) for n in engines for effort in EFFORTS.get(f"{part} {n}", EFFORTS.get(part, [None]))]
+    columns = [("one", 1, one), ("one", 2, one), ("batch", 1, batch), ("batch", 2, batch)]
+    for k in DEPTHS:
+        times: dict[Any, list[float]] = {}
+        recalls = {}
+        for turn in range(options.runs + 1):
+            for number, (name, effort) in enumerate(settings):
+                order = {"k": k, "effort": effort, "first": 0}
+                if not turn:  # which warms up
+                    ids = engines[name].answer(way="hits", last=batch, threads=2, **order)
+                    same = [len(set(a[:k]) & set(b[:k])) / k for a, b in zip(ids, truth, strict=True)]
+                    recalls[number] = statistics.mean(same)
+                for way, threads, count in columns:
+                    if (not turn and way == "batch") or (way == "batch" and turn > 1 and part in ("dense", "late")):
+                        continue
+                    took = engines[name].answer(way=way, last=min(count, 5) if not turn else count, threads=threads, **order)
+                    if turn:
+                        times.setdefault((number, way, threads), []).append(took)
+        rows = []
+        for number, (name, effort) in enumerate(settings):
+            built = next((s for key, s in engines[name].built.items() if name.replace(" ", "-").startswith(key)), None)
+            middle = [statistics.median(times[number, way, threads]) for way, threads, _ in columns]
+            shown = "" if effort is None else str(effort)
+            seconds = "" if built is None else f"{built:.0f}"
+            rows.append([name, shown, seconds, f"{recalls[number]:.4f}", *(f"{ms:.3f}" for ms in middle)])
+        header = ["", "effort", "built in s", f"recall@{k}", "one, 1 thread", "one, 2", f"{batch} together, 1 thread", "2"]
+        table(f"{part}, k = {k}, ms a query; medians of {options.runs}", header, rows)
+    for engine in engines.values():
+        engine.end()
+
+
+def _truth(part: str, folder: Path, options: argparse.Namespace, count: int) -> list[list[int]]:
+    """The best 100 of each query."""
+    kept = folder / f"truth-{count}.json"
+    if not kept.exists():
+        engine = Engine("dense" if part == "hnsw" else part, TRUTH[part], folder, options)
+        kept.write_text(json.dumps(engine.answer(way="hits", k=max(DEPTHS), effort=None, first=0, last=count, threads=2)))
+        engine.end()
+    best: list[list[int]] = json.loads(kept.read_text())
+    return best
+
+
+if __name__ == "__main__":
+    main()
