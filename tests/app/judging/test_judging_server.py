@@ -92,7 +92,8 @@ def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> 
     assert (topic["judged"], topic["relevant"], topic["seconds"], topic["left"]) == (1, 1, 1.5, topic["pool"] - 1)
     assert answer["document"]["id"] != document
     undone = anna.post("/judging/undo").json()
-    assert undone["document"]["id"] == document and undone["topic"]["judged"] == 0
+    assert undone["document"]["id"] == document
+    assert undone["topic"]["judged"] == 0
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,8 @@ def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> 
 def test_what_cannot_be_is_refused_in_a_sentence(session: Session, path: str, body: Any, status: int, detail: str) -> None:
     _, anna, _ = session
     response = anna.post(f"/judging/{path}", json=body)
-    assert response.status_code == status and detail in response.json()["detail"]
+    assert response.status_code == status
+    assert detail in response.json()["detail"]
 
 
 def test_differences_are_shown_to_those_who_have_finished_and_settled_once(session: Session) -> None:
@@ -128,7 +130,8 @@ def test_differences_are_shown_to_those_who_have_finished_and_settled_once(sessi
     (one,) = anna.get("/judging/agreement").json()["disagreements"]
     assert (one["settled"], one["by"]) == (2, "anna")
     again = ben.post("/judging/grades", json={"topic": "1", "document": "s1", "grade": 3})
-    assert again.status_code == 409 and "is settled" in again.json()["detail"]
+    assert again.status_code == 409
+    assert "is settled" in again.json()["detail"]
     assert anna.get("/judging/export/ben.tsv").status_code == 404
     assert "1\ts1\t3" in anna.get("/judging/export/anna.tsv").text
     assert "1\ts1\t2" in anna.get("/judging/export/settled.tsv").text
@@ -138,7 +141,9 @@ def test_differences_are_shown_to_those_who_have_finished_and_settled_once(sessi
 def test_a_typed_topic_is_pooled_at_once(session: Session) -> None:
     running, anna, _ = session
     answer = anna.post("/judging/topics", json={"text": "caves in limestone", "narrative": "any cave"})
-    assert answer.status_code == 201 and answer.json()["id"] == "3" and answer.json()["pool"] == 1
+    assert answer.status_code == 201
+    assert answer.json()["id"] == "3"
+    assert answer.json()["pool"] == 1
     assert running.service.pool("3") == ["s3"]
 
 
@@ -149,7 +154,8 @@ def test_documents_that_the_index_has_no_more_stay_in_the_pool(session: Session)
     (topic, _) = anna.get("/judging/topics").json()["topics"]
     assert (topic["left"], topic["missing"], topic["pool"] - topic["judged"]) == (0, 1, 1)
     answer = anna.get("/judging/document", params={"topic": "1", "id": "gone"})
-    assert answer.status_code == 404 and "not in the index that is served now" in answer.json()["detail"]
+    assert answer.status_code == 404
+    assert "not in the index that is served now" in answer.json()["detail"]
 
 
 @contextlib.contextmanager
@@ -173,7 +179,7 @@ def command(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], str
 
 def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     index, judgments, tokens, topics = springs(tmp_path), tmp_path / "j.sqlite", tmp_path / "tokens", tmp_path / "topics.jsonl"
-    topics.write_text("".join(json.dumps({"_id": id, "text": text}) + "\n" for id, text in TOPICS.items()))
+    topics.write_text("".join(json.dumps({"_id": topic, "text": text}) + "\n" for topic, text in TOPICS.items()))
     options = (index, "--judgments", judgments, "--pipeline", "a=bm25()", "--pipeline", "ql()", "--depth", "10")
     with command(*options, "--topics", topics, "--judge", "anna", "--judge", "ben", "--token-file", tokens) as (
         running,
@@ -192,7 +198,8 @@ def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     with command(*options) as (running, address, lines), as_judge(address, of["anna"]) as anna:
         assert lines == []
         answer = anna.get("/judging/next", params={"topic": "1"}).json()
-        assert answer["topic"]["judged"] == 1 and answer["document"]["id"] == following["document"]["id"]
+        assert answer["topic"]["judged"] == 1
+        assert answer["document"]["id"] == following["document"]["id"]
         finish(anna, "2", {"a/b?c=1": 3})
         exported = subprocess.run(
             [sys.executable, "-m", "fontes", "judge", "--judgments", judgments, "--export", tmp_path / "out"],
@@ -223,4 +230,5 @@ def test_the_command_says_in_a_sentence_what_is_missing(tmp_path: Path, argument
     springs(tmp_path)
     with contextlib.chdir(tmp_path):
         result = CliRunner().invoke(app, ["judge", *arguments])
-    assert result.exit_code != 0 and sentence in str(result.exception)
+    assert result.exit_code != 0
+    assert sentence in str(result.exception)

@@ -50,7 +50,8 @@ def test_undo_takes_back_one_judgment_after_the_other_and_earlier_grades_come_ba
     assert store.undo("anna") == ("1", "d1")
     assert grades(store) == {("1", "d1"): 1, ("1", "d2"): 2}
     assert [store.undo("anna") for _ in range(3)] == [("1", "d2"), ("1", "d1"), None]
-    assert grades(store) == {} and grades(store, "ben") == {("1", "d1"): 0}
+    assert grades(store) == {}
+    assert grades(store, "ben") == {("1", "d1"): 0}
 
 
 def test_what_is_in_no_pool_is_not_judged(store: Store) -> None:
@@ -69,7 +70,8 @@ def test_tokens_are_kept_as_hashes_and_belong_to_one_judge(store: Store) -> None
     assert (store.judge_of(token), store.judge_of(renewed)) == (None, "eva")
     store.close()
     for path in store.path.parent.iterdir():
-        assert token.encode() not in path.read_bytes() and renewed.encode() not in path.read_bytes()
+        assert token.encode() not in path.read_bytes()
+        assert renewed.encode() not in path.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "settled", "Agreed", "a\nb", "x" * 41, "ANNA", "-x"])
@@ -80,7 +82,8 @@ def test_names_that_files_or_other_judges_have_are_refused(store: Store, name: s
 
 def test_the_order_is_another_for_each_judge_and_topic_and_stays_when_the_pool_grows() -> None:
     order = shuffled("anna", "1", DOCUMENTS)
-    assert order == shuffled("anna", "1", reversed(DOCUMENTS)) and sorted(order) == sorted(DOCUMENTS)
+    assert order == shuffled("anna", "1", reversed(DOCUMENTS))
+    assert sorted(order) == sorted(DOCUMENTS)
     assert (
         len({tuple(order), tuple(shuffled("ben", "1", DOCUMENTS)), tuple(shuffled("anna", "2", DOCUMENTS)), tuple(DOCUMENTS)})
         == 4
@@ -105,7 +108,8 @@ def test_a_pool_has_the_best_of_each_pipeline_once_and_grows_without_loss(tmp_pa
             for ranking in [stage.search("hot spring water", 2)]
             for n in (0, 1)
         }
-        assert set(store.pool("1")) == best and store.pool("2") == []
+        assert set(store.pool("1")) == best
+        assert store.pool("2") == []
         store.judge("anna", "1", sorted(best)[0], 3)
     with Store(tmp_path / "j.sqlite") as store:
         store.add_topics(topics)
@@ -118,7 +122,7 @@ def test_a_pool_has_the_best_of_each_pipeline_once_and_grows_without_loss(tmp_pa
 
 
 def test_a_topic_that_has_another_text_now_is_refused(store: Store) -> None:
-    with pytest.raises(InputError, match="topic '1' is 'one' in j.sqlite, and 'other' here: give it another id"):
+    with pytest.raises(InputError, match=r"topic '1' is 'one' in j\.sqlite, and 'other' here: give it another id"):
         store.add_topics(Topics.of({"3": "three", "1": "other"}))
     assert list(store.topics()) == ["1", "2"]
     assert store.new_topic(Topic("", "three", narrative="of three")) == Topic("3", "three", narrative="of three")
@@ -168,7 +172,9 @@ def test_agreement_is_cohens_kappa(store: Store) -> None:
         store.judge("ben", "1", document, other)
     store.judge("anna", "2", "d0", 3)
     (pair,) = agreement(store)
-    assert pair["judges"] == ["anna", "ben"] and pair["documents"] == 40 and pair["same"] == int((first == second).sum())
+    assert pair["judges"] == ["anna", "ben"]
+    assert pair["documents"] == 40
+    assert pair["same"] == int((first == second).sum())
     assert pair["table"] == metrics.confusion_matrix(first, second).tolist()
     expected = {
         "kappa": metrics.cohen_kappa_score(first, second),
@@ -205,7 +211,7 @@ def test_ids_that_a_form_cannot_hold_leave_only_its_file_out(store: Store, tmp_p
 
 
 def test_one_server_has_a_file_and_readers_may_look(store: Store) -> None:
-    with pytest.raises(FontesError, match="j.sqlite: another server has this file open"):
+    with pytest.raises(FontesError, match=r"j\.sqlite: another server has this file open"):
         Store(store.path)
     store.judge("anna", "1", "d1", 2)
     with Store(store.path, reading=True) as reader:

@@ -122,6 +122,8 @@ class Judging:
         """The agreement, and the differences in the topics that this judge has finished."""
         topics = [one["id"] for one in self.overview(judge, index) if one["judged"] and not one["left"]]
         differing = disagreements(self.store, topics)
+        queries = self.store.topics()
         for one in differing:
+            one["query"] = queries[one["topic"]].text
             one["title"] = index.doc(one["document"]).title if one["document"] in index else ""
         return {"agreement": agreement(self.store), "disagreements": differing, "finished": topics}

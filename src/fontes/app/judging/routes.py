@@ -31,7 +31,7 @@ class Grade(Body):
 
     topic: str = Field(description="The topic's id.")
     document: str = Field(description="The document's id.")
-    grade: int = Field(ge=0, le=3, description="0: not relevant, 1: somewhat, 2: relevant, 3: just what is sought.")
+    grade: int = Field(ge=0, le=3, description="0: not relevant, 1: partly, 2: relevant, 3: highly.")
     seconds: float = Field(0.0, ge=0, le=86_400, description="How long the document was looked at.")
 
 

@@ -53,7 +53,7 @@ function difference(one, told) {
       text.append(make("div", { class: "words", tabindex: "0", role: "region", "aria-label": "Text" }, ...words(doc)));
     });
   } }, make("summary", {}, "Read it"));
-  const item = make("li", { class: "one", tabindex: "-1", "data-topic": one.topic, "data-document": one.document }, make("p", { class: "kind" }, "Topic ", apart(one.topic)), make("h3", { class: "title", dir: "auto" }, one.title.trim() || one.document), text,
+  const item = make("li", { class: "one", tabindex: "-1", "data-topic": one.topic, "data-document": one.document }, make("p", { class: "kind" }, "Topic ", apart(one.topic), ": ", apart(one.query)), make("h3", { class: "title", dir: "auto" }, one.title.trim() || one.document), text,
     make("ul", { class: "beside" }, ...one.grades.map(({ judge, grade, note }) => make("li", {}, apart(judge), ": ", make("span", { class: "grade" }, String(grade)), ...note ? [make("p", { class: "notes" }, apart(note))] : []))),
     make("div", { class: "settle", role: "group", "aria-label": "The grade that holds" }, make("span", {}, "Settle"), ...buttons, undo, by));
   item.settle = settle;

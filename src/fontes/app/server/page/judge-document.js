@@ -5,7 +5,7 @@ import { apart, at, button, count, filled, make, marked, units } from "./dom.js"
 import { doing, go, judge, path, place, say } from "./judge.js";
 import { bar, far } from "./judge-topics.js";
 
-export const GRADES = ["Not relevant", "Somewhat", "Relevant", "Just that"];
+export const GRADES = ["Not relevant", "Partly", "Relevant", "Highly"];
 const PIECE = 8000;  // characters of a piece of a text
 let shown = null, busy = false, looked = 0, since = 0, pending = Promise.resolve();
 
