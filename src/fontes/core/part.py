@@ -197,7 +197,7 @@ stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
 """All parts that have a name: stages, and the encoders and models that stages are given."""
 
 
-def fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
+def fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
     """The fields of a part's class that its constructor takes, in its order: those that are given by keyword last."""
     return _fields(cls)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
 from ...index.attached.embeddings import Embeddings
+from ..llvm import intrinsic, ir, types
 
 STREAMS = 4  # places of the memory that one thread reads at a time: one alone leaves a third of its bandwidth unused
 
@@ -65,9 +64,9 @@ def _single(context: Any, value: Any) -> Any:
             return builder.fpext(builder.bitcast(number, ir.HalfType()), wide)
         # The bits moved to their places, and the exponent corrected by a product.
         word: Any = ir.IntType(32)
-        bits, constant = builder.zext(number, word), lambda n: ir.Constant(word, n)
-        magnitude = builder.shl(builder.and_(bits, constant(0x7FFF)), constant(13))
-        sign = builder.shl(builder.and_(bits, constant(0x8000)), constant(16))
+        bits = builder.zext(number, word)
+        magnitude = builder.shl(builder.and_(bits, word(0x7FFF)), word(13))
+        sign = builder.shl(builder.and_(bits, word(0x8000)), word(16))
         return builder.fmul(builder.bitcast(builder.or_(magnitude, sign), wide), ir.Constant(wide, 2.0**112))
 
     return types.float32(value), generate

@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
+
+from ..llvm import cgutils, intrinsic, ir, types
 
 LANES = 16  # queries are padded to a multiple of it, with zeros that are not summed: vectors of 16 float32 fill a register
 ROWS = 6  # of a document that are multiplied at a time: the sums of 6 times 16 fit into any processor's registers
@@ -126,8 +125,11 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
         arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in (0, 2, 5)]
         (dim, width), (_, size), _ = (cgutils.unpack_tuple(builder, one.shape) for one in arrays)
         (q, v, s), (column, first, last) = [one.data for one in arrays], [arguments[i] for i in (1, 3, 4)]
-        lanes, number = ir.VectorType(ir.FloatType(), LANES), lambda n: ir.Constant(first.type, n)
+        lanes = ir.VectorType(ir.FloatType(), LANES)
         fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(lanes, [lanes] * 3), f"llvm.fma.v{LANES}f32")
+
+        def number(n: int) -> Any:
+            return ir.Constant(first.type, n)
 
         def at(pointer: Any, place: Any) -> Any:
             return builder.bitcast(builder.gep(pointer, [place]), lanes.as_pointer())
