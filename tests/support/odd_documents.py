@@ -24,4 +24,6 @@ def odd() -> Iterator[ft.Doc]:
     words = "an enormous document, which is shown in pieces "
     yield ft.Doc("long", words * (LONG // len(words)) + " zebra at the end", "A long one", {"kind": "plain"})
     for number in range(1050):
-        yield ft.Doc(f"m{number:04}", f"many {'words ' * (number % 7)}", f"One of many, {number}", {"kind": f"k{number % 20:02}"})
+        yield ft.Doc(
+            f"m{number:04}", f"many {'words ' * (number % 7)}", f"One of many, {number}", {"kind": f"k{number % 20:02}"}
+        )

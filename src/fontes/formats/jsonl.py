@@ -58,7 +58,7 @@ def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
 
     Python's decoder reads the lines that the compiled one leaves to it: one at first, then twice as many each time.
     """
-    from .json_lines import Lines
+    from .packed.json_lines import Lines
 
     parts: list[Packed] = []
     lines, start, run = None, 0, 1

@@ -110,9 +110,9 @@ class _Seen:
             vocabulary = self._vocabulary = self._analyzer.vocabulary()
         encoded = [utf8(text) for text, _ in texts]
         numbers, starts, ends, bounds = vocabulary.tokens(encoded)
-        sizes, wanted = np.diff(bounds), [vocabulary.known(terms) for _, terms in texts]
+        sizes, shown = np.diff(bounds), [vocabulary.known(terms) for _, terms in texts]
         keys = np.repeat(np.arange(len(texts), dtype=np.int64) << 32, sizes) | numbers.astype(np.int64) & 0xFFFFFFFF
-        sought = np.array([number << 32 | term for number, own in enumerate(wanted) for term in sorted(own)], dtype=np.int64)
+        sought = np.array([number << 32 | term for number, own in enumerate(shown) for term in sorted(own)], dtype=np.int64)
         if not len(sought):
             return [[] for _ in texts]
         at = np.flatnonzero(sought[np.minimum(np.searchsorted(sought, keys), len(sought) - 1)] == keys)

@@ -12,6 +12,7 @@ from support.serving import Running, serving
 
 import fontes as ft
 
+
 @pytest.fixture(scope="session")
 def collections(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ft.Index]:
     folder = tmp_path_factory.mktemp("page")

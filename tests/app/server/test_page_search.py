@@ -37,7 +37,14 @@ def test_a_query_is_typed_and_its_results_have_titles_metadata_and_marks(pages: 
     assert texts(page, ".hit .title") == [doc.title for doc in ranking.docs()]
     assert texts(page, ".hit .edge .score") == [f"{hit.score:.4f}" for hit in ranking]
     assert "date 2015-07-23" in page.locator(".hit .about").first.text_content()
-    assert {mark.lower() for mark in texts(page, ".hit .snippet mark")} <= {"who", "closed", "close", "port", "port's", "closes"}
+    assert {mark.lower() for mark in texts(page, ".hit .snippet mark")} <= {
+        "who",
+        "closed",
+        "close",
+        "port",
+        "port's",
+        "closes",
+    }
     assert state(page) == {"q": ["who closed the port"]}
     assert page.title() == "who closed the port · Fontes"
 
@@ -148,7 +155,9 @@ def test_two_pipelines_stand_side_by_side_with_what_only_one_has(pages: Pages, c
     page.select_option("#against", label="rm3")
     page.wait_for_selector(".pair .hit")
     index = collections["harbour"]
-    runs = [stage.search("who closed the port", 10).ids for stage in (index.bm25(), index.bm25() % 3 >> index.rm3() >> index.bm25())]
+    runs = [
+        stage.search("who closed the port", 10).ids for stage in (index.bm25(), index.bm25() % 3 >> index.rm3() >> index.bm25())
+    ]
     sides = [".side:nth-child(1)", ".side:nth-child(2)"]
     assert [ids(page, side) for side in sides] == runs
     alone = [[i for i in run if i not in other] for run, other in (runs, runs[::-1])]
@@ -179,7 +188,9 @@ def test_a_long_document_is_shown_in_pieces_and_its_matches_are_reached(pages: P
     text = page.locator("#reader .words").evaluate("words => words.textContent")
     assert len(text) == LONG // 47 * 47 + len(" zebra at the end")
     page.wait_for_timeout(200)
-    assert page.locator("#reader mark.here").evaluate("m => { const y = m.getBoundingClientRect().y; return y > 0 && y < innerHeight; }")
+    assert page.locator("#reader mark.here").evaluate(
+        "m => { const y = m.getBoundingClientRect().y; return y > 0 && y < innerHeight; }"
+    )
 
 
 def test_a_thousand_results_are_there_and_the_last_is_reached(pages: Pages) -> None:
@@ -195,7 +206,10 @@ def test_a_thousand_results_are_there_and_the_last_is_reached(pages: Pages) -> N
 
 
 def test_hostile_text_is_shown_as_text(pages: Pages) -> None:
-    for address in ("/?index=odd&q=hostile", f"/?index=odd&q={HOSTILE.replace('%', '%25').replace('&', '%26').replace('#', '%23')}"):
+    for address in (
+        "/?index=odd&q=hostile",
+        f"/?index=odd&q={HOSTILE.replace('%', '%25').replace('&', '%26').replace('#', '%23')}",
+    ):
         page = pages(address)
         hit = page.locator(".hit").filter(has_text="window.broken").first
         assert hit.locator(".title").text_content() == HOSTILE
@@ -219,4 +233,8 @@ def test_the_page_is_small_and_has_no_way_to_make_markup_of_text() -> None:
     for file in files:
         if file.name.endswith((".js", ".html")):
             source = file.read_text(encoding="utf-8")
-            assert not [word for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "//cdn", "style=") if word in source]
+            assert not [
+                word
+                for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "//cdn", "style=")
+                if word in source
+            ]

@@ -157,7 +157,10 @@ def test_everything_is_reached_by_keys(pages: Pages) -> None:
 def test_a_problem_is_a_sentence_and_the_next_search_is_answered(pages: Pages) -> None:
     pages.expected += ["422", "ERR_FAILED", "404"]
     page = pages(f"{PORT}&where=sektion+%3D%3D+1")
-    assert page.locator("[role=alert]").text_content() == "Where, character 1: there is no column 'sektion'; did you mean 'section'?"
+    assert (
+        page.locator("[role=alert]").text_content()
+        == "Where, character 1: there is no column 'sektion'; did you mean 'section'?"
+    )
     page.fill("#where", "")
     page.keyboard.press("Enter")
     page.wait_for_selector(".hit")

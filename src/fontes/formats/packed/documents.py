@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import Doc, InputError
-from ..core.strings import Strings, utf8
+from ...core import Doc, InputError
+from ...core.strings import Strings, utf8
 
 
 @dataclass(frozen=True, slots=True)
