@@ -5,10 +5,11 @@ Numba knows no float16; its bits are widened by the processor's own instruction 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -65,7 +66,8 @@ def _single(context: Any, value: Any) -> Any:
             return builder.fpext(builder.bitcast(number, ir.HalfType()), wide)
         # The bits moved to their places, and the exponent corrected by a product.
         word: Any = ir.IntType(32)
-        bits, constant = builder.zext(number, word), lambda n: ir.Constant(word, n)
+        constant: Any = partial(ir.Constant, word)
+        bits = builder.zext(number, word)
         magnitude = builder.shl(builder.and_(bits, constant(0x7FFF)), constant(13))
         sign = builder.shl(builder.and_(bits, constant(0x8000)), constant(16))
         return builder.fmul(builder.bitcast(builder.or_(magnitude, sign), wide), ir.Constant(wide, 2.0**112))

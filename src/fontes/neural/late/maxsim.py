@@ -8,10 +8,11 @@ processor.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -116,6 +117,9 @@ def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
                     best[c], places[c] = sums[r, c], t + r
 
 
+_llvm: Any = cgutils
+
+
 def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
     """The similarities of 16 tokens of the query, from `column` on, with ROWS rows from `first`; beyond `last` the last again.
 
@@ -124,10 +128,11 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in (0, 2, 5)]
-        (dim, width), (_, size), _ = (cgutils.unpack_tuple(builder, one.shape) for one in arrays)
+        (dim, width), (_, size), _ = (_llvm.unpack_tuple(builder, one.shape) for one in arrays)
         (q, v, s), (column, first, last) = [one.data for one in arrays], [arguments[i] for i in (1, 3, 4)]
-        lanes, number = ir.VectorType(ir.FloatType(), LANES), lambda n: ir.Constant(first.type, n)
-        fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(lanes, [lanes] * 3), f"llvm.fma.v{LANES}f32")
+        lanes: Any = ir.VectorType(ir.FloatType(), LANES)
+        number: Any = partial(ir.Constant, first.type)
+        fused = _llvm.get_or_insert_function(builder.module, ir.FunctionType(lanes, [lanes] * 3), f"llvm.fma.v{LANES}f32")
 
         def at(pointer: Any, place: Any) -> Any:
             return builder.bitcast(builder.gep(pointer, [place]), lanes.as_pointer())
@@ -137,8 +142,8 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
             row = builder.add(first, number(r))
             row = builder.select(builder.icmp_signed("<", row, last), row, last)
             rows.append(builder.gep(v, [builder.mul(row, size)]))
-            totals.append(cgutils.alloca_once_value(builder, ir.Constant(lanes, [0.0] * LANES)))
-        with cgutils.for_range(builder, dim) as loop:
+            totals.append(_llvm.alloca_once_value(builder, ir.Constant(lanes, [0.0] * LANES)))
+        with _llvm.for_range(builder, dim) as loop:
             tokens = builder.load(at(q, builder.add(builder.mul(loop.index, width), column)), align=4)
             for row, total in zip(rows, totals, strict=True):
                 value = builder.load(builder.gep(row, [loop.index]))
