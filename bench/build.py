@@ -1,9 +1,10 @@
 """Times how long Fontes and its peers take to build an index of wikipedia_passages (207,168 passages).
 
-    FONTES_DATA=DIR python bench/build.py [--runs 5] [--only fontes,bm25s]
+    FONTES_DATA=DIR python bench/build.py [--runs 5] [--only fontes,bm25s] [--threads 1,2] [--corpus FILE.jsonl] [--stored]
 
-Each build is a process of its own. "build" begins when the program is imported and its input is ready (ids and texts in memory;
-for Fontes from the file and for Pyserini a file), and ends when the index is complete; "process" is all of it.
+With --corpus it is that of another file, such as generate.py makes. Each build is a process of its own. "build" begins when the
+program is imported and its input is ready (ids and texts in memory; for Fontes from the file and for Pyserini a file) and ends
+when the index is complete; "process" is all of it.
 """
 
 from __future__ import annotations
@@ -17,37 +18,45 @@ from pathlib import Path
 from harness import Process, engine, machine, middle, options, size, spread, table
 
 COLLECTION = "wikipedia_passages"
-BUILDS = (  # engine, threads, text stored, and what to call it
-    ("fontes", 1, True, "Fontes"),
-    ("fontes", 2, True, "Fontes"),
-    ("fontes-file", 1, True, "Fontes, from the file"),
-    ("fontes-file", 2, True, "Fontes, from the file"),
-    ("bm25s", 1, False, "bm25s"),
-    ("tantivy", 1, False, "tantivy"),
-    ("tantivy", 2, False, "tantivy"),
-    ("tantivy", 1, True, "tantivy, text stored"),
-    ("tantivy", 2, True, "tantivy, text stored"),
-    ("pisa", 1, False, "PISA"),
-    ("pisa", 2, False, "PISA"),
-    ("pyserini", 1, False, "Pyserini"),
-    ("pyserini", 2, False, "Pyserini"),
-    ("pyserini", 1, True, "Pyserini, text stored"),
-    ("pyserini", 2, True, "Pyserini, text stored"),
+BUILDS = (  # engine, whether it stores the text, and what to call it
+    ("fontes", True, "Fontes, text stored"),
+    ("fontes-file", True, "Fontes, text stored, from the file"),
+    ("bm25s", False, "bm25s"),
+    ("tantivy", False, "tantivy"),
+    ("tantivy", True, "tantivy, text stored"),
+    ("pisa", False, "PISA"),
+    ("pyserini", False, "Pyserini"),
+    ("pyserini", True, "Pyserini, text stored"),
 )
+ALONE = ("bm25s",)  # those that have one thread only
+Build = tuple[str, int, bool, str]  # with the threads
 
 
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--only", default="", help="engines, separated by commas")
+    parser.add_argument("--threads", default="1,2", help="numbers, separated by commas (default: %(default)s)")
+    parser.add_argument("--corpus", type=Path, help="a file of JSON lines in place of the collection's")
+    parser.add_argument("--stored", action="store_true", help="only builds that store the text")
+    parser.add_argument("--work", type=Path, help="where the indexes go for the time being")
     given = parser.parse_args()
-    wanted = [b for b in BUILDS if not given.only or b[0].partition("-")[0] in given.only.split(",")]
+    chosen = [b for b in BUILDS if not given.only or b[0].partition("-")[0] in given.only.split(",")]
+    numbers = [int(number) for number in given.threads.split(",")]
+    wanted: list[Build] = [
+        (name, threads, text, title)
+        for name, text, title in chosen
+        for threads in numbers
+        if (threads == 1 or name not in ALONE) and (text or not given.stored)
+    ]
     print(machine(), flush=True)
-    with tempfile.TemporaryDirectory() as work:
-        corpus = unpacked(given.data / COLLECTION, Path(work))
+    with tempfile.TemporaryDirectory(dir=given.work) as work:
+        corpus = unpacked(given.data / COLLECTION, Path(work)) if given.corpus is None else Path(work) / "corpus.jsonl"
+        if given.corpus is not None:
+            corpus.symlink_to(given.corpus.absolute())
         for name, threads, text, _ in wanted:  # compiles kernels and fills the disk cache
             if name.startswith("fontes") or (threads == 1 and not text):
                 build(name, given.peers, corpus, threads, text)
-        done: dict[tuple[str, int, bool, str], list[Process]] = {b: [] for b in wanted}
+        done: dict[Build, list[Process]] = {b: [] for b in wanted}
         sizes = {}
         for _ in range(given.runs):
             for b in wanted:
@@ -55,8 +64,8 @@ def main() -> None:
                 sizes[b] = on_disk(b[0], corpus.parent / "index")
                 print(f"{b[3]}, {b[1]} threads: {done[b][-1]}", file=sys.stderr)
         report(done)
-        report_sizes({b[3]: sizes[b] for b in wanted if b[1] == 1}, corpus)
-        if any(b[0] == "fontes" for b in wanted):
+        report_sizes({b[3]: sizes[b] for b in wanted if b[1] == numbers[0]}, corpus)
+        if given.corpus is None and any(b[0] == "fontes" for b in wanted):
             cold = [build("fontes", given.peers, corpus, 2, True, Path(work) / f"cache{i}") for i in range(given.runs)]
             print(f"\nFontes, 2 threads, kernels compiled first: process {spread([p.wall for p in cold])} s")
 
@@ -85,8 +94,8 @@ def on_disk(name: str, index: Path) -> tuple[int, int]:
     return size(index), text
 
 
-def report(done: dict[tuple[str, int, bool, str], list[Process]]) -> None:
-    for threads in (1, 2):
+def report(done: dict[Build, list[Process]]) -> None:
+    for threads in sorted({b[1] for b in done}):
         some = {b[3]: runs for b, runs in done.items() if b[1] == threads}
         if not some:
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,6 @@ import pytest
 
 import fontes as ft
 from fontes.passages import Rationale
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="the page is clicked through with playwright")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-if BROWSER is None:
-    pytest.skip("the page needs chromium or google-chrome to be clicked through", allow_module_level=True)
 
 HOSTILE = "</script><script>window.broken = true</script> \"q\" 'r' <img src=x onerror=alert(1)> Ječmen"
 TOPICS = 30
@@ -48,14 +42,6 @@ def report() -> ft.comparison.Report:
     texts = {t: f"what is topic {i}? {HOSTILE}" for i, t in enumerate(topics)}
     systems = {"a": ft.Run.of(runs["a"]).with_(documents=Library()), "b": runs["b"], f"c {HOSTILE}": runs[f"c {HOSTILE}"]}
     return ft.compare(systems, texts, qrels, ["AP", "nDCG@10", "NumRelRet"], baseline="b", cache=False)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

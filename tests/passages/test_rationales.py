@@ -214,6 +214,22 @@ def test_a_stage_that_reads_documents_explains_those_of_the_run_before_it(index:
     assert explained == ft.causal.CausalEvidence().explain("spark", index.doc("spring"))
 
 
+def test_facets_of_rationales_are_those_of_the_documents(tmp_path: Path) -> None:
+    dated = [ft.Doc(doc.id, doc.text, doc.title, {"year": 2000 + number}) for number, doc in enumerate(DOCS)]
+    index = ft.Index.build(dated, tmp_path / "dated.index", analyzer="english")
+    assert (index.bm25() >> ft.Rationales(n=1)).search("spark").facets("year") == {"year": {2000: 1, 2001: 1}}
+    elsewhere = ft.Run.of({"q": {"d": 1.0}}).with_(documents=RationaleDocuments(Nowhere(), ft.Run.of({})))
+    with pytest.raises(InputError, match="documents of this run are others"):
+        elsewhere["q"].facets("year")
+
+
+class Nowhere:
+    """Documents of no index."""
+
+    def docs(self, ids: Any) -> list[ft.Doc]:
+        return [ft.Doc(doc_id, "") for doc_id in ids]
+
+
 def test_a_notebook_shows_the_sentences_in_place_of_a_snippet(run: ft.Run) -> None:
     shown = ft.Rationales(Shared(), n=1)(run)["q1"]._repr_html_()
     assert "<b>Barn</b><br>0: A spark set the barn on fire." in shown

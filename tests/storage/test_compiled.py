@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -101,3 +102,17 @@ def test_numpy_unpacks_postings_as_the_loop_does() -> None:
             damaged = out.copy()
             damaged[at] = value
             assert unpacked(unpack_plainly, damaged) == unpacked(unpack_postings, damaged)
+
+
+def test_the_first_build_on_a_machine_says_that_it_compiles(tmp_path: Any) -> None:
+    code = (
+        "from fontes.app.progress import reporting\n"
+        "from fontes.text import tokenizers\n"
+        "with reporting(compiling=True):\n    pass\n"
+        "import pathlib; place = pathlib.Path(tokenizers._scan.stats.cache_path); place.mkdir(parents=True, exist_ok=True)\n"
+        "(place / 'tokenizers._scan-1.nbc').touch()\n"
+        "with reporting(compiling=True):\n    pass\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert ended.stderr.splitlines() == ["Compiling the kernels, once: this takes some fifteen seconds."]

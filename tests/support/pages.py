@@ -71,5 +71,5 @@ def shown(page: Any) -> None:
 
 def texts(page: Any, selector: str) -> list[str]:
     """The texts of elements."""
-    found: list[str] = page.locator(selector).all_text_contents()
-    return found
+    contents: list[str] = page.locator(selector).all_text_contents()
+    return contents

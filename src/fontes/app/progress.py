@@ -6,7 +6,6 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress as RichProgress, TextColumn
@@ -67,12 +66,12 @@ class Bar:
 
 def _compiled_before() -> bool:
     """Whether Numba has kernels of ours in its cache."""
-    from ..storage import compiled
+    from ..storage.compiled import load
     from ..text import tokenizers
 
-    compiled.load()
+    load()
     try:
-        path: Any = tokenizers._scan._cache.cache_path
+        path: str = tokenizers._scan.stats.cache_path
     except AttributeError:
         return True
     return any(Path(path).glob("tokenizers._scan*.nbc"))

@@ -77,7 +77,7 @@ class Index(Factory):
             columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
                 "keywords", a list of them, by key; strings are then read as these ("2020", "true"). None: every key whose
                 values are of one of these types becomes a column.
-            memory: How much memory postings may take before they are written to disk and merged at the end.
+            memory: How much memory postings, their terms and ids may take before they go to the disk, to be merged at the end.
             threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
             drop_vectors: Replace even an index that holds vectors, which the new one has not.

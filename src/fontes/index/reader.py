@@ -201,7 +201,7 @@ class Reader(Factory):
         firsts = [leaf.first for leaf in self.leaves]
         of_leaf = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
-        for number in np.unique(of_leaf).tolist():
+        for number in sorted(set(of_leaf.tolist())):  # numpy.unique would load numpy.ma
             leaf, here = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
             places = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
             own = [ordinals[i] - leaf.first for i in here] if places is None else places.tolist()

@@ -24,6 +24,7 @@ from .weighting import Weighting
 if TYPE_CHECKING:
     from ..index.inverted import Searchable
 
+FEW = 200  # terms whose weights are worked out by themselves; for more, those of all are
 PROBE = 12  # postings are gone through in the time in which one is looked up
 
 
@@ -61,7 +62,7 @@ class FilteredImpacts:
 
     def _extend(self, terms: NDArray[np.int32]) -> None:
         """Makes the lists of terms that have none."""
-        bounds, docs, weights = impacts_of(self._index, self._weighting, terms).postings
+        bounds, docs, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)
         # One place more: what does not pass is written and then overwritten.

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..storage.compiled import inner, kernel
 
-BLOCK = 64  # documents under one bound
+BLOCK = 64  # documents under one bound: not more than a mask has bits
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # of the histogram that the k-th best weights are read from
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish

@@ -148,7 +148,8 @@ class RationaleDocuments:
     @property
     def facets(self) -> Callable[..., dict[str, dict[Any, int]]]:
         """How many of some documents have each value of some columns; where the documents are those of an index."""
-        counted: Callable[..., dict[str, dict[Any, int]]] = getattr(self.documents, "facets")  # noqa: B009 (an AttributeError says that there are none)
+        documents: Any = self.documents
+        counted: Callable[..., dict[str, dict[Any, int]]] = documents.facets
         return counted
 
     @property

@@ -1,7 +1,7 @@
-"""The one lock of Fontes: a folder that one process or thread uses at a time.
+"""The one lock of Fontes: a folder, or a file, that one process or thread uses at a time.
 
-The lock is one of the operating system on the folder itself. No file is written for it, it goes with the process that holds
-it, and it holds for all users of the folder.
+The lock is one of the operating system on the folder or file itself. No file is written for it, it goes with the process that
+holds it, and it holds for all users of the folder.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ POLL = 0.01  # seconds between two attempts to get a lock
 
 @contextmanager
 def locked(folder: Path, busy: FontesError | None = None) -> Iterator[int]:
-    """Holds the lock of a folder while the block runs.
+    """Holds the lock of a folder, or of a file, while the block runs.
 
     Args:
-        folder: The folder, which must exist.
+        folder: The folder or file, which must exist.
         busy: What is raised where another process or thread holds the lock; it says who is in the way. None waits until the
             lock is free.
 

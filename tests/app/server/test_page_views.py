@@ -13,7 +13,6 @@ from support.serving import serving
 
 import fontes as ft
 
-
 PORT = "/?q=who+closed+the+port"
 FIRST, SECOND = "What price did Ruddock and Sons ask for the two Skerrow ferries?", "And what did they cost in the end?"
 VIEWS = {
@@ -32,8 +31,8 @@ Indexes = dict[str, ft.Index]
 
 
 def ids(page: Any, inside: str = "") -> list[str]:
-    found: list[str] = page.locator(f"{inside} .hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
-    return found
+    shown_ids: list[str] = page.locator(f"{inside} .hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)")
+    return shown_ids
 
 
 def say(page: Any, text: str) -> None:
@@ -210,7 +209,13 @@ def test_light_and_dark_follow_the_system_until_one_is_chosen_and_it_is_remember
     assert page.evaluate(background) == "rgb(20, 24, 28)"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1440, "light"), (1440, "dark")])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(390, "dark"), (1440, "light"), pytest.param(390, "light", marks=SLOW), pytest.param(1440, "dark", marks=SLOW)],
+)
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(pages: Pages, width: int, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="accessibility is checked with axe-core").Axe()
     pages.expected.append("422")

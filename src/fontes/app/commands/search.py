@@ -55,8 +55,6 @@ def search(
     json: Json = False,
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
-    from ...datasets import topics_of
-    from ...formats import write_run
     from ..output import print_hits, print_json
     from ..pipelines import open_index, retriever
     from ..progress import reporting
@@ -75,6 +73,9 @@ def search(
         else:
             print_hits(ranking, opened)
         return
+    from ...datasets import topics_of
+    from ...formats import write_run
+
     if k is not None or pipeline is None:
         stage = stage % (k or DEPTH)
     with reporting(json) as report:

@@ -17,18 +17,18 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        common = {"registry": self._registry, "namespace": "fontes"}
-        self.requests = Counter("requests", "Requests that were answered", ("path", "method", "status"), **common)  # type: ignore[arg-type]
-        self.seconds = Histogram("request_seconds", "Seconds a request", ("path",), buckets=SECONDS, **common)  # type: ignore[arg-type]
-        self.refused = Counter("refused", "Requests that a limit refused", ("limit",), **common)  # type: ignore[arg-type]
-        self.batches = Histogram("batch_topics", "Topics that were searched together", ("queue",), buckets=TOGETHER, **common)  # type: ignore[arg-type]
-        self.model_calls = Counter("model_calls", "Batches that went through a model", ("pipeline",), **common)  # type: ignore[arg-type]
+        options = {"registry": self._registry, "namespace": "fontes"}
+        self.requests = Counter("requests", "Requests that were answered", ("path", "method", "status"), **options)  # type: ignore[arg-type]
+        self.seconds = Histogram("request_seconds", "Seconds a request", ("path",), buckets=SECONDS, **options)  # type: ignore[arg-type]
+        self.refused = Counter("refused", "Requests that a limit refused", ("limit",), **options)  # type: ignore[arg-type]
+        self.batches = Histogram("batch_topics", "Topics that were searched together", ("queue",), buckets=TOGETHER, **options)  # type: ignore[arg-type]
+        self.model_calls = Counter("model_calls", "Batches that went through a model", ("pipeline",), **options)  # type: ignore[arg-type]
         self._gauges = {
-            "queue": Gauge("queue_requests", "Requests that wait for a thread", ("queue",), **common),  # type: ignore[arg-type]
-            "working": Gauge("requests_at_once", "Requests that are worked on", **common),  # type: ignore[arg-type]
-            "conversations": Gauge("conversations", "Conversations that are kept", **common),  # type: ignore[arg-type]
-            "generation": Gauge("index_generation", "States of an index that were gone over to", ("index",), **common),  # type: ignore[arg-type]
-            "documents": Gauge("index_documents", "Documents of an index", ("index",), **common),  # type: ignore[arg-type]
+            "queue": Gauge("queue_requests", "Requests that wait for a thread", ("queue",), **options),  # type: ignore[arg-type]
+            "working": Gauge("requests_at_once", "Requests that are worked on", **options),  # type: ignore[arg-type]
+            "conversations": Gauge("conversations", "Conversations that are kept", **options),  # type: ignore[arg-type]
+            "generation": Gauge("index_generation", "States of an index that were gone over to", ("index",), **options),  # type: ignore[arg-type]
+            "documents": Gauge("index_documents", "Documents of an index", ("index",), **options),  # type: ignore[arg-type]
         }
 
     def watch(self, gauge: str, value: Callable[[], float], label: str | None = None) -> None:

@@ -86,7 +86,7 @@ def without(message: str, names: Mapping[str, str]) -> str:
 
 def of_validation(errors: list[Any]) -> str:
     """The sentence for a request that is not of the form that it should have; the first thing that is wrong."""
-    first = errors[0] if errors else {"loc": (), "msg": "it cannot be read"}
+    first: dict[str, Any] = errors[0] if errors else {"loc": (), "msg": "it cannot be read"}
     if first.get("type") == "json_invalid":
         return f"the body is no JSON ({first['ctx']['error']}, character {first['loc'][-1]})"
     place, *inside = [str(part) for part in first["loc"]] or ["request"]

@@ -54,13 +54,13 @@ async def metrics(request: Request) -> Response:
 @router.get("/", include_in_schema=False)
 async def page() -> Response:
     """The page."""
-    return _file("index.html")
+    return file_of_page("index.html")
 
 
 @router.get("/page/{name}", include_in_schema=False)
 async def file(name: str) -> Response:
     """A file of the page."""
-    return _file(name)
+    return file_of_page(name)
 
 
 @router.get("/docs", include_in_schema=False)
@@ -69,7 +69,8 @@ async def docs(request: Request) -> Response:
     return Response(_described(request.app.openapi()), media_type=TYPES[".html"])
 
 
-def _file(name: str) -> Response:
+def file_of_page(name: str) -> Response:
+    """A file of the page as an answer; raises RefusedError where there is none."""
     known = {entry.name: entry for entry in FILES.iterdir() if entry.is_file()}
     kind = TYPES.get("." + name.rpartition(".")[2])
     if name not in known or kind is None:

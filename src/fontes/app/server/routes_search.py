@@ -163,6 +163,7 @@ async def indexes(request: Request) -> Response:
             "limits": {"query": settings.query, "k": settings.k, "batch": settings.batch, "explained": EXPLAINED},
             "any_pipeline": settings.any_pipeline,
             "writable": settings.writable,
+            **service.described,
         }
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -17,6 +18,8 @@ from ..results import rankings_as_json
 from .expressions import Guarded
 from .metrics import Metrics
 from .served import Served, uses_model
+
+VALUES = 100  # of a facet, the most frequent ones
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def results_of(kind: Kind, stage: Stage[Topics, Any], topics: Sequence[Topic]) -
         if kind.facets:
             counts = ranking.facets(*kind.facets)
             values["facets"] = {
-                column: [{"value": value, "count": count} for value, count in of_column.items()]
+                column: [{"value": value, "count": count} for value, count in islice(of_column.items(), VALUES)]
                 for column, of_column in counts.items()
             }
     return results

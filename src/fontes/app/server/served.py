@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,8 @@ class State:
 
     def over(self, reader: Reader) -> State:
         """The same pipelines over another state of the index; models stay as they are."""
-        index, parts = Index(reader), {}
+        index = Index(reader)
+        parts: dict[int, tuple[Part, Part]] = {}
 
         def moved(part: Part) -> Part:
             return part.with_(index=index) if part.params().get("index") is self.index else part
@@ -162,8 +163,8 @@ class Served:
                     return False
                 state = before.over(reader)
                 with in_memory():
-                    for stage in state.pipelines.values():
-                        warm(stage)
+                    for part in {id(part): part for stage in state.pipelines.values() for part in retrievers(stage)}.values():
+                        warm(part)
             except (FontesError, OSError) as error:
                 self.trouble = str(error)
                 return False
@@ -183,6 +184,13 @@ class Served:
         change = getattr(Index(self.state.index.reader.refreshed()), name)(*arguments, **options)
         self.refresh(now=True)
         return change
+
+
+def retrievers(stage: Retriever) -> Iterator[Retriever]:
+    """What in a pipeline searches an index, and gets ready for each of its states; models stay as they are."""
+    for part in walk(stage):
+        if isinstance(part, Stage) and (part.takes, part.gives) == (Topics, Run) and "index" in part.params():
+            yield part
 
 
 def uses_model(stage: Stage[Any, Any]) -> bool:

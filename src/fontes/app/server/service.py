@@ -43,6 +43,7 @@ class Service:
         metrics: The counters.
         talks: The conversations.
         ready: Whether all models are loaded.
+        described: What else /indexes says.
 
     Raises:
         FontesError: An index cannot be opened, or a pipeline cannot be read.
@@ -66,6 +67,7 @@ class Service:
             raise ParameterError("there is no index to serve")
         self.metrics = Metrics()
         self.ready = False
+        self.described: dict[str, Any] = {}
         self.talks = Talks(settings.talks, settings.kept)
         texts = {text for served in self.indexes.values() for text in served.texts}
         self.free = Guarded(texts, max(settings.k, 1000)) if settings.any_pipeline else None

@@ -19,7 +19,7 @@ logger = logging.getLogger("fontes.neural")
 
 WEIGHTS = "model.safetensors"
 BESIDE = ("fontes.json", "adapter_config.json")  # files that say that a model is to be run in another way
-# What `sentence_bert_config.json` may say besides the length.
+# What `sentence_bert_config.json` may say besides length and case.
 SETTINGS = {"feature-extraction": ("last_hidden_state", "token_embeddings"), "sequence-classification": ("logits", "scores")}
 
 
@@ -62,6 +62,8 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
     tokenizer = tokens(folder, shape, length or settings.get("max_seq_length"))
     if tokenizer is None or tokenizer[1] > shape.longest:
         return None
+    if settings.get("do_lower_case"):
+        tokenizer[0].lower()
     return Plain(shape, folder / WEIGHTS, *tokenizer, config)
 
 
@@ -79,8 +81,7 @@ def _understood(settings: Mapping[str, Any], task: str) -> bool:
     """Whether these settings of sentence-transformers' Transformer say what it does without them."""
     output, name = SETTINGS[task]
     usual = {
-        "max_seq_length": settings.get("max_seq_length"),
-        "do_lower_case": False,
+        **{name: settings.get(name) for name in ("max_seq_length", "do_lower_case")},
         "transformer_task": task,
         "modality_config": {"text": {"method": "forward", "method_output_name": output}},
         "module_output_name": name,

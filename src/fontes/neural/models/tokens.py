@@ -58,6 +58,13 @@ class Tokens:
         backend.enable_truncation(length, strategy="longest_first")
         self._backend, self._typed = backend, typed
 
+    def lower(self) -> None:
+        """Puts texts in lower case from now on, before all else, where the tokenizer has no step of its own that does."""
+        normalizers, own = library("tokenizers", "reading a model").normalizers, self._backend.normalizer
+        if own is None or "Lowercase" not in json.dumps(_state(own)):
+            steps = [normalizers.Lowercase(), *([] if own is None else [own])]
+            self._backend.normalizer = normalizers.Sequence(steps)
+
     def encoded(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[Encoded]:
         """The tokens of texts, or of pairs of texts; what UTF-8 cannot hold is replaced."""
         clean = [encodable(text) if isinstance(text, str) else tuple(map(encodable, text)) for text in texts]

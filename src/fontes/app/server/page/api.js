@@ -2,6 +2,9 @@
 
 const running = new Map();
 
+/** What every request says besides, such as a token. */
+export const headers = {};
+
 /** What the server, or the way to it, refuses; the message is a sentence. */
 export class Problem extends Error {
   constructor(detail, status = 0) {
@@ -18,10 +21,10 @@ export async function ask(place, path, query = {}, body = undefined) {
   const controller = new AbortController();
   running.set(place, controller);
   const text = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined)).toString();
-  const options = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const options = body === undefined ? { headers } : { method: "POST", headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
   try {
     const answer = await fetch(text ? `${path}?${text}` : path, { ...options, signal: controller.signal });
-    const values = await answer.json().catch(error => {
+    const values = answer.status === 204 ? null : await answer.json().catch(error => {
       if (overtaken(error)) throw error;
       throw new Problem("The server's answer cannot be read.", answer.status);
     });

@@ -1,0 +1,72 @@
+// How far judges agree, and their differences side by side, to be settled.
+
+import { ask } from "./api.js";
+import { apart, button, count, make } from "./dom.js";
+import { doing, place, say } from "./judge.js";
+import { words } from "./judge-document.js";
+
+const figure = value => value === null ? "not to be told" : value.toFixed(3);
+
+export async function show(args, present) {
+  const values = await ask("view", "/judging/agreement");
+  if (!present()) return;
+  const open = () => values.disagreements.filter(one => one.settled === null).length;
+  const told = () => say(values.disagreements.length ? `${count(values.disagreements.length, "difference")}, ${open()} not settled` : "");
+  told();
+  place(make("h1", {}, "Agreement"),
+    make("div", { class: "pairs" }, ...values.agreement.map(pair)), ...values.agreement.length ? [] : [make("p", {}, "No two judges have graded the same document yet.")],
+    make("section", { class: "differing" }, make("h2", {}, "Differences"),
+      make("p", { class: "notes" }, values.finished.length ? "Those of the topics that you have finished. The grade that you settle takes the place of both in the settled judgments; each judge's own stays." : "They are shown once you have finished a topic."),
+      make("ul", {}, ...values.disagreements.map(one => difference(one, told)))));
+}
+
+function pair(of) {
+  const [first, second] = of.judges;
+  const facts = [["Both graded", count(of.documents, "document")], ["The same", `${of.same} (${Math.round(100 * of.same / of.documents)} %)`], ["Kappa", figure(of.kappa)],
+    ["… linear weights", figure(of.linear)], ["… quadratic weights", figure(of.quadratic)], ["… 0 against 1 to 3", figure(of.relevant)]];
+  return make("section", {}, make("h2", {}, apart(first), " and ", apart(second)),
+    make("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
+    make("table", {}, make("caption", {}, "Rows: ", apart(first), "; columns: ", apart(second)),
+      make("tr", {}, make("td"), ...of.table.map((_, grade) => make("th", { scope: "col" }, String(grade)))),
+      ...of.table.map((row, grade) => make("tr", {}, make("th", { scope: "row" }, String(grade)), ...row.map((number, other) => make("td", { class: grade === other && "same" }, String(number)))))));
+}
+
+function difference(one, told) {
+  const buttons = [0, 1, 2, 3].map(grade => button(String(grade), () => settle(grade), { "data-grade": grade, "aria-label": `Settle as ${grade}` }));
+  const by = make("span", { class: "notes" });
+  const undo = button("Not settled", () => settle(null), { class: "plain" });
+  const mark = () => {
+    buttons.forEach((each, grade) => each.setAttribute("aria-pressed", String(one.settled === grade)));
+    by.replaceChildren(...one.by ? ["settled by ", apart(one.by)] : []);
+    undo.hidden = one.settled === null;
+  };
+  const settle = grade => doing(async () => {
+    await ask(`settle ${one.topic} ${one.document}`, "/judging/settled", {}, { topic: one.topic, document: one.document, grade });
+    Object.assign(one, { settled: grade, by: grade === null ? null : "you" });
+    mark();
+    told();
+  });
+  mark();
+  const text = make("details", { ontoggle: () => {
+    if (text.open && text.childElementCount === 1) doing(async () => {
+      const { document: doc } = await ask(`text ${one.topic} ${one.document}`, "/judging/document", { topic: one.topic, id: one.document });
+      text.append(make("div", { class: "words", tabindex: "0", role: "region", "aria-label": "Text" }, ...words(doc)));
+    });
+  } }, make("summary", {}, "Read it"));
+  const item = make("li", { class: "one", tabindex: "-1", "data-topic": one.topic, "data-document": one.document }, make("p", { class: "kind" }, "Topic ", apart(one.topic), ": ", apart(one.query)), make("h3", { class: "title", dir: "auto" }, one.title.trim() || one.document), text,
+    make("ul", { class: "beside" }, ...one.grades.map(({ judge, grade, note }) => make("li", {}, apart(judge), ": ", make("span", { class: "grade" }, String(grade)), ...note ? [make("p", { class: "notes" }, apart(note))] : []))),
+    make("div", { class: "settle", role: "group", "aria-label": "The grade that holds" }, make("span", {}, "Settle"), ...buttons, undo, by));
+  item.settle = settle;
+  return item;
+}
+
+export function key(pressed) {
+  const all = [...document.querySelectorAll(".differing li.one")], here = all.indexOf(document.activeElement?.closest("li.one"));
+  if (/^[0-3]$/.test(pressed) && here >= 0) all[here].settle(Number(pressed));
+  else if (pressed === "j" || pressed === "k") {
+    const to = all[here < 0 ? 0 : here + (pressed === "j" ? 1 : -1)];
+    to?.focus();
+    to?.scrollIntoView({ block: "nearest" });
+  } else return false;
+  return true;
+}

@@ -1,0 +1,119 @@
+// Judging: who judges, and which of the views is shown. The address has the view, the tab has the token.
+
+import { ask, headers, overtaken } from "./api.js";
+import { at, button, make } from "./dom.js";
+import * as compare from "./judge-compare.js";
+import * as bench from "./judge-document.js";
+import * as evidence from "./judge-evidence.js";
+import * as topics from "./judge-topics.js";
+
+const VIEWS = { topics, judge: bench, document: bench, evidence, compare };
+const KEYS = [
+  ["0  1  2  3", "grade the document; in Agreement, settle it"], ["u", "take the last grade back"], ["l", "leave the document for later"], ["n", "write a note; Escape ends it"],
+  ["e", "evidence, and what is judged"], ["t", "topics"], ["j  k", "in Agreement: the next difference, the one before"], ["?", "this list"],
+];
+export const judge = { name: "", judges: [], exports: [], view: "", args: [] };
+let shows = 0;
+
+export const say = text => { at("status").textContent = text; };
+
+export const path = (view, ...args) => `#/${[view, ...args].map(encodeURIComponent).join("/")}`;
+
+export function go(view, ...args) {
+  if (location.hash === path(view, ...args)) show();
+  else location.hash = path(view, ...args);
+}
+
+/** Does what asks the server, and says what went wrong. */
+export async function doing(work) {
+  try {
+    at("trouble").replaceChildren();
+    return await work();
+  } catch (error) {
+    if (overtaken(error)) return undefined;
+    if (error.status === 401) return signIn("This token is not known here.");
+    if (!error.status && !error.message.startsWith("The server")) console.error(error);
+    at("trouble").replaceChildren(make("p", { class: "problem", role: "alert" }, error.message));
+    return undefined;
+  }
+}
+
+/** What is shown now; nothing where another view has been asked for since. */
+export function place(...inside) {
+  at("content").replaceChildren(...inside);
+}
+
+async function show() {
+  if (!judge.name) return;
+  const [view, ...args] = location.hash.slice(2).split("/").map(part => { try { return decodeURIComponent(part); } catch { return ""; } });
+  judge.view = Object.hasOwn(VIEWS, view) ? view : "topics";
+  judge.args = args;
+  const own = ++shows;
+  for (const link of document.querySelectorAll("nav [data-view]")) {
+    link.hidden = false;
+    if (link.dataset.view === judge.view) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  at("content").setAttribute("aria-busy", "true");
+  await doing(() => VIEWS[judge.view].show(args, () => own === shows));
+  if (own === shows) at("content").removeAttribute("aria-busy");
+}
+
+const stored = () => { try { return sessionStorage.token ?? ""; } catch { return ""; } };
+function store(token) {
+  try { sessionStorage.token = token; } catch { /* it holds for this page */ }
+}
+
+function signIn(why = "") {
+  judge.name = "";
+  store("");
+  delete headers.authorization;
+  at("who").textContent = "";
+  at("leave").hidden = true;
+  document.querySelectorAll("nav [data-view]").forEach(link => { link.hidden = true; });
+  say("");
+  const token = make("input", { id: "token", type: "password", autocomplete: "off", required: true, spellcheck: "false" });
+  place(make("form", { class: "asked", onsubmit: event => { event.preventDefault(); enter(token.value.trim()); } }, make("h1", {}, "Judge"),
+    ...why ? [make("p", { class: "problem", role: "alert" }, why)] : [],
+    make("label", { for: "token" }, "Your token, as fontes judge printed it"), token, make("p", {}, make("button", { type: "submit", class: "main" }, "Sign in"))));
+  at("content").removeAttribute("aria-busy");
+  token.focus();
+}
+
+async function enter(token) {
+  if (!/^[\x21-\x7e]+$/.test(token)) return signIn("A token has letters, digits and signs, without spaces.");
+  headers.authorization = `Bearer ${token}`;
+  const own = await doing(() => ask("me", "/judging/me"));
+  if (!own) return;
+  store(token);
+  Object.assign(judge, own);
+  at("who").textContent = own.name;
+  at("leave").hidden = false;
+  show();
+}
+
+function help() {
+  const dialog = at("keys");
+  dialog.replaceChildren(make("h2", { id: "keys-title" }, "Keys"), make("dl", { class: "facts" }, ...KEYS.map(([keys, what]) => [make("dt", {}, keys.split("  ").map(key => [make("kbd", {}, key), " "]).flat()), make("dd", {}, what)]).flat()),
+    button("Close", () => dialog.close()));
+  dialog.showModal();
+}
+
+document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat || at("keys").open) return;
+  const on = event.target;
+  if (on.matches?.("input:not([type=checkbox]), textarea, select")) {
+    if (event.key === "Escape") { on.blur(); at("content").focus(); }
+    return;
+  }
+  if (event.key === "?") help();
+  else if (!judge.name) return;
+  else if (event.key === "t") go("topics");
+  else if (!VIEWS[judge.view].key?.(event.key)) return;
+  event.preventDefault();
+});
+addEventListener("hashchange", show);
+at("help").addEventListener("click", help);
+at("leave").addEventListener("click", () => signIn());
+if (stored()) enter(stored());
+else signIn();

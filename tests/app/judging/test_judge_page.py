@@ -1,0 +1,203 @@
+"""The page of judging, clicked through in Chromium by two judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.judging import judged
+from support.serving import springs
+
+import fontes as ft
+
+TOPICS = {"1": "hot spring water", "2": "oasis in the <b>desert</b>"}
+pages = pytest.importorskip("support.pages")
+
+
+@pytest.fixture
+def session(browser: Any, tmp_path: Path) -> Iterator[tuple[Any, Any, dict[str, str]]]:
+    """Opens signed-in pages; the store; the judges' tokens."""
+    with judged(springs(tmp_path), tmp_path / "j.sqlite", TOPICS) as running:
+        tokens = {name: running.service.add_judge(name) for name in ("anna", "Bořek N")}
+        opened = Judges(browser, running.address, tokens)
+        yield opened, running.service, tokens
+        opened.close()
+
+
+class Judges(pages.Pages):  # type: ignore[name-defined,misc]
+    """Pages of judges, each in a browser of their own."""
+
+    def __init__(self, browser: Any, address: str, tokens: dict[str, str]) -> None:
+        super().__init__(browser, address)
+        self.tokens = tokens
+
+    def judge(self, name: str, **options: Any) -> Any:
+        page = self.browser.new_page(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self._pages.append(page)
+        page.set_default_timeout(15_000)
+        page.on("console", lambda message: self.trouble.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: self.trouble.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: self.trouble.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: self._asked(request.url.removeprefix("blob:")))
+        page.goto(f"{self.address}/judge")
+        page.fill("#token", self.tokens[name])
+        page.press("#token", "Enter")
+        page.wait_for_selector(".topics li")
+        return page
+
+
+def graded_by_keys(page: Any, grades: dict[str, str]) -> None:
+    """Grades all documents of the topic that is shown, by their titles or ids."""
+    while True:
+        page.wait_for_selector("#document")
+        title = page.locator("#document h2").text_content()
+        if title not in grades:
+            assert title == "This topic is finished"
+            return
+        page.keyboard.press(grades[title])
+        page.wait_for_function("title => document.querySelector('#document h2').textContent !== title", arg=title)
+
+
+FIRST = {"Geysers": "3", "Hot springs": "2", "Karst": "0", "<i>Oasis</i>": "1", "Déjà vu": "0"}
+SECOND = {**FIRST, "Geysers": "1", "Karst": "1"}
+
+
+def test_two_judges_judge_differ_settle_and_take_the_qrels_away(session: Any, tmp_path: Path) -> None:
+    judges, store, _ = session
+    anna, other = judges.judge("anna"), judges.judge("Bořek N")
+    for page, grades in ((anna, FIRST), (other, SECOND)):
+        for text in TOPICS.values():
+            page.click(f"a:has(bdi:text-is({text!r}))")
+            graded_by_keys(page, grades)
+            page.keyboard.press("t")
+            page.wait_for_selector(".topics li")
+        assert page.locator("#status").text_content() == "2 of 2 topics finished"
+    anna.click("nav >> text=Agreement")
+    anna.wait_for_selector(".differing li.one")
+    differing = anna.locator(".differing li.one").all()
+    assert {one.get_attribute("data-document") for one in differing} == {"s1", "s3"}
+    assert anna.locator(".pairs dd").first.text_content() == f"{len(store.judgments('anna'))} documents"
+    beside = anna.locator("li.one[data-document=s1] .beside li").all_text_contents()
+    assert beside == ["Bořek N: 1", "anna: 3"]
+    anna.keyboard.press("j")
+    anna.keyboard.press("2")
+    anna.wait_for_selector("[aria-pressed=true]")
+    anna.click("li.one:last-child [data-grade='3']")
+    anna.wait_for_selector("li.one:last-child [aria-pressed=true]")
+    assert anna.locator("#status").text_content() == "2 differences, 0 not settled"
+    assert sorted(grade for grade, _ in store.settled().values()) == [2, 3]
+    anna.keyboard.press("t")
+    with anna.expect_download() as download:
+        anna.click("text=settled (BEIR)")
+    download.value.save_as(tmp_path / "settled.tsv")
+    settled = ft.Qrels.of(tmp_path / "settled.tsv")
+    expected = {"s2": 2, "a/b?c=1": 1, "ü 5": 0} | {doc: grade for (_, doc), (grade, _) in store.settled().items()}
+    assert settled["1"] == expected
+
+
+def test_undo_shows_the_document_again_and_later_leaves_it_for_the_end(session: Any) -> None:
+    judges, store, _ = session
+    page = judges.judge("anna")
+    page.click("li[data-topic='1'] .title a")
+    page.wait_for_selector("#document h2")
+    titles = [page.locator("#document h2").text_content()]
+    page.keyboard.press("2")
+    page.wait_for_function("title => document.querySelector('#document h2').textContent !== title", arg=titles[0])
+    assert [one.grade for one in store.judgments()] == [2]
+    page.keyboard.press("u")
+    page.wait_for_function("title => document.querySelector('#document h2').textContent === title", arg=titles[0])
+    assert store.judgments() == []
+    page.keyboard.press("l")
+    page.wait_for_function("title => document.querySelector('#document h2').textContent !== title", arg=titles[0])
+    while (title := page.locator("#document h2").text_content()) != titles[0]:
+        titles.append(title)
+        page.click("[data-grade='0']")
+        page.wait_for_function("title => document.querySelector('#document h2').textContent !== title", arg=title)
+    assert len(titles) == len(store.pool("1"))
+
+
+def test_notes_evidence_and_another_grade(session: Any) -> None:
+    judges, store, _ = session
+    page = judges.judge("anna")
+    page.click("li[data-topic='1'] .title a")
+    page.wait_for_selector("#document h2")
+    first = page.locator("#document h2").text_content()
+    page.keyboard.press("n")
+    page.keyboard.type("why <b>1</b> 2 3")
+    page.keyboard.press("Escape")
+    graded_by_keys(page, FIRST)
+    assert list(store.notes().values()) == ["why <b>1</b> 2 3"]
+    page.keyboard.press("e")
+    page.wait_for_selector(".judged li")
+    assert page.locator(".judged .notes").all_text_contents() == ["why <b>1</b> 2 3"]
+    for title in ("Geysers", "Hot springs"):
+        page.check(f"[aria-label='Check {title}']")
+    page.click("#group")
+    page.wait_for_selector(".groups li")
+    assert store.evidence("anna", "1") == [["s1", "s2"]]
+    page.click("text=Geysers >> nth=-1")
+    page.wait_for_selector("#document [aria-pressed=true]")
+    page.keyboard.press("1")
+    page.wait_for_selector(".judged li")
+    assert {one.document: one.grade for one in store.judgments()}["s1"] == 1
+    page.click("text=Remove")
+    page.wait_for_selector(".groups:not(:has(li))", state="attached")
+    assert store.evidence("anna", "1") == []
+    assert first in FIRST
+
+
+def test_a_typed_topic_gets_a_pool(session: Any) -> None:
+    judges, store, _ = session
+    page = judges.judge("anna")
+    page.fill("#text", "caves in limestone")
+    page.fill("#narrative", "any cave")
+    page.click("text=Add the topic")
+    page.wait_for_selector("#document h2")
+    assert page.locator(".need h1").text_content() == "caves in limestone"
+    assert page.locator("#document h2").text_content() == "Karst"
+    assert store.topics()["3"].narrative == "any cave"
+
+
+def test_a_wrong_token_is_said_and_signing_out_forgets_the_right_one(session: Any) -> None:
+    judges, _, _ = session
+    judges.expected.append("401")
+    page = judges.judge("anna")
+    page.reload()
+    page.wait_for_selector(".topics li")
+    page.click("text=Sign out")
+    page.wait_for_selector("#token")
+    page.reload()
+    page.fill("#token", "no-such-token")
+    page.press("#token", "Enter")
+    page.wait_for_selector(".problem")
+    assert page.locator(".problem").text_content() == "This token is not known here."
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light"), (1440, "dark"), (390, "light"), (1920, "light")])
+def test_axe_finds_nothing_in_judging_and_nothing_scrolls_sideways(session: Any, width: int, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="accessibility is checked with axe-core").Axe()
+    judges, store, tokens = session
+    for number, judge in enumerate(tokens):
+        for topic in TOPICS:
+            for document in store.pool(topic):
+                if judge != "anna" or topic == "1":
+                    store.judge(judge, topic, document, number + 1)
+    store.set_evidence("anna", "1", [["s1", "s2"]])
+    page = judges.judge("anna", viewport={"width": width, "height": 900}, color_scheme=scheme)
+    for view, selector in VIEWS.items():
+        page.goto(f"{judges.address}/judge#/{view}")
+        page.wait_for_selector(selector)
+        assert axe.run(page).response["violations"] == [], view
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+
+
+VIEWS = {
+    "topics": ".topics li",
+    "judge/2": "#document .grades",
+    "judge/1": "text=This topic is finished",
+    "evidence/1": ".groups li",
+    "compare": ".differing li.one",
+    "document/1/s1": "#document [aria-pressed=true]",
+}

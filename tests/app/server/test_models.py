@@ -1,0 +1,48 @@
+"""Pipelines with models: a queue of their own, in which topics go through the model together."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.serving import serving
+from support.tiny_cross_encoder import pairs, save_cross_encoder
+
+from fontes import Index
+from fontes.core import expression
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> str:
+    return f'bm25() % 8 >> cross_encoder("{save_cross_encoder(tmp_path / "model")}", precision="float32")'
+
+
+def test_scores_of_models_are_those_alone_and_the_model_is_called_for_several_topics_at_once(
+    tmp_path: Path, pipeline: str
+) -> None:
+    texts = pairs(40)
+    index = Index.build({f"d{n}": text for n, (_, text) in enumerate(texts)}, tmp_path / "x.index", threads=1)
+    stage = expression.pipeline(pipeline, index)
+    queries = [query for query, _ in texts[:12]]
+    alone = [{hit.id: hit.score for hit in stage.search(query, 8)} for query in queries]
+    with serving(tmp_path / "x.index", pipelines={"fast": "bm25()", "best": pipeline}) as running:
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda query: running.get("/search", params={"q": query, "pipeline": "best"}), queries))
+        calls = running.client.get("/metrics").text
+    for scores, answer in zip(alone, answers, strict=True):
+        assert {hit["id"]: hit["score"] for hit in answer["hits"]} == pytest.approx(scores, abs=1e-5)
+    called = float(calls.split('fontes_model_calls_total{pipeline="best"} ')[1].split()[0])
+    assert 1 <= called < len(queries)
+
+
+def test_a_request_may_use_the_models_of_the_server_and_no_others(tmp_path: Path, pipeline: str) -> None:
+    Index.build({f"d{n}": text for n, (_, text) in enumerate(pairs(10))}, tmp_path / "x.index", threads=1)
+    with serving(tmp_path / "x.index", pipelines={"best": pipeline}, any_pipeline=True) as running:
+        query = pairs(1)[0][0]
+        own = pipeline.replace("% 8", "% 3")
+        assert running.get("/search", params={"q": query, "pipeline": own})
+        for other in (own.replace("model", "other"), own.replace("float32", "bfloat16")):
+            assert running.problem("GET", "/search", params={"q": query, "pipeline": other})[0] == 403

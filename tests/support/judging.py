@@ -1,0 +1,52 @@
+"""A server of judging for tests, in a thread or in a process."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import httpx
+from support.serving import Running, ready
+
+PIPELINES = {"one": "bm25()", "two": "ql()"}
+
+
+@contextlib.contextmanager
+def judged(
+    index: Path, judgments: Path, topics: Mapping[str, str], pipelines: Mapping[str, str] = PIPELINES, depth: int = 20
+) -> Iterator[Running]:
+    """A server of judging in a thread of this process; `service` is its store."""
+    from fontes import Topics
+    from fontes.app.judging.judging import Judging
+    from fontes.app.judging.pool import fill
+    from fontes.app.judging.routes import router
+    from fontes.app.judging.store import Store
+    from fontes.app.server.running import server_of
+    from fontes.app.server.service import Service
+    from fontes.app.server.settings import Settings
+
+    service = Service([index], Settings(port=0), pipelines)
+    service.described["judging"] = True
+    with Store(judgments) as store:
+        store.add_topics(Topics.of(topics))
+        fill(store, service.served(None).state, depth)
+        addresses: queue.Queue[str] = queue.Queue()
+        server = server_of(service, [router(Judging(store, depth))], addresses.put)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            address = addresses.get(timeout=30)
+            with httpx.Client(base_url=address, timeout=30) as client:
+                ready(client)
+                yield Running(address, client, store)
+        finally:
+            server.should_exit = True
+            thread.join(60)
+
+
+def as_judge(address: str, token: str) -> httpx.Client:
+    """A client that shows a token."""
+    return httpx.Client(base_url=address, timeout=30, headers={"authorization": f"Bearer {token}"})
