@@ -64,8 +64,9 @@ def judge(
     if index is None:
         raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
     try:
+        from ..judging.judging import Judging
         from ..judging.pool import fill
-        from ..judging.routes import Judging, router
+        from ..judging.routes import router
         from ..server.running import serve
         from ..server.service import Service
     except ImportError as error:
