@@ -58,7 +58,7 @@ def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> N
     assert {kind: list(formats_for("write", kind)) for kind in KINDS} == {
         "corpus": ["jsonl"],
         "topics": ["jsonl", "cast"],
-        "qrels": ["trec"],
+        "qrels": ["trec", "beir"],
         "run": ["trec", "checkthat", "msmarco"],
     }
 
