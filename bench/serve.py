@@ -1,6 +1,6 @@
 """Loads Fontes' server and peers behind HTTP, in turns: requests a second, latencies, errors, memory.
 
-    python bench/serve.py RESULTS.json --work DIR --peers DIR [--seconds 60] [--only "fontes|tantivy"] DATA
+    python bench/serve.py RESULTS.json DATA --work DIR --peers DIR [--seconds 60] [--only "fontes|tantivy"]
 
 DATA has corpus.jsonl.gz and queries.jsonl: passages of Wikipedia, and their titles, which are asked one after the other. wrk
 (Debian's package of that name) asks over 50 connections on the loopback with one thread, and so takes a part of one core. The

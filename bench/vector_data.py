@@ -2,7 +2,7 @@
 
 Dense: all-MiniLM-L6-v2's of the documents of four collections, and more between them: each further vector lies between a real
 one and one of its ten nearest (weight .3 to .7), with noise of a tenth of its length; queries are test topics. Late: its token
-vectors, by a random projection to 128 dimensions (it was not trained for late interaction; no ColBERT can be had), of SciFact; the
+vectors of SciFact, by a random projection to 128 dimensions (it was not trained for that, and no ColBERT can be had); the
 queries are its test topics. Sparse: a SPLADE model's, of passages of Wikipedia; the queries are titles.
 """
 

@@ -50,6 +50,15 @@ def fontes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """The one browser of a process; two would share an event loop, which playwright refuses."""
+    from support.pages import chromium
+
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of public collections beside the checkout, or the one that FONTES_SHARED names."""
     beside = Path(__file__).resolve().parent.parent.parent / "shared" / "data"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.pages import chromium
 
 import fontes as ft
 from fontes.passages import Rationale
@@ -43,12 +42,6 @@ def report() -> ft.comparison.Report:
     texts = {t: f"what is topic {i}? {HOSTILE}" for i, t in enumerate(topics)}
     systems = {"a": ft.Run.of(runs["a"]).with_(documents=Library()), "b": runs["b"], f"c {HOSTILE}": runs[f"c {HOSTILE}"]}
     return ft.compare(systems, texts, qrels, ["AP", "nDCG@10", "NumRelRet"], baseline="b", cache=False)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

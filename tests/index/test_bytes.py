@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fontes.core import InputError
+from fontes.formats import read_corpus
 from fontes.index import Index, build
 from fontes.text import Analyzer
 
@@ -80,3 +82,25 @@ def test_threads_change_nothing(tmp_path, monkeypatch, threads):
     Index.build(docs, tmp_path / "one", threads=1)
     Index.build(docs, tmp_path / "other", threads=threads, memory="5K")
     assert files(tmp_path / "other") == files(tmp_path / "one")
+
+
+@pytest.mark.parametrize("name", ["cranfield", "ctkfacts_cs"])
+def test_a_real_collection_has_the_same_bytes_with_any_threads_and_memory(shared, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(build, "BATCH", 100_000)
+    corpus = shared / name / "corpus.jsonl"
+    singly = read_corpus(list(read_corpus(corpus)))  # one document at a time, by Python
+    expected = Index.build(singly, tmp_path / "one", threads=1).fingerprint
+    for threads, memory in [(1, "500K"), (2, "2G"), (2, "3M"), (4, "1K"), (4, "8M")]:
+        index = Index.build(corpus, tmp_path / "other", threads=threads, memory=memory, overwrite=True)
+        assert index.fingerprint == expected, (threads, memory)
+
+
+def test_ids_that_are_put_in_order_by_parts_are_those_of_one_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "BATCH", 1_000)
+    docs = [(f"{n * 7919 % 10_007:x}{'é' * (n % 3)}", "a word") for n in range(2_000)]
+    one = Index.build(docs, tmp_path / "one", threads=1)
+    index = Index.build(docs, tmp_path / "parts", threads=2, memory="20K")
+    assert index.fingerprint == one.fingerprint
+    assert [index.ids[int(place)] for place in index.ids.order] == sorted(doc_id for doc_id, _ in docs)
+    with pytest.raises(InputError, match="document id 'twice' occurs twice, as documents 4 and 2001; ids must be unique"):
+        Index.build([*docs[:3], ("twice", "a"), *docs[3:1_999], ("twice", "b")], tmp_path / "x", threads=2, memory="20K")

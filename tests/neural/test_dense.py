@@ -59,7 +59,9 @@ def test_batch_threads_and_k_do_not_change_a_single_bit_of_a_run(index, encoder,
     monkeypatch.setattr(vectors, "SHARE", 1)  # so that threads share these few
     for threads in (1, 2, 3):
         assert dense.with_(threads=threads)(queries()) == run
-        assert dense.with_(threads=threads).search("w1 w2", 1000).scores.tobytes() == dense.search("w1 w2", 1000).scores.tobytes()
+        assert (
+            dense.with_(threads=threads).search("w1 w2", 1000).scores.tobytes() == dense.search("w1 w2", 1000).scores.tobytes()
+        )
     assert (dense % 10)(queries()) == run.top(10)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-import fontes as ft  # noqa: E402
-from fontes.neural.late.colbert import ColBERT  # noqa: E402
+import fontes as ft
+from fontes.neural.late.colbert import ColBERT
 
 DOCS, TOKENS, DIM, WORDS = 2500, 12, 64, 400
 

@@ -16,12 +16,6 @@ TOPICS = {"1": "hot spring water", "2": "oasis in the <b>desert</b>"}
 pages = pytest.importorskip("support.pages")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with pages.chromium() as browser:
-        yield browser
-
-
 @pytest.fixture
 def session(browser: Any, tmp_path: Path) -> Iterator[tuple[Any, Any, dict[str, str]]]:
     """Opens signed-in pages; the store; the judges' tokens."""

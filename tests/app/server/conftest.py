@@ -30,14 +30,6 @@ def served(collections: dict[str, ft.Index]) -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    from support.pages import chromium
-
-    with chromium() as browser:
-        yield browser
-
-
 @pytest.fixture
 def pages(browser: Any, served: Running) -> Iterator[Any]:
     """Opens pages of the server; in the end there must have been no error, no alert and no request elsewhere."""

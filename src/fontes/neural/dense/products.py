@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
 from ...index.attached.embeddings import Embeddings
+from ..llvm import intrinsic, ir, types
 
 STREAMS = 4  # places of the memory that one thread reads at a time: one alone leaves a third of its bandwidth unused
 
@@ -51,8 +50,7 @@ def readable(vectors: NDArray[Any]) -> NDArray[Any]:
     return vectors.view(np.uint16) if vectors.dtype == np.float16 else vectors
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def single(context: Any, value: Any) -> Any:
+def _single(context: Any, value: Any) -> Any:
     """A stored number as float32: a float32 itself, an int8, or a finite float16 that is given as its bits, uint16."""
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -65,12 +63,16 @@ def single(context: Any, value: Any) -> Any:
         if "+f16c" in features.split(",") or triple.startswith(("aarch64", "arm64")):
             return builder.fpext(builder.bitcast(number, ir.HalfType()), wide)
         # The bits moved to their places, and the exponent corrected by a product.
-        bits, constant = builder.zext(number, ir.IntType(32)), lambda n: ir.Constant(ir.IntType(32), n)
-        magnitude = builder.shl(builder.and_(bits, constant(0x7FFF)), constant(13))
-        sign = builder.shl(builder.and_(bits, constant(0x8000)), constant(16))
+        word: Any = ir.IntType(32)
+        bits = builder.zext(number, word)
+        magnitude = builder.shl(builder.and_(bits, word(0x7FFF)), word(13))
+        sign = builder.shl(builder.and_(bits, word(0x8000)), word(16))
         return builder.fmul(builder.bitcast(builder.or_(magnitude, sign), wide), ir.Constant(wide, 2.0**112))
 
     return types.float32(value), generate
+
+
+single: Any = intrinsic(_single)
 
 
 @njit(cache=True, nogil=True)

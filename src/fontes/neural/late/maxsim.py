@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
+
+from ..llvm import cgutils, intrinsic, ir, types
 
 LANES = 16  # queries are padded to a multiple of it, with zeros that are not summed: vectors of 16 float32 fill a register
 ROWS = 6  # of a document that are multiplied at a time: the sums of 6 times 16 fit into any processor's registers
@@ -116,8 +115,7 @@ def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
                     best[c], places[c] = sums[r, c], t + r
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _multiply(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
+def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
     """The similarities of 16 tokens of the query, from `column` on, with ROWS rows from `first`; beyond `last` the last again.
 
     Numba's own loops would load and store the sums at each dimension; here they stay in registers.
@@ -127,8 +125,11 @@ def _multiply(context: Any, query: Any, column: Any, vectors: Any, first: Any, l
         arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in (0, 2, 5)]
         (dim, width), (_, size), _ = (cgutils.unpack_tuple(builder, one.shape) for one in arrays)
         (q, v, s), (column, first, last) = [one.data for one in arrays], [arguments[i] for i in (1, 3, 4)]
-        lanes, number = ir.VectorType(ir.FloatType(), LANES), lambda n: ir.Constant(first.type, n)
+        lanes = ir.VectorType(ir.FloatType(), LANES)
         fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(lanes, [lanes] * 3), f"llvm.fma.v{LANES}f32")
+
+        def number(n: int) -> Any:
+            return ir.Constant(first.type, n)
 
         def at(pointer: Any, place: Any) -> Any:
             return builder.bitcast(builder.gep(pointer, [place]), lanes.as_pointer())
@@ -151,6 +152,9 @@ def _multiply(context: Any, query: Any, column: Any, vectors: Any, first: Any, l
         return target.get_dummy_value()
 
     return types.void(query, types.intp, vectors, types.intp, types.intp, sums), generate
+
+
+_multiply: Any = intrinsic(_columns)
 
 
 @njit(cache=True, nogil=True)

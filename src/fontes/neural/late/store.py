@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +21,7 @@ from ...storage.caches import Attached, Cached
 from ...storage.hashes import hash_json, hash_text
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
+from .pieces import edges_of, in_threads
 from .residual import FITTING, NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ class JoinedTokens:
             def look_up(first: int, last: int, part: TokenVectors = part, places: Any = places, near: Any = near) -> None:
                 near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, places[first:last], least)
 
-            in_threads(look_up, _edges(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // threads + 1)), threads)
+            in_threads(look_up, edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // threads + 1)), threads)
             scores[here] = near
         return scores
 
@@ -269,7 +268,7 @@ def scores_of(
 ) -> NDArray[np.float32]:
     """MaxSim of each query with each of these documents, (queries, documents). `store` has `bounds` and `vectors(docs)`."""
     scores = np.empty((len(queries), len(docs)), dtype=np.float32)
-    edges = _edges(store.bounds[docs + 1] - store.bounds[docs], TOKENS)
+    edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], TOKENS)
 
     def part(first: int, last: int) -> None:
         vectors, bounds = store.vectors(docs[first:last])
@@ -278,24 +277,6 @@ def scores_of(
 
     in_threads(part, edges, threads)
     return scores
-
-
-def in_threads(part: Callable[[int, int], object], edges: Sequence[int], threads: int) -> None:
-    """Calls `part` with each pair of neighbouring edges."""
-    if threads == 1 or len(edges) <= 2:
-        for first, last in itertools.pairwise(edges):
-            part(first, last)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(part, edges[:-1], edges[1:]))
-
-
-def _edges(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
-    """Where documents with so many tokens are divided into parts of about `most` tokens."""
-    ends = np.cumsum(tokens)
-    inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
-    edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()
-    return edges
 
 
 def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:

@@ -1,0 +1,13 @@
+"""The parts of Numba and LLVM that write instructions by hand, which are typed in part and not as they are used."""
+
+from typing import Any
+
+from llvmlite import ir as _ir
+from numba import types as _types
+from numba.core import cgutils as _cgutils
+from numba.extending import intrinsic as _intrinsic
+
+cgutils: Any = _cgutils
+intrinsic: Any = _intrinsic
+ir: Any = _ir
+types: Any = _types
