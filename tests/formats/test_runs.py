@@ -157,3 +157,13 @@ def test_written_qrels_read_back_the_same(tmp_path: Path) -> None:
     assert list(again.rows()) == list(qrels.rows())
     with pytest.raises(InputError, match="'a b' has white space"):
         write_qrels({"1": {"a b": 1}}, tmp_path / "q")
+
+
+def test_beir_judgments_are_written_with_ids_that_have_blanks_and_without_groups(tmp_path: Path) -> None:
+    qrels = Qrels([("t 1", "g1", "d 1", 2), ("t 1", "0", "d2", 0), ("2", "0", "d2", 1)])
+    write_qrels(qrels, tmp_path / "test.tsv", "beir")
+    assert (tmp_path / "test.tsv").read_text() == "query-id\tcorpus-id\tscore\nt 1\td 1\t2\nt 1\td2\t0\n2\td2\t1\n"
+    assert read_qrels(tmp_path / "test.tsv").to_dict() == qrels.to_dict()
+    for doc_id in ("a\tb", " a", "a\n", ""):
+        with pytest.raises(InputError, match="lost in columns"):
+            write_qrels({"1": {doc_id: 1}}, tmp_path / "test.tsv", "beir")

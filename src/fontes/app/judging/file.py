@@ -141,13 +141,13 @@ class JudgmentsFile:
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """SQLite's errors as sentences."""
+        """SQLite's errors as sentences, which judges may read: without the folder."""
         try:
             yield
         except sqlite3.IntegrityError:
             raise
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
-            raise FontesError(f"{self.path}: the file of judgments cannot be used ({error})") from None
+            raise FontesError(f"{self.path.name}: the file of judgments cannot be used ({error})") from None
         except sqlite3.DatabaseError as error:
             if "not a database" in str(error):
                 raise InputError(f"{self.path}: this is no file of judgments; name another with --judgments") from None
@@ -155,4 +155,4 @@ class JudgmentsFile:
 
     def _damaged(self, why: object) -> InputError:
         first = str(why).strip().splitlines()[-1]
-        return InputError(f"{self.path}: the file of judgments is damaged ({first}); take a copy of it that is whole")
+        return InputError(f"{self.path.name}: the file of judgments is damaged ({first}); take a copy of it that is whole")
