@@ -91,6 +91,42 @@ def _process(command: Sequence[Any], variables: dict[str, str] | None) -> Proces
     return Process(report, wall, cpu, usage.ru_maxrss / 1024, max(0.0, busy - cpu) / wall)
 
 
+class Worker:
+    """A process that waits for orders: lines of JSON in, and out a line with = and JSON for each.
+
+    Args:
+        command: What is run.
+        variables: Its environment.
+    """
+
+    def __init__(self, command: Sequence[Any], variables: dict[str, str]) -> None:
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [str(part) for part in command],
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def answer(self, **order: Any) -> Any:
+        """Its answer to an order; without one, what it says of itself."""
+        assert self._process.stdin
+        assert self._process.stdout
+        if order:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("="):
+                return json.loads(line[1:])
+        self._log.seek(0)
+        raise SystemExit(f"an engine ended:\n{self._log.read()[-3000:]}")
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
 def wait_until_quiet(seconds: float = 60) -> None:
     """Returns when less than NOISE cores have been busy for a second, or after `seconds`."""
     give_up = time.perf_counter() + seconds

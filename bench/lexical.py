@@ -20,9 +20,7 @@ import random
 import re
 import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -30,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
-from harness import machine
+from harness import Worker, machine
 from search_report import DEPTHS, ENGINES
 from searchers import K1, B, read
 
@@ -46,37 +44,11 @@ LENGTH = range(27, 34)  # of sentences, in words
 RUNS = 5
 
 
-class Worker:
+def worker(name: str, peer: Path, verb: str, folder: Path) -> Worker:
     """A process with one engine."""
-
-    def __init__(self, name: str, peer: Path, verb: str, folder: Path) -> None:
-        ours = name == "fontes"
-        command = [sys.executable if ours else peers.python(peer), HERE / "searchers.py", verb, name, folder]
-        environment = dict(os.environ) if ours else peers.environment(peer)
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [str(part) for part in command],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-
-    def answer(self, **order: Any) -> Any:
-        assert self._process.stdin
-        assert self._process.stdout
-        if order:
-            self._process.stdin.write(json.dumps(order) + "\n")
-            self._process.stdin.flush()
-        for line in self._process.stdout:
-            if line.startswith("="):
-                return json.loads(line[1:])
-        self._log.seek(0)
-        raise SystemExit(f"an engine ended:\n{self._log.read()[-3000:]}")
-
-    def end(self) -> None:
-        self._process.communicate()
+    ours = name == "fontes"
+    command = [sys.executable if ours else peers.python(peer), HERE / "searchers.py", verb, name, folder]
+    return Worker(command, dict(os.environ) if ours else peers.environment(peer))
 
 
 def folder_of(given: str, work: Path) -> tuple[Path, int | None, Path]:
@@ -146,9 +118,9 @@ def run(given: argparse.Namespace) -> None:
         builds = json.loads(built.read_text()) if built.exists() else {}
         for engine_name in wanted:
             if engine_name not in builds:
-                worker = Worker(engine_name, given.peers, "build", folder)
-                builds[engine_name] = worker.answer()
-                worker.end()
+                building = worker(engine_name, given.peers, "build", folder)
+                builds[engine_name] = building.answer()
+                building.end()
                 built.write_text(json.dumps(builds))
                 print(name, engine_name, builds[engine_name], flush=True)
         if not given.build_only:
@@ -161,7 +133,7 @@ def compare(given: argparse.Namespace, folder: Path, wanted: Sequence[str]) -> d
     texts = read(folder / "queries.terms.jsonl")[1]
     titles = len(texts) - given.sentences
     parts = {"titles": (0, titles), "sentences": (titles, len(texts))}
-    workers = {name: Worker(name, given.peers, "serve", folder) for name in wanted}
+    workers = {name: worker(name, given.peers, "serve", folder) for name in wanted}
     opened = {name: worker.answer() for name, worker in workers.items()}
     checked = {}
     for name in wanted:

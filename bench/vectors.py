@@ -16,16 +16,14 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import peers
 import vector_data
-from harness import data_option, machine, table
+from harness import Worker, data_option, machine, table
 
 HERE = Path(__file__).parent
 HNSW = 50_000  # of the dense vectors
@@ -47,39 +45,15 @@ ASKED = {"dense": (40, 1000), "hnsw": (1000, 1000), "late": (40, 80), "sparse": 
 DEPTHS = (10, 100)
 
 
-class Engine:
+class Engine(Worker):
     """A process with one engine."""
 
     def __init__(self, part: str, name: str, folder: Path, options: argparse.Namespace) -> None:
         ours = name.startswith("fontes")
         python = sys.executable if ours else peers.python(options.peers / ("plaid" if name == "plaid" else "vectors"))
         variables = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "FONTES_CACHE": str(options.work / "cache")}
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [str(python), str(HERE / "vector_engines.py"), part, name, str(folder)],
-            env=variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
+        super().__init__([python, HERE / "vector_engines.py", part, name, folder], variables)
         self.built = self.answer()
-
-    def answer(self, **order: Any) -> Any:
-        """Its answer to an order."""
-        assert self._process.stdin
-        assert self._process.stdout
-        if order:
-            self._process.stdin.write(json.dumps(order) + "\n")
-            self._process.stdin.flush()
-        for line in self._process.stdout:
-            if line.startswith("="):
-                return json.loads(line[1:])
-        self._log.seek(0)
-        raise SystemExit(f"an engine ended:\n{self._log.read()[-3000:]}")
-
-    def end(self) -> None:
-        self._process.communicate()
 
 
 def main() -> None:

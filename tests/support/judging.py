@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import queue
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import httpx
-from support.serving import Running, ready
+from support.serving import Running, in_thread
 
 PIPELINES = {"one": "bm25()", "two": "ql()"}
 
@@ -24,7 +22,6 @@ def judged(
     from fontes.app.judging.pool import fill
     from fontes.app.judging.routes import router
     from fontes.app.judging.store import Store
-    from fontes.app.server.running import server_of
     from fontes.app.server.service import Service
     from fontes.app.server.settings import Settings
 
@@ -33,18 +30,8 @@ def judged(
     with Store(judgments) as store:
         store.add_topics(Topics.of(topics))
         fill(store, service.served(None).state, depth)
-        addresses: queue.Queue[str] = queue.Queue()
-        server = server_of(service, [router(Judging(store, depth))], addresses.put)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            address = addresses.get(timeout=30)
-            with httpx.Client(base_url=address, timeout=30) as client:
-                ready(client)
-                yield Running(address, client, store)
-        finally:
-            server.should_exit = True
-            thread.join(60)
+        with in_thread(service, [router(Judging(store, depth))]) as (address, client):
+            yield Running(address, client, store)
 
 
 def as_judge(address: str, token: str) -> httpx.Client:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,20 +81,28 @@ def serving(
     *paths: Path, pipelines: Mapping[str, str] | None = None, rewriters: Mapping[str, str] | None = None, **settings: Any
 ) -> Iterator[Running]:
     """A server in a thread of this process."""
-    from fontes.app.server.running import server_of
     from fontes.app.server.service import Service
     from fontes.app.server.settings import Settings
 
     service = Service(paths, Settings(port=0, **settings), pipelines, rewriters)
+    with in_thread(service) as (address, client):
+        yield Running(address, client, service)
+
+
+@contextlib.contextmanager
+def in_thread(service: Any, routers: Sequence[Any] = ()) -> Iterator[tuple[str, httpx.Client]]:
+    """The address of a service that is ready, in a thread of this process, and a client of it."""
+    from fontes.app.server.running import server_of
+
     addresses: queue.Queue[str] = queue.Queue()
-    server = server_of(service, started=addresses.put)
+    server = server_of(service, routers, addresses.put)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         address = addresses.get(timeout=30)
         with httpx.Client(base_url=address, timeout=30) as client:
             ready(client)
-            yield Running(address, client, service)
+            yield address, client
     finally:
         server.should_exit = True
         thread.join(60)
