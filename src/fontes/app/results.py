@@ -28,7 +28,7 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool) -> list[dict[str, 
             hits.append([])
             for rank, (doc, score) in enumerate(zip(own, ranking.scores.tolist(), strict=True), 1):
                 piece = next(pieces)
-                shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
+                shown = {"text": piece.text, "matches": list(map(list, piece.matches))}
                 texts = {"title": doc.title, "text": doc.text, "metadata": dict(doc.metadata), "snippet": shown}
                 hits[-1].append({"rank": rank, "id": doc.id, "score": score, **texts})
     else:

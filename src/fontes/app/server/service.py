@@ -15,6 +15,7 @@ from ...core.errors import ParameterError
 from ...core.strings import SURROGATE
 from .batching import Batcher
 from .expressions import Guarded
+from .memory import give_way, trim
 from .metrics import Metrics
 from .problems import RefusedError
 from .searching import Asking, Kind, Searcher
@@ -77,6 +78,7 @@ class Service:
         self._pools = {
             name: ThreadPoolExecutor(number, name) for name, number in (("search", threads), ("models", 1), ("others", OTHERS))
         }
+        self._pools["states"] = ThreadPoolExecutor(1, "states", initializer=give_way)
         self._lexical = Batcher(Searcher(self.free, self.metrics, "lexical"), self._pools["search"], threads, TOPICS)
         self._models = Batcher(Searcher(self.free, self.metrics, "models"), self._pools["models"], 1, PAIRS)
         self._writing = asyncio.Lock()
@@ -151,8 +153,10 @@ class Service:
 
     async def work(self, function: Callable[..., T], *arguments: Any, model: bool = False) -> T:
         """What a function gives, in a thread; in that of the models where it needs one."""
-        pool = self._pools["models" if model else "others"]
-        return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
+        return await self._in("models" if model else "others", function, *arguments)
+
+    async def _in(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools[pool], function, *arguments)
 
     async def change(self, served: Served, name: str, *arguments: Any, **options: Any) -> Any:
         """A change of an index, one after the other; see `Served.change`."""
@@ -170,7 +174,8 @@ class Service:
             await asyncio.sleep(self.settings.refresh or 3600)
             if self.settings.refresh:
                 for served in self.indexes.values():
-                    await self.work(served.refresh)
+                    if await self._in("states", served.refresh):
+                        await self._in("states", trim)
             self.talks.forget()
 
     def close(self) -> None:
