@@ -39,6 +39,15 @@ def test_a_search_gives_what_the_command_line_gives(server: Running, path: Path,
     assert "text" not in server.get("/search", params={"q": "hot water"})["hits"][0]
 
 
+def test_snippets_are_left_out_where_nobody_wants_them(server: Running) -> None:
+    with_snippets = server.get("/search?q=hot+water")
+    for hit in with_snippets["hits"]:
+        assert hit.pop("snippet")["matches"]
+    assert server.get("/search?q=hot+water&snippets=false") == with_snippets
+    asked = {"topics": [{"id": "1", "text": "hot water"}], "snippets": False}
+    assert server.post("/search", asked)["results"][0]["hits"] == with_snippets["hits"]
+
+
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_each_pipeline_gives_its_own_scores(server: Running, index: Index, pipeline: str) -> None:
     answer = server.get("/search", params={"q": "hot water", "pipeline": pipeline, "k": 4})

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from ...core.errors import ParameterError
 from ...core.strings import SURROGATE
+from ...core.values import Topic
 from .batching import Batcher
 from .expressions import Guarded
 from .memory import give_way, trim
@@ -79,8 +80,8 @@ class Service:
             name: ThreadPoolExecutor(number, name) for name, number in (("search", threads), ("models", 1), ("others", OTHERS))
         }
         self._pools["states"] = ThreadPoolExecutor(1, "states", initializer=give_way)
-        self._lexical = Batcher(Searcher(self.free, self.metrics, "lexical"), self._pools["search"], threads, TOPICS)
-        self._models = Batcher(Searcher(self.free, self.metrics, "models"), self._pools["models"], 1, PAIRS)
+        self._lexical = Batcher(Searcher(self.free, self.metrics, "lexical", settings.seconds), self._pools["search"], threads, TOPICS)
+        self._models = Batcher(Searcher(self.free, self.metrics, "models", settings.seconds), self._pools["models"], 1, PAIRS)
         self._writing = asyncio.Lock()
         self._watch()
 
@@ -167,6 +168,7 @@ class Service:
         """Gets ready, and then goes over to newer states of the indexes as they come; until it is cancelled."""
         for served in self.indexes.values():
             await self.work(served.warm)
+            await self.work(self._rehearse, served)
         gc.collect()
         gc.freeze()  # what is there now stays: to look through it for garbage again and again takes a fifth of the time
         self.ready = True
@@ -177,6 +179,20 @@ class Service:
                     if await self._in("states", served.refresh):
                         await self._in("states", trim)
             self.talks.forget()
+
+    def _rehearse(self, served: Served) -> None:
+        """Asks each pipeline in all ways, so that no request waits for what is compiled; what cannot be asked is left."""
+        index = served.state.index
+        if not len(index.terms):
+            return
+        topic = Topic("1", index.terms[int(index.df.argmax())])
+        columns = tuple(index.columns)
+        any_value = " or ".join(f"metadata[{column!r}] is None" for column in columns) or None
+        searcher = Searcher(self.free, self.metrics, "rehearsal", self.settings.seconds)
+        for name in served.state.pipelines:
+            for where in {None, any_value, any_value and f"not ({any_value})"}:
+                searcher(Kind(served, name, where, facets=columns), [Asking((topic,))] * 2)
+                searcher(Kind(served, name, where, explain=True), [Asking((topic,))])
 
     def close(self) -> None:
         """Ends the threads."""
