@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from fontes.core import FontesError, MissingExtraError, ParameterError
 import fontes.text.analyzer as analyzer_module
+from fontes.core import FontesError, MissingExtraError, ParameterError
 from fontes.text import Analyzer, external, stemmers, stopwords
 from fontes.text.analyzer import typed_analyzer
 

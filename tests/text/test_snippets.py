@@ -97,7 +97,9 @@ WORDS = st.sampled_from(["foxes", "dog", "the", "x", "東京", "京都東", "é�
 
 
 @settings(deadline=None, max_examples=200, database=None, derandomize=True)
-@given(st.sampled_from(["english", "cjk"]), st.lists(st.lists(WORDS, max_size=40).map(" ".join), max_size=4), st.integers(1, 80))
+@given(
+    st.sampled_from(["english", "cjk"]), st.lists(st.lists(WORDS, max_size=40).map(" ".join), max_size=4), st.integers(1, 80)
+)
 def test_many_texts_at_once_are_shown_as_each_is_that_is_looked_at_piece_by_piece(name, texts, length):
     analyzer = Analyzer.of(name)
     terms = frozenset(analyzer("fox dogs 東京都 x"))

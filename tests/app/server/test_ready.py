@@ -43,7 +43,8 @@ before = versions()
 served = service.served(None)
 for name in served.state.pipelines:
     for options in ({}, {"where": "year >= 2020"}, {"facets": ("kind",)}, {"explain": True}, {"text": True}):
-        for requests in ([Asking((Topic("1", "hot water"),))], [Asking((Topic("1", "hot spring"), Topic("2", "karst")), True)] * 3):
+        several = Asking((Topic("1", "hot spring"), Topic("2", "karst")), True)
+        for requests in ([Asking((Topic("1", "hot water"),))], [several] * 3):
             (*_, answer) = service._lexical._work(Kind(served, name, **options), requests)
             assert isinstance(answer, bytes), answer
 assert len(before) > 5

@@ -80,7 +80,9 @@ class Service:
             name: ThreadPoolExecutor(number, name) for name, number in (("search", threads), ("models", 1), ("others", OTHERS))
         }
         self._pools["states"] = ThreadPoolExecutor(1, "states", initializer=give_way)
-        self._lexical = Batcher(Searcher(self.free, self.metrics, "lexical", settings.seconds), self._pools["search"], threads, TOPICS)
+        self._lexical = Batcher(
+            Searcher(self.free, self.metrics, "lexical", settings.seconds), self._pools["search"], threads, TOPICS
+        )
         self._models = Batcher(Searcher(self.free, self.metrics, "models", settings.seconds), self._pools["models"], 1, PAIRS)
         self._writing = asyncio.Lock()
         self._watch()
