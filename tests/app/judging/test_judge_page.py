@@ -222,6 +222,36 @@ def test_what_is_known_of_a_document_is_in_words_and_a_kept_note_is_said(session
     page.wait_for_selector("#status:has-text('This is the only document left.')")
 
 
+def test_what_is_long_stays_in_its_place(session: Any) -> None:
+    judges, store, _ = session
+    store.note("anna", "1", "s1", "W" * 10_000)
+    store.add_topics(ft.Topics([ft.Topic("long", "W" * 2_000, "N" * 10_000)]))
+    store.add_pools({"long": ["s1"]}, "an index", "bm25()", 1)
+    page = judges.judge("anna")
+    assert len(page.locator("li[data-topic=long] .title a").text_content()) == 300
+    for view in ("document/1/s1", "judge/long"):
+        page.goto(f"{judges.address}/judge#/{view}")
+        page.wait_for_selector("#document h2")
+        panel, note = (page.locator(each).bounding_box() for each in (".need", "#note"))
+        assert panel["width"] < 320
+        assert note["width"] < panel["width"]
+        assert note["height"] < 250
+    page.locator(".need summary").press("Enter")
+    assert len(page.locator(".need details p").text_content()) == 10_000
+
+
+def test_a_file_that_cannot_be_written_is_said_where_it_is_seen(session: Any) -> None:
+    judges, store, _ = session
+    judges.expected.append("409")
+    for document in store.pool("1"):
+        store.judge("anna", "1", document, 1)
+    page = judges.judge("anna", viewport={"width": 1280, "height": 400})
+    page.locator("text=anna (TREC)").click()
+    page.wait_for_selector(".problem")
+    assert page.locator(".problem").text_content().startswith("The document id 'ü 5' has white space in it")
+    assert page.locator(".problem").evaluate("p => p.getBoundingClientRect().bottom > 0")
+
+
 def test_a_typed_topic_gets_a_pool(session: Any) -> None:
     judges, store, _ = session
     page = judges.judge("anna")

@@ -244,6 +244,23 @@ def test_what_is_clicked_in_the_filter_stays_under_the_mouse(pages: Pages) -> No
     assert "where" not in state(page)
 
 
+def test_the_focus_goes_on_from_a_bound_and_comes_back_to_the_document_that_was_read_last(pages: Pages) -> None:
+    page = pages(PORT)
+    page.focus("[aria-label='date from']")
+    page.keyboard.type("2015-01-01")
+    page.keyboard.press("Tab")
+    expect(page.locator("#where")).to_have_value("date >= '2015-01-01'")
+    shown(page)
+    assert page.evaluate("document.activeElement.ariaLabel") == "date to"
+    second = page.locator(".hit .title a").nth(1)
+    page.locator(".hit .title a").first.press("Enter")
+    page.wait_for_selector("#reader h2")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector(f"#reader h2:text-is({second.text_content()!r})")
+    page.keyboard.press("Escape")
+    assert second.evaluate("a => a === document.activeElement")
+
+
 def test_an_index_that_is_not_there_is_said(pages: Pages) -> None:
     page = pages("/?index=nothing&q=hostile")
     assert page.locator("[role=alert]").text_content() == "There is no index 'nothing'; there are harbour, odd."

@@ -98,7 +98,7 @@ def test_a_document_is_shown_whole_whatever_its_id(server: Running, doc) -> None
 
 
 def test_ids_that_are_places_in_paths_are_asked_for_in_the_query(tmp_path: Path) -> None:
-    docs = [Doc(id, f"the text of {id}") for id in (".", "..", "a/../b")]
+    docs = [Doc(doc_id, f"the text of {doc_id}") for doc_id in (".", "..", "a/../b")]
     Index.build(docs, tmp_path / "dots.index", threads=1)
     with serving(tmp_path / "dots.index") as running:
         for doc in docs:

@@ -92,18 +92,18 @@ def different_evidence(store: Store, topics: Mapping[str, Iterable[str]]) -> lis
         every = {group for own in groups.values() for group in own}
         alike = {group for group in every if all(group in own for own in groups.values())}
         if every != alike:
+            naming = {group: [judge for judge, own in groups.items() if group in own] for group in every}
+            order = sorted(every, key=lambda group: (group not in alike, sorted(group)))
             of_judges = [
                 {
                     "judge": judge,
                     "groups": [
-                        {
-                            "documents": sorted(group),
-                            "others": [name for name in groups if name != judge and group in groups[name]],
-                        }
-                        for group in sorted(own, key=lambda group: (group not in alike, sorted(group)))
+                        {"documents": sorted(group), "others": [name for name in naming[group] if name != judge]}
+                        for group in order
+                        if judge in naming[group]
                     ],
                 }
-                for judge, own in groups.items()
+                for judge in groups
             ]
             differing.append({"topic": topic, "alike": len(alike), "groups": len(every), "judges": of_judges})
     return differing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from ...core.values import Topic
@@ -134,8 +135,8 @@ class Judging:
             one["query"] = queries[one["topic"]].text
         for one in differing:
             one["title"] = _title(one["document"], index)
-        ids = {id for one in evidence for of in one["judges"] for group in of["groups"] for id in group["documents"]}
-        titles = {id: _title(id, index) for id in sorted(ids)}
+        groups = [group["documents"] for one in evidence for of_judge in one["judges"] for group in of_judge["groups"]]
+        titles = {document: _title(document, index) for document in sorted({*chain.from_iterable(groups)})}
         return {
             "agreement": agreement(self.store),
             "disagreements": differing,

@@ -91,7 +91,9 @@ function bounds(name, type) {
     return input;
   });
   function apply() {
-    if (fields.every(input => input.checkValidity())) filter(ranged(app.state.where, name, type, fields.map(input => input.value.trim())));
+    if (!fields.every(input => input.checkValidity())) return fields.find(input => !input.checkValidity()).reportValidity();
+    const bounds = fields.map(input => input.value.trim());
+    setTimeout(() => filter(ranged(app.state.where, name, type, bounds)));  // once the focus is where it goes, as the fields are drawn anew
   }
   return make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(short(name, 200))), make("div", { class: "bounds" }, fields[0], make("span", { "aria-hidden": "true" }, "–"), fields[1]));
 }

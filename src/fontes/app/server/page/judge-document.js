@@ -1,12 +1,12 @@
 // One document at a time: read it, grade it. The next one comes when the server has the grade on disk.
 
 import { ask } from "./api.js";
-import { apart, at, button, filled, make, marked, shown as text, units } from "./dom.js";
+import { apart, at, button, filled, make, marked, short, shown as text, units } from "./dom.js";
 import { doing, go, judge, path, place, say } from "./judge.js";
 import { bar, far } from "./judge-topics.js";
 
 export const GRADES = ["Not relevant", "Partly", "Relevant", "Highly"];
-const PIECE = 8000;  // characters of a piece of a text
+const PIECE = 8000, LONG = 1200;  // characters of a piece of a text, and of a narrative that folds
 let shown = null, busy = false, looked = 0, since = 0, pending = Promise.resolve();
 
 export async function show([topic, id], present) {
@@ -33,7 +33,7 @@ function draw({ topic, document: doc }) {
   since = performance.now();
   say(far(topic));
   const need = make("section", { class: "need", "aria-label": "Topic" }, make("h1", { dir: "auto" }, topic.text),
-    ...[topic.description, topic.narrative].filter(Boolean).map(more => make("p", { dir: "auto" }, more)), bar(topic),
+    ...[topic.description, topic.narrative].filter(Boolean).map(more => more.length > LONG ? make("details", {}, make("summary", { dir: "auto" }, short(more, LONG / 4)), make("p", { dir: "auto" }, more)) : make("p", { dir: "auto" }, more)), bar(topic),
     make("p", { class: "line" }, button("Undo", undo, { class: "plain", id: "undo", disabled: !topic.judged }), ...doc ? [button("Later", later, { class: "plain", id: "later" })] : [],
       button("Evidence", () => go("evidence", topic.id), { class: "plain" }), button("Topics", () => go("topics"), { class: "plain" })));
   if (!doc) {

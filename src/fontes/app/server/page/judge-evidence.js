@@ -1,13 +1,13 @@
 // What is judged of a topic, and the groups of documents that together are evidence.
 
 import { ask } from "./api.js";
-import { apart, button, make } from "./dom.js";
+import { apart, button, make, short } from "./dom.js";
 import { doing, go, judge, path, place, say } from "./judge.js";
 
 export async function show([topic], present) {
   const values = await ask("view", "/judging/judged", { topic });
   if (!present()) return;
-  const titles = new Map(values.documents.map(({ id, title }) => [id, title.trim() || id])), checked = new Set();
+  const titles = new Map(values.documents.map(({ id, title }) => [id, short(title.trim() || id, 300)])), checked = new Set();
   const grades = new Map(values.documents.map(({ id, grade }) => [id, grade]));
   const keep = groups => doing(async () => {
     await ask("evidence", "/judging/evidence", {}, { topic, groups });
@@ -20,7 +20,7 @@ export async function show([topic], present) {
     group.disabled = !checked.size;
   };
   say(`${values.documents.length} judged, ${values.groups.length} of evidence`.replace("of evidence", values.groups.length === 1 ? "group of evidence" : "groups of evidence"));
-  place(make("p", { class: "kind" }, "Judged of topic ", apart(topic)), make("h1", { dir: "auto" }, values.topic.text), make("p", {}, make("a", { href: path("judge", topic) }, "Go on judging")),
+  place(make("p", { class: "kind" }, "Judged of topic ", apart(topic)), make("h1", { dir: "auto" }, short(values.topic.text, 300)), make("p", {}, make("a", { href: path("judge", topic) }, "Go on judging")),
     make("section", {}, make("h2", {}, "Evidence"),
       make("p", { class: "notes" }, "A group is of documents that are evidence only together. A relevant document in no group stands alone."),
       make("ol", { class: "groups" }, ...values.groups.map((ids, number) => make("li", { class: "line" }, together(ids, titles, id => grades.get(id) ? "" : " (not relevant: the group does not count)"),
@@ -33,8 +33,8 @@ export async function show([topic], present) {
 
 /** The documents of a group, each in a line. */
 export const together = (ids, titles, more = () => "") => make("ul", { class: "together" }, ...ids.map(id => {
-  const title = titles.get(id) || id;
-  return make("li", {}, apart(title), ...title === id ? [] : [" ", make("span", { class: "kind" }, apart(id))], more(id));
+  const title = short(titles.get(id) || id, 300), name = short(id, 300);
+  return make("li", {}, apart(title), ...title === name ? [] : [" ", make("span", { class: "kind" }, apart(name))], more(id));
 }));
 
 export function key(pressed) {

@@ -1,7 +1,7 @@
 // The topics with how far they are; a new one; the files to take away.
 
-import { ask, headers, Problem } from "./api.js";
-import { apart, button, count, make } from "./dom.js";
+import { ask, headers, Problem, sentence } from "./api.js";
+import { apart, button, count, make, short } from "./dom.js";
 import { doing, go, judge, path, place, say } from "./judge.js";
 
 export const minutes = seconds => seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60).toLocaleString("en")} min`;
@@ -24,7 +24,7 @@ export async function show(args, present) {
 function row(topic) {
   const others = Object.entries(topic.others).flatMap(([name, judged], i) => [i ? ", " : "", apart(name), ` judged ${judged}`]);
   return make("li", { "data-topic": topic.id },
-    make("div", {}, make("p", { class: "title" }, apart(topic.id, { class: "id" }), make("a", { href: path("judge", topic.id) }, apart(topic.text))), topic.description ? make("p", { class: "about" }, apart(topic.description)) : null,
+    make("div", {}, make("p", { class: "title" }, apart(topic.id, { class: "id" }), make("a", { href: path("judge", topic.id) }, apart(short(topic.text, 300)))), topic.description ? make("p", { class: "about" }, apart(short(topic.description, 300))) : null,
       make("p", { class: "figures" }, make("a", { href: path("evidence", topic.id) }, "Judged and evidence", make("span", { class: "hidden" }, ` of topic ${topic.id}`)))),
     make("div", {}, bar(topic), make("p", { class: "figures" }, far(topic)), others.length ? make("p", { class: "figures" }, others) : null));
 }
@@ -52,7 +52,7 @@ function files() {
 
 async function taken(name) {
   const answer = await fetch(`/judging/export/${encodeURIComponent(name)}`, { headers });
-  if (!answer.ok) throw new Problem((await answer.json().catch(() => ({}))).detail ?? "The server refuses this.", answer.status);
+  if (!answer.ok) throw new Problem(sentence((await answer.json().catch(() => ({}))).detail ?? ""), answer.status);
   const address = URL.createObjectURL(await answer.blob());
   make("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);

@@ -35,6 +35,7 @@ export async function doing(work) {
     if (error.status === 401) return signIn("This token is not known here.");
     if (!error.status && !error.message.startsWith("The server")) console.error(error);
     at("trouble").replaceChildren(make("p", { class: "problem", role: "alert" }, error.message));
+    at("trouble").scrollIntoView({ block: "nearest" });
     return undefined;
   }
 }

@@ -6,7 +6,7 @@ import { apart, at, button, count, filled, make, marked, shown, units } from "./
 import { column, toggled } from "./filter.js";
 
 const PIECE = 8000, FIRST = 3;  // characters of a piece, and pieces that are made at once
-let opened = "", from = null;
+let opened = "", last = "", from = null;  // what is open, the document that was read last, and what had the focus before
 
 /** Opens the document of the state, or closes what is open. */
 export async function read(query, evidence = []) {
@@ -15,6 +15,7 @@ export async function read(query, evidence = []) {
   if (key === opened) return;
   if (reader.hidden) from = document.activeElement;
   opened = key;
+  last = doc;
   reader.hidden = false;
   document.body.classList.add("reading");
   narrow();
@@ -40,7 +41,8 @@ export function close() {
   reader.replaceChildren();
   document.body.classList.remove("reading");
   narrow();
-  const back = from?.isConnected ? from : document.querySelector(".hit .title a");
+  const own = [...document.querySelectorAll(".hit[data-id]")].filter(hit => hit.dataset.id === last).map(hit => hit.querySelector(".title a"));
+  const back = !from?.isConnected ? own[0] ?? document.querySelector(".hit .title a") : own.length && from.closest(".title") && !own.includes(from) ? own[0] : from;
   if (inside) back?.focus();
 }
 
