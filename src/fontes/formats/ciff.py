@@ -35,8 +35,9 @@ def ciff_file(documents: Corpus | Documents) -> str | Path | None:
     Raises:
         InputError: It is a folder of such files.
     """
-    if not isinstance(documents, Corpus) or documents.format != Ciff.name:
+    if not isinstance(documents, Corpus) or all(format.name != Ciff.name for _, format in documents.pieces):
         return None
-    if documents.is_folder:
-        raise InputError(f"{documents.path}: an index is made of one CIFF file, not of a folder; name the file")
-    return documents.path
+    piece = documents.pieces[0][0]
+    if len(documents.pieces) > 1 or piece.of_folder:
+        raise InputError(f"{documents.path}: an index is made of one CIFF file, not of several, and not of a folder; name the file")
+    return piece.path
