@@ -26,11 +26,15 @@ class Corpus:
         path: The file or folder; of several what stands for them in messages.
         pieces: The files, or ranges of them, in their order, each with its format.
         size: The bytes of the files as stored; 0 for standard input, which can be iterated once.
+        is_part: Whether it is a part of another, so that it may hold nothing.
     """
 
-    def __init__(self, path: str | Path, pieces: Sequence[tuple[Piece, Format]], fields: Fields) -> None:
+    def __init__(
+        self, path: str | Path, pieces: Sequence[tuple[Piece, Format]], fields: Fields, is_part: bool = False
+    ) -> None:
         """Use `read_corpus`."""
         self.path = path
+        self.is_part = is_part
         self.pieces = pieces
         self.size = sum(piece.size for piece, _ in pieces)
         self.fields = fields
@@ -76,7 +80,7 @@ class Corpus:
         whole = [(one, format) for piece, format in self.pieces for one in cut(piece, format, self.fields, size)]
         format_of = dict(whole)
         groups = grouped([piece for piece, _ in whole], size)
-        return [Corpus(group[0].name, [(piece, format_of[piece]) for piece in group], self.fields) for group in groups]
+        return [Corpus(group[0].name, [(piece, format_of[piece]) for piece in group], self.fields, True) for group in groups]
 
     @property
     def format(self) -> str:
