@@ -29,9 +29,7 @@ class Corpus:
         is_part: Whether it is a part of another, so that it may hold nothing.
     """
 
-    def __init__(
-        self, path: str | Path, pieces: Sequence[tuple[Piece, Format]], fields: Fields, is_part: bool = False
-    ) -> None:
+    def __init__(self, path: str | Path, pieces: Sequence[tuple[Piece, Format]], fields: Fields, is_part: bool = False) -> None:
         """Use `read_corpus`."""
         self.path = path
         self.is_part = is_part
@@ -77,15 +75,20 @@ class Corpus:
         Raises:
             InputError: A file cannot be read.
         """
-        whole = [(one, format) for piece, format in self.pieces for one in cut(piece, format, self.fields, size)]
-        format_of = dict(whole)
+        whole = [(one, form) for piece, form in self.pieces for one in cut(piece, form, self.fields, size)]
+        form_of = dict(whole)
         groups = grouped([piece for piece, _ in whole], size)
-        return [Corpus(group[0].name, [(piece, format_of[piece]) for piece in group], self.fields, True) for group in groups]
+        return [Corpus(group[0].name, [(piece, form_of[piece]) for piece in group], self.fields, True) for group in groups]
+
+    def absolute(self) -> Corpus:
+        """The same with paths that hold in any working directory."""
+        pieces = [(piece.absolute(), form) for piece, form in self.pieces]
+        return Corpus(self.path, pieces, self.fields, self.is_part)
 
     @property
     def format(self) -> str:
         """The name of the format; of several all names."""
-        return ", ".join(dict.fromkeys(format.name for _, format in self.pieces))
+        return ", ".join(dict.fromkeys(form.name for _, form in self.pieces))
 
     @property
     def position(self) -> int:
@@ -94,7 +97,7 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Doc]:
         """Raises InputError that names file and line for what cannot be read, and where there is no document at all."""
-        documents = self._through(lambda file, format: format.read_corpus(file, self.fields))
+        documents = self._through(lambda file, form: form.read_corpus(file, self.fields))
         first = next(documents, None)
         if first is None:
             raise self.empty()
@@ -112,12 +115,12 @@ class Corpus:
             InputError: As iterating does, or the work; but for nothing where there is no document at all.
         """
 
-        def portions(file: File, format: Format) -> Iterator[Portion]:
-            packings = format.pack_corpus(file, self.fields, size)
+        def portions(file: File, form: Format) -> Iterator[Portion]:
+            packings = form.pack_corpus(file, self.fields, size)
             if packings is not None:
                 yield from packings
                 return
-            docs = format.read_corpus(file, self.fields)
+            docs = form.read_corpus(file, self.fields)
             while some := list(islice(docs, count)):
                 yield some
 
@@ -133,10 +136,10 @@ class Corpus:
             raise InputError("standard input can be read only once; write it to a file to read it again")
         self._spent = any(str(piece.path) == STANDARD for piece, _ in self.pieces)
         self._done = 0
-        for piece, format in self.pieces:
+        for piece, form in self.pieces:
             with piece.opened() as file:
                 self._file = file
-                yield from read(file, format)
+                yield from read(file, form)
             self._file = None
             self._done += piece.size
 

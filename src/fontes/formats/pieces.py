@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from ..core import InputError
@@ -42,6 +43,11 @@ class Piece:
         """The piece open for reading."""
         with reading(self.path, self.start, self.end) as source:
             yield File(source, self.inside, self.of_folder, self.opening)
+
+    def absolute(self) -> Piece:
+        """The same with a path that holds in any working directory."""
+        is_here = address_of(self.path) is None and str(self.path) != STANDARD
+        return replace(self, path=Path(self.path).absolute()) if is_here else self
 
     @property
     def name(self) -> str:
@@ -120,10 +126,8 @@ def cut(piece: Piece, format: Format, fields: Fields, size: int) -> list[Piece]:
         if edges[-1] < edge < piece.size:
             edges.append(edge)
     edges.append(piece.size)
-    ranges = zip(edges, edges[1:], strict=False)
-    return [
-        replace(piece, size=end - start, start=start, end=end, opening=opening if start else b"") for start, end in ranges
-    ]
+    ranges = pairwise(edges)
+    return [replace(piece, size=end - start, start=start, end=end, opening=opening if start else b"") for start, end in ranges]
 
 
 def grouped(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
