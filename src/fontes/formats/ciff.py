@@ -39,7 +39,5 @@ def ciff_file(documents: Corpus | Documents) -> str | Path | None:
         return None
     piece = documents.pieces[0][0]
     if len(documents.pieces) > 1 or piece.of_folder:
-        raise InputError(
-            f"{documents.path}: an index is made of one CIFF file, not of several, not of a folder; name the file"
-        )
+        raise InputError(f"{documents.path}: an index is made of one CIFF file, not of several, not of a folder; name the file")
     return piece.path

@@ -59,14 +59,6 @@ class Corpus:
             raise ParameterError(f"{path}: documents in the format '{chosen.name}' have no named fields to choose from")
         return cls(path, [(piece, chosen) for piece in pieces], fields)
 
-    @classmethod
-    def joined(cls, corpora: Sequence[Corpus]) -> Corpus:
-        """The documents of several, one after the other; their fields are those of the first."""
-        if len(corpora) == 1:
-            return corpora[0]
-        pieces = [piece for corpus in corpora for piece in corpus.pieces]
-        return cls(f"{corpora[0].path} … {corpora[-1].path}", pieces, corpora[0].fields)
-
     def cut(self, size: int) -> list[Corpus]:
         """The same documents in parts of about `size` bytes, each of which can be read without the others.
 
@@ -231,12 +223,27 @@ def read_corpus(
     paths = [source] if isinstance(source, (str, Path)) else _paths(source)
     if paths:
         chosen = None if format is None else format_named(format, "read", "corpus")
-        return Corpus.joined([Corpus.at(path, chosen, Fields.of(fields)) for path in paths])
+        return joined([Corpus.at(path, chosen, Fields.of(fields)) for path in paths])
     if format is not None:
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
     if isinstance(source, (Corpus, Documents)) and fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
     return source if isinstance(source, (Corpus, Documents)) else Documents(source, Fields.of(fields))
+
+
+def joined(corpora: Sequence[Iterable[Doc]]) -> Corpus:
+    """The documents of several files and folders, one after the other.
+
+    Raises:
+        ParameterError: One is something else.
+    """
+    parts = [corpus for corpus in corpora if isinstance(corpus, Corpus)]
+    if len(parts) < len(corpora):
+        raise ParameterError("several parts of a collection are files or folders; name another collection alone")
+    if len(parts) == 1:
+        return parts[0]
+    pieces = [piece for corpus in parts for piece in corpus.pieces]
+    return Corpus(f"{parts[0].path} … {parts[-1].path}", pieces, parts[0].fields)
 
 
 def _paths(source: Iterable[Any]) -> list[str | Path]:

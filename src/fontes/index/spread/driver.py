@@ -31,6 +31,7 @@ from ..files import FORMAT, VERSION, check_place, commit
 from .tasks import Child, Made, Merge, Part, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
+IN_PARTS = "building-in_parts"  # as `staging` ends the names of its folders, so that another build, or `clean`, removes it
 PART = 1 << 28  # bytes of input of which a task makes a segment, at the most
 LEAST = 1 << 20  # and at the least
 FAN = 16  # segments that one merge makes one of
@@ -101,9 +102,8 @@ def _corpus(docs: Any) -> Corpus:
     """
     corpus = read_corpus(docs)
     if not isinstance(corpus, Corpus) or any(str(piece.path) == STANDARD for piece, _ in corpus.pieces):
-        raise ParameterError(
-            "a build on a cluster reads files, folders or addresses that all its machines reach; write a file first"
-        )
+        reach = "files, folders or addresses that all its machines reach"
+        raise ParameterError(f"a build on a cluster reads {reach}; write the documents to a file first")
     if (ciff := ciff_file(corpus)) is not None:
         raise ParameterError(f"{ciff} is an inverted index, which one machine reads; build without ray (--ray)")
     return corpus.absolute()
@@ -119,9 +119,7 @@ def _working(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """
     check_place(path, overwrite, drop_vectors)
     place = path.absolute()
-    place = place.with_name(
-        f"{place.name}.building-in_parts"
-    )  # as `staging` names its folders, so that the next one removes it
+    place = place.with_name(f"{place.name}.{IN_PARTS}")
     place.parent.mkdir(parents=True, exist_ok=True)
     busy = FontesError(f"{path} is being built by another process; wait until that is done")
     with drafting(place, busy) as folder:
