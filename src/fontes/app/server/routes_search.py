@@ -45,14 +45,19 @@ def answers(model: Any) -> dict[int | str, dict[str, Any]]:
 @router.get("/search", responses=answers(SearchOut), response_class=Response, openapi_extra=described(SearchQuery))
 async def search(request: Request) -> Response:
     """Search for one query."""
-    service = service_of(request)
+    return await searched(service_of(request), request.scope["query_string"])
+
+
+async def searched(service: Service, query_string: bytes) -> Response:
+    """The answer to a search for one query, out of the parameters as they stand in the address."""
     try:
-        query = SearchQuery.model_validate_strings(dict(parse_qsl(request.scope["query_string"].decode("latin-1"), True)))
+        query = SearchQuery.model_validate_strings(dict(parse_qsl(query_string.decode("latin-1"), True)))
     except ValidationError as error:
         raise RefusedError(422, of_validation([{**one, "loc": ("query", *one["loc"])} for one in error.errors()])) from None
     service.check_query(query.q)
     columns = tuple(column.strip() for column in query.facets.split(",") if column.strip())
     more: dict[str, Any] = {"where": query.where or None, "facets": columns, "explain": query.explain, "text": query.text}
+    more["snippets"] = query.snippets
     kind = asked_for(service, query.index, query.pipeline, query.k, **more)
     return Response(await service.search(kind, Asking((Topic("1", query.q),))), media_type=JSON)
 
@@ -71,6 +76,7 @@ async def search_topics(request: Request, body: Search) -> Response:
         facets=tuple(body.facets),
         explain=body.explain,
         text=body.text,
+        snippets=body.snippets,
     )
     return Response(await service.search(kind, Asking(tuple(body.topics), several=True)), media_type=JSON)
 
