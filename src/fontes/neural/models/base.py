@@ -159,6 +159,25 @@ class Pretrained(Part, Generic[M]):
         return in_batches(lengths, tokens, work, progress, task=self.task, unit=self.unit)
 
 
+P = TypeVar("P")
+
+
+def settled(part: P) -> P:
+    """The part with its models in the precision in which they run here, as when they are to run in the same elsewhere.
+
+    Loads the models that leave it open.
+    """
+    if not isinstance(part, Part):
+        return part
+    return part.map(_settled)  # type: ignore[return-value]
+
+
+def _settled(part: Part) -> Part:
+    if not isinstance(part, Pretrained) or part.precision != "auto":
+        return part
+    return part.with_(precision=part.chosen_precision.partition(" ")[0])
+
+
 def check_fields(part: Part) -> None:
     """Raises ParameterError for a parameter that is not what its field's metadata says: see `Pretrained`."""
     for one in fields(type(part)):
