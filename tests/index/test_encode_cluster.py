@@ -94,11 +94,7 @@ def test_vectors_of_a_real_model_are_those_of_one_machine(tmp_path: Path, ray: s
     from fontes.neural import SentenceEncoder
 
     model = SentenceEncoder(str(Path(package.__file__).parent / "model"), precision="float32")
-    docs = (
-        list(samples.python_docs().docs())[:40]
-        if hasattr(samples, "python_docs")
-        else [(f"d{n}", f"fox {n} jumps") for n in range(40)]
-    )
+    docs = [(f"d{n}", f"the fox number {n} jumps over " + "a lazy dog and " * (n % 7)) for n in range(40)]
     for name in ("here", "there"):
         Index.build(docs, tmp_path / name)
     here, there = Index.open(tmp_path / "here"), Index.open(tmp_path / "there")
