@@ -57,14 +57,6 @@ Texts = Annotated[
 Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        help="Work on a Ray cluster: its address, auto, or local for one on this machine.",
-        metavar="ADDRESS",
-        show_default=False,
-    ),
-]
 Tag = Annotated[str, typer.Option(help="The name of the run, its last column.")]
 
 Analyzer = Annotated[
