@@ -58,6 +58,7 @@ async def searched(service: Service, query_string: bytes) -> Response:
     service.check_query(query.q)
     columns = tuple(column.strip() for column in query.facets.split(",") if column.strip())
     more: dict[str, Any] = {"where": query.where or None, "facets": columns, "explain": query.explain, "text": query.text}
+    more["snippets"] = query.snippets
     kind = asked_for(service, query.index, query.pipeline, query.k, **more)
     return Response(await service.search(kind, Asking((Topic("1", query.q),))), media_type=JSON)
 
@@ -76,6 +77,7 @@ async def search_topics(request: Request, body: Search) -> Response:
         facets=tuple(body.facets),
         explain=body.explain,
         text=body.text,
+        snippets=body.snippets,
     )
     return Response(await service.search(kind, Asking(tuple(body.topics), several=True)), media_type=JSON)
 
