@@ -27,6 +27,7 @@ def facts_of(reader: Reader) -> dict[str, Any]:
         "fields": list(reader.fields),
         "columns": reader.columns,
         "analyzer": reader.manifest["analyzer"],
+        **({"shards": reader.manifest["shards"]} if "shards" in reader.manifest else {}),
         "segments": len(segments),
         "deleted": sum(s["deleted"]["documents"] for s in segments if s["deleted"]),
         "bytes": sum(size for _, size in files),
@@ -45,6 +46,7 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
     rows = [
         ("path", info["path"]),
         *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
+        *(("shards", f"{info[name]}") for name in ("shards",) if name in info),
         ("segments", f"{info['segments']}, with {info['deleted']:,} deleted documents in them"),
         ("mean length", f"{info['mean_length']:.1f} terms"),
         ("fields", ", ".join(info["fields"])),

@@ -66,6 +66,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         if "ciff" in manifest:
             header_of(manifest["ciff"])
         sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
+        sound = sound and _are_sharded(manifest)
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
@@ -81,6 +82,21 @@ def _is_sound(segment: dict[str, Any]) -> bool:
         return sound
     named = DELETED_NAME.fullmatch(deleted["name"]) is not None and is_table(deleted["files"])
     return sound and named and _are_counts(deleted, LESS) and all(deleted[name] <= segment[name] for name in LESS)
+
+
+def _are_sharded(manifest: dict[str, Any]) -> bool:
+    """Whether each segment says of which shard it is, if there are several."""
+    if "shards" not in manifest:
+        return True
+    shards = manifest["shards"]
+    return type(shards) is int and all(
+        type(segment["shard"]) is int and 0 <= segment["shard"] < shards for segment in manifest["segments"]
+    )
+
+
+def shard_of(segment: dict[str, Any]) -> int:
+    """The shard of a segment, by its entry; 0 in an index that is not sharded."""
+    return int(segment.get("shard", 0))
 
 
 def _are_counts(entry: dict[str, Any], names: Iterable[str]) -> bool:
@@ -127,10 +143,11 @@ def _fingerprint(manifest: dict[str, Any]) -> str:
     return hash_json([facts, [{**one, "name": "", "deleted": one["deleted"] and one["deleted"]["files"]} for one in segments]])
 
 
-def entry_of(segment: Path, counts: dict[str, int]) -> dict[str, Any]:
-    """What the manifest says of a new segment: the name that its folder is to have, its counts, its files."""
+def entry_of(segment: Path, counts: dict[str, int], shard: int | None = None) -> dict[str, Any]:
+    """What the manifest says of a new segment: the name that its folder is to have, its shard, its counts, its files."""
     files = file_table(segment)
-    return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **counts, "files": files, "deleted": None}
+    of_shard = {} if shard is None else {"shard": shard}
+    return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **of_shard, **counts, "files": files, "deleted": None}
 
 
 def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -175,21 +192,20 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
 def commit(
     stage: Path,
     path: Path,
-    segment: Path,
-    counts: dict[str, int],
+    segments: Sequence[tuple[Path, dict[str, int]]],
     manifest: dict[str, Any],
     overwrite: bool,
     drop_vectors: bool,
 ) -> None:
-    """Makes the one finished `segment` in `stage` the content of the index at `path`, in one atomic step.
+    """Makes finished segments in `stage` the content of the index at `path`, in one atomic step.
 
     Whoever opens the index sees either the old or the new state.
 
     Args:
         stage: The folder that `building` made.
         path: Where the index is, or will be.
-        segment: The folder in `stage` with the segment's files.
-        counts: The segment's.
+        segments: The folders in `stage` with the files of a segment, and its counts: one for each shard, in their order, where
+            the manifest says that there are "shards". One without documents is left out.
         manifest: The manifest without segments, which are added.
         overwrite: Whether an index that is there is replaced.
         drop_vectors: Whether even one that holds vectors is.
@@ -198,21 +214,24 @@ def commit(
         InputError: An index has come to be there meanwhile that is not to be overwritten.
     """
     shown, path = path, path.absolute()
-    entry = entry_of(segment, counts)
+    entries = [
+        (folder, entry_of(folder, counts, shard if "shards" in manifest else None))
+        for shard, (folder, counts) in enumerate(segments)
+        if counts["documents"]
+    ]
     whole = stage / "index"
     whole.mkdir()
     whole.chmod(0o777 & ~umask())
     with uninterrupted(shown), locked(path.parent):
         _check_place(shown, overwrite, drop_vectors)
-        entry["name"] = free_name(path, entry["name"])
-        segment.rename(whole / entry["name"])
-        write_manifest(whole, complete(manifest, [entry] if counts["documents"] else []))
-        if not counts["documents"]:
-            shutil.rmtree(whole / entry["name"])
+        for folder, entry in entries:
+            entry["name"] = free_name(path, entry["name"])
+            folder.rename(whole / entry["name"])
+        write_manifest(whole, complete(manifest, [entry for _, entry in entries]))
         if not (path / MANIFEST).exists():
             whole.rename(path)
         else:
-            if counts["documents"]:
+            for _, entry in entries:
                 (whole / entry["name"]).rename(path / entry["name"])
             replace_manifest(path, whole)
         sync_folder(path.parent)

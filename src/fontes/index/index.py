@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_whole
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
@@ -55,6 +56,7 @@ class Index(Factory):
         fields: Sequence[str] = ("title", "text"),
         vectors: str | None = None,
         columns: Mapping[str, str] | None = None,
+        shards: int = 1,
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
@@ -77,6 +79,8 @@ class Index(Factory):
             columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
                 "keywords", a list of them, by key; strings are then read as these ("2020", "true"). None: every key whose
                 values are of one of these types becomes a column.
+            shards: How many shards it has, of about as many documents each, in their order. They change no run, and can be
+                searched by several machines: `Index.open(path, ray=True)`.
             memory: How much memory postings, their terms and ids may take before they go to the disk, to be merged at the end.
             threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
@@ -94,6 +98,7 @@ class Index(Factory):
             Path(path),
             form,
             columns,
+            shards=check_whole("shards", shards) if shards != 1 else None,
             memory=memory_size(memory),
             threads=threads or os.cpu_count() or 1,
             overwrite=overwrite,
@@ -207,7 +212,7 @@ class Index(Factory):
         drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Change:
-        """Makes one segment of all, without what was deleted: the files that `build` would have made of the documents left.
+        """Makes one segment of all, or one of each shard, without what was deleted: the files that `build` would have made of the documents left.
 
         Vectors, token vectors and weights of terms are carried over.
 

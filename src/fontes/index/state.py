@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..storage.artifact import changed, file_table
 from ..storage.hashes import hash_json
 from .attached.merging import attached, merge_attachments
 from .deletions import Deletions
-from .files import DELETED, entry_of, free_name
+from .files import DELETED, entry_of, free_name, shard_of
 from .leaf import Leaf, leaves_of
 from .merge import merge_segments
 from .reader import Reader
@@ -44,13 +45,20 @@ class State:
         self.leaves = list(reader.leaves)
         self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
         self._draft, self._texts = draft, reader.ciff is None
+        self._shards: int | None = reader.manifest.get("shards")
         self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
         self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
-        """Adds a finished segment that is in the draft."""
-        self.entries.append(entry_of(folder, counts))
+        """Adds a finished segment that is in the draft, to the shard with the fewest documents where there are shards."""
+        shard = None
+        if self._shards is not None:
+            sizes = [0] * self._shards
+            for entry, leaf in zip(self.entries, self.leaves, strict=True):
+                sizes[shard_of(entry)] += leaf.documents
+            shard = sizes.index(min(sizes))
+        self.entries.append(entry_of(folder, counts, shard))
         self.leaves.append(Leaf(Segment(folder, texts=self._texts)))
 
     def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
@@ -87,15 +95,35 @@ class State:
         if leaves:
             folder = self._folder()
             counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
-            entries, merged = [entry_of(folder, counts)], [Leaf(Segment(folder, texts=self._texts))]
+            entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
+            merged = [Leaf(Segment(folder, texts=self._texts))]
             merge_attachments(leaves, folder, memory=memory, threads=threads)
             self._merged.append((leaves, folder))
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
     def merge_piled(self, threads: int) -> None:
-        """Merges what has piled up; see `piled`."""
-        while (some := piled(self.leaves)) is not None:
-            self.merge(*some, MEMORY, threads, silent)
+        """Merges what has piled up in a shard; see `piled`."""
+        for first, last in self.of_shards():
+            while (some := piled(self.leaves[first:last])) is not None:
+                before = len(self.leaves)
+                self.merge(first + some[0], first + some[1], MEMORY, threads, silent)
+                last -= before - len(self.leaves)
+
+    def merge_all(self, memory: int, threads: int, progress: Report) -> None:
+        """Makes one segment of those of each shard."""
+        for first, last in self.of_shards():
+            if last - first > 1 or self.leaves[first].dead is not None:
+                self.merge(first, last, memory, threads, progress)
+
+    def of_shards(self) -> list[tuple[int, int]]:
+        """The first segment and the one after the last of each shard that has any, the last shard first.
+
+        Those of a shard are put beside one another. A merge changes no range that comes later in the list.
+        """
+        order = sorted(range(len(self.entries)), key=lambda number: shard_of(self.entries[number]))
+        self.entries, self.leaves = [self.entries[n] for n in order], [self.leaves[n] for n in order]
+        edges = [n for n in range(1, len(order)) if shard_of(self.entries[n - 1]) != shard_of(self.entries[n])]
+        return list(pairwise([0, *edges, len(order)]))[::-1] if order else []
 
     def place(self, path: Path) -> list[dict[str, Any]]:
         """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""

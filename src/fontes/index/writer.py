@@ -44,6 +44,8 @@ from .files import (
     write_manifest,
 )
 from .reader import Reader
+from .segment import Segment
+from .shards.cut import cut
 from .state import State
 
 HOLDER = "holder.json"
@@ -77,6 +79,7 @@ def build(
     form: Form,
     columns: Mapping[str, str] | None,
     *,
+    shards: int | None = None,
     memory: int,
     threads: int,
     overwrite: bool,
@@ -100,7 +103,11 @@ def build(
             of_file = {"fields": [], "ciff": header}
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts, **of_file}
         manifest = {**facts, "columns": writer.schema.to_json()}
-        commit(stage, path, folder, counts, manifest, overwrite, drop_vectors)
+        segments = [(folder, counts)]
+        if shards is not None:
+            manifest["shards"] = shards
+            segments = cut(Segment(folder, texts=ciff is None), shards, stage, memory=memory, threads=threads, progress=progress)
+        commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
 def add(
@@ -181,10 +188,10 @@ def merge(reader: Reader, memory: int, threads: int, drop_vectors: bool, progres
     """Merges all segments; see `Index.merge`. Returns what there is, and the new state."""
     with _writing(reader) as (before, draft):
         state = State(before, draft)
-        if not drop_vectors and (problem := attached(state.leaves)) is not None:
-            raise FontesError(f"{before.path} cannot be merged: {problem}")
-        if len(state.leaves) > 1 or any(leaf.dead is not None for leaf in state.leaves):
-            state.merge(0, len(state.leaves), memory, threads, progress)
+        for first, last in state.of_shards():
+            if not drop_vectors and (problem := attached(state.leaves[first:last])) is not None:
+                raise FontesError(f"{before.path} cannot be merged: {problem}")
+        state.merge_all(memory, threads, progress)
         after = _committed(before, state, draft)
     return Change(documents=len(after), segments=len(after.leaves)), after
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..storage.caches import Attached
+from ..text.analyzer import WORDS
 
 if TYPE_CHECKING:
     from ..index.reader import Reader
 
-MOST = 1_000_000  # words that are remembered
 Numbers = dict[str, list[int]]
 
 
@@ -36,7 +36,7 @@ class Words:
         return self._analysed(texts, plain)
 
     def _analysed(self, texts: Sequence[str], plain: Sequence[list[str] | None]) -> list[dict[int, float]]:
-        known = self._known if len(self._known) <= MOST else {}
+        known = self._known if len(self._known) <= WORDS else {}
         new = list({word: None for words in plain for word in words or () if word not in known})
         others = [text for text, words in zip(texts, plain, strict=True) if words is None]
         numbers = ([n for n in map(self._number, terms) if n >= 0] for terms in self._analyzer.many([*new, *others]))
@@ -45,7 +45,7 @@ class Words:
         return [_sum([next(numbers)] if words is None else [known[word] for word in words]) for words in plain]
 
 
-WORDS = Attached("words", Words)
+KNOWN = Attached("words", Words)
 
 
 def _sum(words: list[list[int]]) -> dict[int, float]:

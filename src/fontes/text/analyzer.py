@@ -21,6 +21,8 @@ from .vocabulary import Vocabulary
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
 LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
+MEMORY = 1 << 26  # bytes that the terms of texts that were analysed before may take
+WORDS = 1 << 18  # and how many words of plain texts are remembered
 KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
 PLAIN = {  # short texts of which a tokenizer makes the words between blanks
     "standard": re.compile("[A-Za-z0-9 ]{0,255}"),
@@ -115,6 +117,8 @@ class Analyzer:
         words, known = self.plain_words(text), self._known
         if words is None:
             return self.many([text])[0]
+        if len(known) > WORDS:
+            known = vars(self)["_known"] = {}
         if new := [word for word in dict.fromkeys(words) if word not in known]:
             known.update(zip(new, self.many(new), strict=True))
         return [term for word in words for term in known[word]]
@@ -127,6 +131,8 @@ class Analyzer:
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The terms of each text."""
         vocabulary = self._vocabulary  # two threads may have created two at first
+        if vocabulary.nbytes > MEMORY:
+            vocabulary = vars(self)["_vocabulary"] = self.vocabulary()
         numbers, bounds = vocabulary.encode(texts)
         table = vocabulary.terms
         terms = [table[n] for n in numbers.tolist()]

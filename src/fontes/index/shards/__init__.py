@@ -1,0 +1,1 @@
+"""Indexes of several shards: made, searched in part, opened where some cannot be read."""
