@@ -113,10 +113,11 @@ def compare(part: str, folder: Path, options: argparse.Namespace) -> None:
                         times.setdefault((number, way, threads), []).append(took)
         rows = []
         for number, (name, effort) in enumerate(settings):
-            built = next((s for key, s in engines[name].built.items() if name.replace(" ", "-").startswith(key)), None)
+            built = engines[name].built
+            noted = max((key for key in built if name.replace(" ", "-").startswith(key)), key=len, default=None)
             middle = [statistics.median(times[number, way, threads]) for way, threads, _ in columns]
             shown = "" if effort is None else str(effort)
-            seconds = "" if built is None else f"{built:.0f}"
+            seconds = "" if noted is None else f"{built[noted]:.0f}"
             rows.append([name, shown, seconds, f"{recalls[number]:.4f}", *(f"{ms:.3f}" for ms in middle)])
         header = ["", "effort", "built in s", f"recall@{k}", "one, 1 thread", "one, 2", f"{batch} together, 1 thread", "2"]
         table(f"{part}, k = {k}, ms a query; medians of {options.runs}", header, rows)

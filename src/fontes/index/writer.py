@@ -106,7 +106,9 @@ def build(
         segments = [(folder, counts)]
         if shards is not None:
             manifest["shards"] = shards
-            segments = cut(Segment(folder, texts=ciff is None), shards, stage, memory=memory, threads=threads, progress=progress)
+            segments = cut(
+                Segment(folder, texts=ciff is None), shards, stage, memory=memory, threads=threads, progress=progress
+            )
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
