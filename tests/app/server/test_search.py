@@ -11,7 +11,7 @@ import httpx
 import pytest
 from support.serving import DOCS, Running, serving, springs
 
-from fontes import Index, Topic
+from fontes import Doc, Index, Topic
 from fontes.app.server.application import application
 from fontes.app.server.guard import Guard
 from fontes.app.server.metrics import Metrics
@@ -111,6 +111,17 @@ def test_a_document_is_shown_whole_whatever_its_id(server: Running, doc) -> None
     assert words == [
         word for word in doc.text.lower().replace(",", " ").replace(".", " ").split() if word in ("water", "spring", "springs")
     ]
+
+
+def test_ids_that_are_places_in_paths_are_asked_for_in_the_query(tmp_path: Path) -> None:
+    docs = [Doc(doc_id, f"the text of {doc_id}") for doc_id in (".", "..", "a/../b")]
+    Index.build(docs, tmp_path / "dots.index", threads=1)
+    with serving(tmp_path / "dots.index") as running:
+        for doc in docs:
+            shown = running.get("/documents", params={"id": doc.id, "q": "text"})
+            assert (shown["id"], shown["text"], shown["matches"]) == (doc.id, doc.text, [[4, 8]])
+        assert running.problem("GET", "/documents", params={"id": "..."})[0] == 404
+        assert running.problem("GET", "/documents")[0] == 422
 
 
 def test_an_explanation_is_that_of_the_command_line(server: Running, index: Index) -> None:
@@ -231,6 +242,8 @@ def test_the_page_and_the_description_of_the_api_fetch_nothing_from_elsewhere(se
     documented = server.get("/openapi.json")["paths"]
     page = server.client.get("/docs").text
     assert all(path in page for path in documented)
+    assert "string<td>The index; the first where none is named." in page
+    assert "boolean, false if left out" in page
 
 
 def test_metrics_tell_requests_queues_and_the_generation_of_the_index(server: Running) -> None:
