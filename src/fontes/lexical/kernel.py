@@ -300,7 +300,7 @@ def _select(keys: Any, size: int, k: int) -> int:
     partition, whose loop has no branch that depends on a key.
     """
     low, high = np.uint64(0), np.uint64(size if size >= k else 0)
-    one, wanted = np.uint64(1), np.uint64(k - 1)
+    one, target = np.uint64(1), np.uint64(k - 1)
     while low + one < high:
         last, middle = high - one, (low + high) >> one
         pivot, keys[middle] = keys[middle], keys[last]
@@ -311,9 +311,9 @@ def _select(keys: Any, size: int, k: int) -> int:
             keys[front] = key
             front += np.uint64(key > pivot)
         keys[last], keys[front] = keys[front], pivot
-        if front < wanted:
+        if front < target:
             low = front + one
-        elif front > wanted:
+        elif front > target:
             high = front
         else:
             break
