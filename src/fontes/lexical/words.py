@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from ..storage.caches import Attached
 from ..text.analyzer import WORDS
 
 if TYPE_CHECKING:
+    from ..index import Index
     from ..index.reader import Reader
 
 Numbers = dict[str, list[int]]
@@ -21,8 +23,9 @@ class Words:
         index: The index that has the terms.
     """
 
-    def __init__(self, index: Reader) -> None:
-        self._analyzer, self._number, self._plain = index.analyzer, index.term_number, index.analyzer.plain_words
+    def __init__(self, index: Index | Reader) -> None:
+        self._analyzer, self._plain = index.analyzer, index.analyzer.plain_words
+        self._index = proxy(index)  # which keeps the words: the other way round it would be a circle
         self._known: Numbers = {}
 
     def counts(self, texts: Sequence[str]) -> list[dict[int, float]]:
@@ -39,13 +42,13 @@ class Words:
         known = self._known if len(self._known) <= WORDS else {}
         new = list({word: None for words in plain for word in words or () if word not in known})
         others = [text for text, words in zip(texts, plain, strict=True) if words is None]
-        numbers = ([n for n in map(self._number, terms) if n >= 0] for terms in self._analyzer.many([*new, *others]))
+        numbers = ([n for n in map(self._index.term_number, terms) if n >= 0] for terms in self._analyzer.many([*new, *others]))
         self._known = known
         known.update((word, next(numbers)) for word in new)
         return [_sum([next(numbers)] if words is None else [known[word] for word in words]) for words in plain]
 
 
-KNOWN = Attached("words", Words)
+KNOWN: Attached[Index | Reader, Words] = Attached("words", Words)
 
 
 def _sum(words: list[list[int]]) -> dict[int, float]:
