@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from ..storage.caches import Attached
 from ..text.analyzer import WORDS
@@ -22,7 +23,7 @@ class Words:
     """
 
     def __init__(self, index: Reader) -> None:
-        self._analyzer, self._number, self._plain = index.analyzer, index.term_number, index.analyzer.plain_words
+        self._index, self._analyzer, self._plain = index, index.analyzer, index.analyzer.plain_words
         self._known: Numbers = {}
 
     def counts(self, texts: Sequence[str]) -> list[dict[int, float]]:
@@ -39,13 +40,13 @@ class Words:
         known = self._known if len(self._known) <= WORDS else {}
         new = list({word: None for words in plain for word in words or () if word not in known})
         others = [text for text, words in zip(texts, plain, strict=True) if words is None]
-        numbers = ([n for n in map(self._number, terms) if n >= 0] for terms in self._analyzer.many([*new, *others]))
+        numbers = ([n for n in map(self._index.term_number, terms) if n >= 0] for terms in self._analyzer.many([*new, *others]))
         self._known = known
         known.update((word, next(numbers)) for word in new)
         return [_sum([next(numbers)] if words is None else [known[word] for word in words]) for words in plain]
 
 
-KNOWN = Attached("words", Words)
+KNOWN: Attached[Reader, Words] = Attached("words", lambda index: Words(proxy(index)))  # as for the statistics
 
 
 def _sum(words: list[list[int]]) -> dict[int, float]:
