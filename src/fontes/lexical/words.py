@@ -10,7 +10,6 @@ from ..storage.caches import Attached
 from ..text.analyzer import WORDS
 
 if TYPE_CHECKING:
-    from ..index import Index
     from ..index.reader import Reader
 
 Numbers = dict[str, list[int]]
@@ -23,9 +22,8 @@ class Words:
         index: The index that has the terms.
     """
 
-    def __init__(self, index: Index | Reader) -> None:
-        self._analyzer, self._plain = index.analyzer, index.analyzer.plain_words
-        self._index = proxy(index)  # which keeps the words: the other way round it would be a circle
+    def __init__(self, index: Reader) -> None:
+        self._index, self._analyzer, self._plain = index, index.analyzer, index.analyzer.plain_words
         self._known: Numbers = {}
 
     def counts(self, texts: Sequence[str]) -> list[dict[int, float]]:
@@ -48,7 +46,7 @@ class Words:
         return [_sum([next(numbers)] if words is None else [known[word] for word in words]) for words in plain]
 
 
-KNOWN: Attached[Index | Reader, Words] = Attached("words", Words)
+KNOWN: Attached[Reader, Words] = Attached("words", lambda index: Words(proxy(index)))  # as for the statistics
 
 
 def _sum(words: list[list[int]]) -> dict[int, float]:
