@@ -17,6 +17,7 @@ from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.files import as_path
+from ..storage.remote import address_of
 from ..text import Analyzer
 from .attached.joined_embeddings import JoinedEmbeddings
 from .attached.joined_weights import JoinedWeights
@@ -26,6 +27,7 @@ from .build import Form, memory_size
 from .factory import Factory
 from .facts import shown
 from .reader import Reader, stored_analyzer
+from .remote import local_copy
 from .writer import Change, add, build, delete, merge
 
 if TYPE_CHECKING:
@@ -130,7 +132,8 @@ class Index(Factory):
         the sums of all files, which `check` and `verify` compare, tell.
 
         Args:
-            path: The directory.
+            path: The directory; or an address such as "s3://bucket/papers.index", of which what is missing is copied to a cache
+                of the user's, where it cannot be changed.
             analyzer: The one that the index was made with, which is compared with the name that it has stored. It is needed
                 where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
                 an index opens all the same, and analysing a text raises ParameterError.
@@ -140,6 +143,8 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
+        address = address_of(path)
+        path = as_path(path) if address is None else local_copy(address)
         reader = Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer))
         if verify:
             reader.check()
