@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import machine, size, table
+from harness import machine, table
 
 from fontes import Index
 from fontes.cluster import joined
@@ -41,7 +41,6 @@ def main() -> None:
         start = time.perf_counter()
         with joined(True) as cluster:
             print(f"Ray: {time.perf_counter() - start:.1f} s to start, {cluster.cpus} processors", flush=True)
-            rows = []
             best: dict[int, tuple[float, float]] = {}
             for turn in range(given.runs + 1):  # the first loads Fontes in Ray's processes
                 if turn:
@@ -52,17 +51,11 @@ def main() -> None:
                     if turn:
                         best[number] = min(best.get(number, seconds), seconds)
                     assert digests(work / "one") == digests(work / "many")
-        rows = [
-            (
-                f"Ray, {number or 'the usual'} parts",
-                f"{best[number][0]:.1f}",
-                f"{best[number][1]:.1f}",
-                f"{best[number][0] / one:.2f}",
-            )
-            for number in numbers
-        ]
-        rows.insert(0, ("threads", f"{one:.1f}", "", "1.00"))
-        print(f"{given.corpus.name}, {size(total)}: the files of all builds are equal")
+        rows = [("threads", f"{one:.1f}", "", "1.00")]
+        for number, (seconds, merges) in best.items():
+            ratio = f"{seconds / one:.2f}"
+            rows.append((f"Ray, {number or 'the usual'} parts", f"{seconds:.1f}", f"{merges:.1f}", ratio))
+        print(f"{given.corpus.name}, {total:,} bytes: the files of all builds are equal")
         table("Build", ("", "s", "of which merges", "ratio"), rows)
 
 
