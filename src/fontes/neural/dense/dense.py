@@ -95,27 +95,45 @@ class Dense(Stage[Topics, Run], name="dense"):
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
         embeddings = self._embeddings()
+        vectors = self._queries([topic.text for topic in topics.values() if topic.text.strip()], embeddings, progress)
+        if (actors := self.index.reader.actors) is None:
+            return self.found(topics, vectors)
+        if self.algorithm != "flat":
+            raise ParameterError(f"{self!r}: an approximate index is of all vectors; shards apart are searched by 'flat' alone")
+        run = actors.run(self, "found", (topics, vectors), progress)
+        return run.with_(provenance={**run.provenance, **self._facts(embeddings)})
+
+    def found(self, topics: Topics, vectors: NDArray[np.float32]) -> Run:
+        """The best documents for each topic.
+
+        Args:
+            topics: The topics.
+            vectors: (topics with a text, dimensions); their vectors.
+        """
+        embeddings = self._embeddings()
         searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
-        texts = {i: topic.text for i, topic in enumerate(topics.values()) if topic.text.strip()}
+        texts = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings: list[Best] = [NOTHING] * len(topics)
-        vectors, passed = self._queries(list(texts.values()), embeddings, progress), filter_of(self.index, self.where)
+        passed = filter_of(self.index, self.where)
         allowed = None if passed is None else passed.mask
         for i, ranking in zip(texts, self._nearest(embeddings, searcher, vectors, self.k, allowed), strict=True):
             rankings[i] = ranking
         bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs, scores = (np.concatenate(column) for column in zip(NOTHING, *rankings, strict=True))
         provenance = {
-            "index": str(self.index.path),
-            "fingerprint": self.index.fingerprint,
-            "encoder": embeddings.meta["fingerprint"],
-            "vectors": embeddings.meta["digest"],
-            "exact": searcher is None,
+            **self.index.reader.provenance,
+            **self._facts(embeddings),
             **({"approximate": searcher.facts} if searcher else {}),
         }
         if searcher is not None and passed is not None:
             most, names = min(self.k, len(passed)), list(topics)
             provenance["exhausted"] = [names[i] for i in texts if len(rankings[i][0]) < most]
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
+
+    def _facts(self, embeddings: JoinedEmbeddings) -> dict[str, Any]:
+        """What a run says of the vectors that it comes from."""
+        meta = embeddings.meta
+        return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
 
     def prepare(self, progress: Report) -> None:
         """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
