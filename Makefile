@@ -10,10 +10,10 @@ test: .venv/test  ## lint, types and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
 test-all: .venv/test  ## and the long ones
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 docs: .venv/docs  ## the documentation as a site, in site/
 	$(BIN)/mkdocs build --strict

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from support import hostile
 
+import fontes as fontes_package
 from fontes.app import cli
 
 Fontes = Callable[..., tuple[int, str, str]]
@@ -56,6 +59,33 @@ def browser() -> Iterator[Any]:
 
     with chromium() as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def ray(_own_cache: None) -> Iterator[str]:
+    """The address of the one Ray of the tests, with two processors, which this process has joined; starting takes seconds."""
+    library = pytest.importorskip("ray")
+    folder = tempfile.mkdtemp(prefix="r", dir="/tmp")  # the paths of its sockets must be short
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", os.pathsep.join([*importable(), os.environ.get("PYTHONPATH", "")]))
+        library.init("local", num_cpus=2, object_store_memory=100_000_000, _temp_dir=folder, **quiet)
+        yield library.get_runtime_context().gcs_address
+        library.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def importable() -> list[str]:
+    """Where the processes of a cluster find Fontes as it is tested, and `support`."""
+    return [str(Path(fontes_package.__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs Ray runs in one process of xdist, which starts it once."""
+    for item in items:
+        if "ray" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("ray"))
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ SOURCE = ROOT / "src" / "fontes"
 ROOMS = (  # from top to bottom: a room imports from those above it
     "core",
     "storage",
+    "cluster",
     "formats",
     "datasets",
     "text",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +164,8 @@ def open_index(
 
 def say_missing(index: str | Path, missing: Sequence[Mapping[str, Any]]) -> None:
     """Says on standard error which shards an answer lacks."""
+    from .output import counted
+
     for shard in missing:
         lacking = f"shard {shard['shard']} with {counted(shard['documents'], 'document')} is missing"
         print(f"fontes: {index}: {lacking}: {shard['problem']}", file=sys.stderr)

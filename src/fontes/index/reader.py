@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from .columns import Schema, columns_of
 from .deletions import Deletions
 from .factory import Factory
 from .facts import facts_of
-from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
+from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest, shard_of
 from .inverted import PostingLists
 from .joined import JoinedLists
 from .leaf import Leaf, leaves_of
@@ -79,7 +80,7 @@ class Reader(Factory):
         self.fingerprint: str = manifest["fingerprint"]
         opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
         self.ciff: dict[str, Any] | None = manifest.get("ciff")
-        segments = (_opened(path, entry, opened, self.ciff is None) for entry in manifest["segments"])
+        segments = [_opened(path, opened, manifest, entry) for entry in manifest["segments"]]
         self.leaves: tuple[Leaf, ...] = leaves_of(segments)
         for leaf in self.leaves:
             columns_of(leaf.segment)  # opens them, before a commit removes them
@@ -114,10 +115,9 @@ class Reader(Factory):
         while True:
             seen = manifest_file(path)
             manifest = read_manifest(path)
-            texts = manifest.get("ciff") is None
             try:
                 if partial:
-                    manifest = readable(path, manifest, verify, lambda entry: _opened(path, entry, {}, texts))  # noqa: B023
+                    manifest = readable(path, manifest, verify, functools.partial(_opened, path, {}, manifest))
                 else:
                     check_sizes(path, manifest)
                 reader = cls(path, manifest, analyzer_of(manifest), before)
@@ -314,11 +314,18 @@ def _again(path: Path, analyzer: Analyzer) -> Reader:
     return Reader.newest(path, lambda manifest: analyzer)
 
 
-def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment], texts: bool) -> tuple[Segment, Deletions | None]:
-    folder = path / entry["name"]
-    segment = before.get(folder) or Segment(folder, entry, texts)
-    deleted = entry["deleted"]
-    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
+def _opened(
+    path: Path, before: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
+) -> tuple[Segment, Deletions | None]:
+    """A segment of a manifest and its deletions, opened, or shared with an older state."""
+    folder, deleted = path / entry["name"], entry["deleted"]
+    try:
+        segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
+        return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
+    except IndexFormatError as error:
+        if "shards" not in manifest:
+            raise
+        raise IndexFormatError(f"shard {shard_of(entry)} of {manifest['shards']}: {error}") from error
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:

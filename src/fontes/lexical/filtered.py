@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +132,7 @@ class _Pool:
 def filtered(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
     """The impacts of a model on the documents of an index that pass a filter, from memory or made now."""
     key = where.text, weighting.for_postings()
-    return _FILTERED.of(index).get(key, lambda: FilteredImpacts(index, key[1], where))
+    return _FILTERED.of(index).get(key, lambda: FilteredImpacts(proxy(index), key[1], where))
 
 
 _FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached("filtered", lambda index: Cached(MOST))

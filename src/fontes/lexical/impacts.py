@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,23 +86,26 @@ class Impacts:
 
 
 _LOCK = threading.Lock()
-_blocks = 0  # of `in_memory` that are open
+_blocks: list[bool] = []  # of `in_memory` that are open, and whether lists are meant
 
 
 @contextlib.contextmanager
-def in_memory() -> Iterator[None]:
+def in_memory(lists: bool = False) -> Iterator[None]:
     """Inside, impacts that are worked out are not written to disk: for many models that are searched once, as in tuning.
 
     All threads of the process are meant.
+
+    Args:
+        lists: Whether the postings that all models share are not written either: for a state of an index that soon gives way
+            to another one.
     """
-    global _blocks
     with _LOCK:
-        _blocks += 1
+        _blocks.append(lists)
     try:
         yield
     finally:
         with _LOCK:
-            _blocks -= 1
+            _blocks.remove(lists)
 
 
 def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]] | None = None) -> Impacts:
@@ -132,7 +136,7 @@ def _name(weighting: Weighting) -> str:
 
 
 def _lists(index: Searchable) -> Lists:
-    arrays = _cached(index, "lists", _list_shapes(index), True, lambda: _decoded(index))
+    arrays = _cached(index, "lists", _list_shapes(index), not any(_blocks), lambda: _decoded(index))
     return Lists(_bounds(index), **arrays)
 
 
@@ -171,7 +175,7 @@ class _Part:
 def _part(index: Searchable, weighting: Weighting) -> _Part | None:
     """The impacts term by term; None where all are there, or quickly are."""
     small = int(index.df.sum(dtype=np.int64)) < LARGE
-    return None if small or _folder(index, _name(weighting)).exists() else _Part(index, weighting)
+    return None if small or _folder(index, _name(weighting)).exists() else _Part(proxy(index), weighting)
 
 
 def _no_parts(index: Searchable) -> Cached[Weighting, _Part | None]:

@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import ProxyType, proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +139,8 @@ class Statistics:
         return norms
 
 
-_STATISTICS = Attached("statistics", Statistics)
+# By proxy, as in all that an index keeps of itself: a circle of the two would outlive the state of the index that it is of.
+_STATISTICS = Attached("statistics", lambda index: Statistics(index if isinstance(index, ProxyType) else proxy(index)))
 
 
 def check_lengths(lengths: str) -> None:

@@ -14,6 +14,7 @@ from ..options import (
     IndexPath,
     Json,
     Model,
+    Partial,
     Pipeline,
     RunOutput,
     Tag,
@@ -46,6 +47,7 @@ def search(
     where: Where = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
+    partial: Partial = False,
     k: Annotated[
         int | None,
         typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
@@ -64,7 +66,7 @@ def search(
         raise typer.BadParameter("give either a query or --topics FILE")
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
-    opened = open_index(index, analyzer, verify)
+    opened = open_index(index, analyzer, verify, partial)
     stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)

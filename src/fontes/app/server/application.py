@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from ...core.errors import FontesError
 from . import routes_changes, routes_health, routes_search, routes_talks
+from .direct import Direct
 from .guard import Guard
 from .problems import Problem, of_validation, problem, problem_of
 from .service import Service
@@ -62,4 +63,4 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
     for kind in (HTTPException, FontesError, Exception):
         app.add_exception_handler(kind, refused)
     app.add_exception_handler(RequestValidationError, invalid)
-    return Guard(app, service.settings, service.metrics, service.names)
+    return Guard(Direct(app, service), service.settings, service.metrics, service.names)

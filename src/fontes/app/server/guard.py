@@ -134,7 +134,7 @@ class Guard:
     def _note(self, exchange: Exchange, seconds: float) -> None:
         """Counts the request, and writes its line."""
         scope = exchange.scope
-        path = getattr(scope.get("route"), "path", "other")
+        path = scope.get("path_template") or getattr(scope.get("route"), "path", "other")
         self._metrics.requests.labels(
             path, scope["method"] if scope["method"] in METHODS else "other", exchange.status or GONE
         ).inc()

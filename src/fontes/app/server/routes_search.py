@@ -45,9 +45,13 @@ def answers(model: Any) -> dict[int | str, dict[str, Any]]:
 @router.get("/search", responses=answers(SearchOut), response_class=Response, openapi_extra=described(SearchQuery))
 async def search(request: Request) -> Response:
     """Search for one query."""
-    service = service_of(request)
+    return await searched(service_of(request), request.scope["query_string"])
+
+
+async def searched(service: Service, query_string: bytes) -> Response:
+    """The answer to a search for one query, out of the parameters as they stand in the address."""
     try:
-        query = SearchQuery.model_validate_strings(dict(parse_qsl(request.scope["query_string"].decode("latin-1"), True)))
+        query = SearchQuery.model_validate_strings(dict(parse_qsl(query_string.decode("latin-1"), True)))
     except ValidationError as error:
         raise RefusedError(422, of_validation([{**one, "loc": ("query", *one["loc"])} for one in error.errors()])) from None
     service.check_query(query.q)

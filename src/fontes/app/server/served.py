@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,11 @@ class State:
     rewriters: Mapping[str, Rewriter]
     generation: int = 0
     _made: Cached[tuple[str, str | None, int], Retriever] = field(default_factory=lambda: Cached(STAGES))
+
+    @cached_property
+    def models(self) -> dict[str, bool]:
+        """For each pipeline whether it runs a model."""
+        return {name: uses_model(stage) for name, stage in self.pipelines.items()}
 
     def pipeline(self, name: str, where: str | None, k: int, free: Guarded | None) -> Retriever:
         """The pipeline that a request names.
@@ -162,7 +168,7 @@ class Served:
                     self.trouble = ""
                     return False
                 state = before.over(reader)
-                with in_memory():
+                with in_memory(lists=True):
                     for part in {id(part): part for stage in state.pipelines.values() for part in retrievers(stage)}.values():
                         warm(part)
             except (FontesError, OSError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...core.errors import ParameterError
+from ...core.strings import SURROGATE
 from .batching import Batcher
 from .expressions import Guarded
 from .metrics import Metrics
 from .problems import RefusedError
 from .searching import Asking, Kind, Searcher
-from .served import Served, State, uses_model
+from .served import Served, State
 from .settings import Settings
 from .talks import Talks
 
@@ -134,14 +136,13 @@ class Service:
             )
         if not text.strip():
             raise RefusedError(422, "the query is empty")
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if SURROGATE.search(text):
             raise RefusedError(422, "the query has half of a character (a lone surrogate)")
 
     def has_model(self, kind: Kind) -> bool:
         """Whether what is asked for runs a model."""
-        own = kind.served.state.pipelines.get(kind.pipeline)
-        if own is not None:
-            return uses_model(own)
+        if (own := kind.served.state.models.get(kind.pipeline)) is not None:
+            return own
         return self.free is None or not self.free.is_light(kind.pipeline)
 
     async def search(self, kind: Kind, request: Asking) -> bytes:
@@ -162,6 +163,8 @@ class Service:
         """Gets ready, and then goes over to newer states of the indexes as they come; until it is cancelled."""
         for served in self.indexes.values():
             await self.work(served.warm)
+        gc.collect()
+        gc.freeze()  # what is there now stays: to look through it for garbage again and again takes a fifth of the time
         self.ready = True
         while True:
             await asyncio.sleep(self.settings.refresh or 3600)

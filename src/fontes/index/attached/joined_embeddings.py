@@ -96,6 +96,10 @@ class JoinedEmbeddings:
         self.searchers: Cached[str, Any] = Cached()
 
     def __len__(self) -> int:
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> int:
         return sum(map(len, self.shares))
 
     @cached_property
@@ -103,7 +107,7 @@ class JoinedEmbeddings:
         """What these vectors are."""
         return {**self._facts, "documents": self.documents, "digest": self._digest}
 
-    @property
+    @cached_property
     def single(self) -> bool:
         """Whether each document has one vector."""
         return not len(self.bounds)
@@ -130,6 +134,11 @@ class JoinedEmbeddings:
     def longest(self) -> float:
         """The length of the longest vector."""
         return float(self.norms.max(initial=0))
+
+    @cached_property
+    def with_zeros(self) -> bool:
+        """Whether a vector is zeros."""
+        return any(len(share.embeddings.zeros) for share in self.shares)
 
     @property
     def cache(self) -> Path:
@@ -177,7 +186,7 @@ class JoinedEmbeddings:
         size = sum(share.embeddings.info()["bytes"] for share in self.shares)
         return {**self._facts, "documents": self.documents, "vectors": len(self), "bytes": size}
 
-    @property
+    @cached_property
     def _whole(self) -> Embeddings | None:
         """The vectors of the one segment of which no document is deleted; None where it is otherwise."""
         alone = len(self.shares) == 1 and self.shares[0].leaf.dead is None

@@ -55,9 +55,13 @@ class VectorStore:
     Args:
         path: The index's, for messages.
         leaves: The segments.
+
+    Attributes:
+        changes: How often there have been others since it was opened.
     """
 
     def __init__(self, path: Path, leaves: Sequence[Leaf]) -> None:
+        self.changes = 0
         self._path = path
         self._leaves = tuple(leaves)
         self._stored: list[Stored] = [stored_with(leaf.segment) for leaf in leaves]
@@ -119,6 +123,7 @@ class VectorStore:
                 job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, chosen, ids, vectors, precision)
                 stored[job.name] = store_vectors(segment.folder, job, overwrite, report)
                 self._joined.pop(job.name, None)
+                self.changes += 1
 
     def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """The weights of terms by an encoder.
@@ -219,6 +224,7 @@ class VectorStore:
         return sorted(fitting, key=lambda e: list(DTYPES).index(e.dtype))
 
     def _look_again(self) -> None:
+        self.changes += 1
         self._stored = [
             {**stored_with(leaf.segment), **stored} for leaf, stored in zip(self._leaves, self._stored, strict=True)
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import weakref
 from collections.abc import Sequence
@@ -67,13 +68,15 @@ class ShardActors:
             FontesError: What a search raised; or a shard cannot be searched, and is not to be left out.
         """
         reader, (topics, *_) = stage.index.reader, arguments
-        call = _Call(reader.fingerprint, stage.with_(index=None), method, tuple(arguments))
+        call = _Call(reader.fingerprint, stage.map(dataclasses.replace).with_(index=None), method, tuple(arguments))
         answers = self._answers(_searched, call)
         missing = list(reader.missing)
         numbers, codes, scores = [], [], []
         for group, answer in zip(self._groups, answers, strict=True):
             if isinstance(answer, FontesError):
-                missing += [{"shard": shard, "documents": _documents(reader, [shard]), "problem": str(answer)} for shard in group]
+                missing += [
+                    {"shard": shard, "documents": _documents(reader, [shard]), "problem": str(answer)} for shard in group
+                ]
                 continue
             counts, docs, of_docs = answer
             numbers.append(np.repeat(np.arange(len(counts)), counts))
@@ -147,7 +150,9 @@ class Shards:
             if self._whole.fingerprint != fingerprint:
                 self._whole = self._whole.refreshed()
             if self._whole.fingerprint != fingerprint:
-                raise FontesError(f"{self._whole.path} has changed since it was opened; index.refresh() goes on with what it is now")
+                raise FontesError(
+                    f"{self._whole.path} has changed since it was opened; index.refresh() goes on with what it is now"
+                )
             self._parts[fingerprint] = PartOfIndex(self._whole, self._group)
             while len(self._parts) > STATES:
                 del self._parts[next(iter(self._parts))]

@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,20 @@ class Searcher(ABC):
     facts: dict[str, Any] = field(default_factory=dict)
 
     @abstractmethod
-    def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Makes the index. The same vectors give the same index."""
+    def build(self, embeddings: JoinedEmbeddings, threads: int | None) -> None:
+        """Makes the index. The same vectors give the same index, save an HNSW graph that several `threads` link."""
+
+    precise = False
+    """Whether it knows the vectors themselves, and so the order of the rows that it finds, but for the last bits."""
 
     @abstractmethod
     def candidates(
         self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
-    ) -> NDArray[np.int64]:
-        """For each query about `count` rows, -1 where there are fewer; with little `effort` fewer of them, but `least`."""
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """For each query what the index takes for the products of about `count` rows, and these, -1 where there are fewer.
+
+        The greatest products are first. With little `effort` there are fewer, but `least`.
+        """
 
     @abstractmethod
     def save(self, file: Path) -> None:
@@ -94,8 +100,8 @@ class Faiss(Searcher):
         """The number of vectors, and of their dimensions."""
         return self.index.ntotal, self.index.d
 
-    def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Trains on up to SAMPLE vectors and adds all, in one thread: with more, FAISS's indexes differ from time to time."""
+    def build(self, embeddings: JoinedEmbeddings, threads: int | None) -> None:
+        """Trains on up to SAMPLE vectors and adds all; in one thread what with several would differ for no great gain in time."""
         faiss = _faiss()
         factory = HNSW if self.spec == "hnsw" else self.spec
         if "OPQ" in factory and len(embeddings) < embeddings.dim:
@@ -103,14 +109,14 @@ class Faiss(Searcher):
                 f"FAISS cannot make an index {self.spec!r} of {len(embeddings):,} vectors (its OPQ crashes where there are "
                 f"fewer of them than dimensions, {embeddings.dim}); take one without OPQ, or flat"
             )
-        with _faiss_threads(1):
-            try:
-                self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
-            except RuntimeError as e:
-                raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {NAMES}") from e
-            self.quantizers = self._quiet()
-            if (hnsw := self._hnsw()) is not None:
-                hnsw.hnsw.efConstruction = EF_CONSTRUCTION
+        try:
+            self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
+        except RuntimeError as e:
+            raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {NAMES}") from e
+        self.quantizers = self._quiet()
+        if (hnsw := self._hnsw()) is not None:
+            hnsw.hnsw.efConstruction = EF_CONSTRUCTION
+        with _faiss_threads(1 if hnsw is None else threads):
             try:
                 self._fill(embeddings)
             except RuntimeError as e:
@@ -153,7 +159,7 @@ class Faiss(Searcher):
 
     def candidates(
         self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
-    ) -> NDArray[np.int64]:
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
         with _faiss_threads(threads):
             if (ivf := self._inner[0]) is not None:
@@ -164,8 +170,8 @@ class Faiss(Searcher):
                 count = min(count, max(least, effort or count))  # more would be found at the same effort as `count`
             elif effort is not None:
                 raise ParameterError(f"the index {self.spec!r} has no effort to set; IVF and HNSW indexes have")
-            rows: NDArray[np.int64] = self.index.search(np.ascontiguousarray(queries), count)[1]
-            return rows
+            products, rows = self.index.search(queries, count)
+            return products, rows
 
     def save(self, file: Path) -> None:
         """Writes the index."""
@@ -185,6 +191,12 @@ class Faiss(Searcher):
     def _inner(self) -> tuple[Any, Any]:
         """The IVF and the HNSW index inside, when all is built; None for what there is not."""
         return self._ivf(), self._hnsw()
+
+    @cached_property
+    def precise(self) -> bool:  # type: ignore[override]
+        """Whether the index holds the vectors themselves."""
+        faiss = _faiss()
+        return isinstance(faiss.downcast_index(self.index), (faiss.IndexFlat, faiss.IndexIVFFlat, faiss.IndexHNSWFlat))
 
     def _ivf(self) -> Any:
         faiss = _faiss()
@@ -214,7 +226,7 @@ class Annoy(Searcher):
         """The number of vectors, and of their dimensions."""
         return self.index.get_n_items(), self.index.f
 
-    def build(self, embeddings: JoinedEmbeddings) -> None:
+    def build(self, embeddings: JoinedEmbeddings, threads: int | None) -> None:
         """Plants the trees, in one thread: with more, each thread has a seed of its own."""
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
@@ -228,13 +240,13 @@ class Annoy(Searcher):
 
     def candidates(
         self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
-    ) -> NDArray[np.int64]:
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The nearest rows. `effort` is search_k, the nodes that are inspected; default: trees x count."""
-        rows = np.full((len(queries), count), -1, dtype=np.int64)
+        products, rows = np.zeros((len(queries), count), np.float32), np.full((len(queries), count), -1, np.int64)
         for query, of_query in zip(queries, rows, strict=True):
             nearest = self.index.get_nns_by_vector(query, count, -1 if effort is None else effort)
             of_query[: len(nearest)] = nearest
-        return rows
+        return products, rows
 
     def save(self, file: Path) -> None:
         """Writes the index."""
@@ -246,12 +258,15 @@ class Annoy(Searcher):
         self.index.load(str(file))
 
 
-def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
+def searcher(
+    embeddings: JoinedEmbeddings, spec: str, threads: int | None, measure: Callable[[Searcher], dict[str, Any]]
+) -> Searcher:
     """The approximate index `spec` over these vectors, from memory, from the user's cache, or built now.
 
     Args:
         embeddings: The vectors.
         spec: The algorithm, as `index.dense` takes it.
+        threads: How many link a graph; None: as many as the machine has.
         measure: Is called with one that was built now, and gives what is to be known of it besides.
 
     Raises:
@@ -264,7 +279,7 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
         new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Faiss(spec)
         folder = embeddings.cache / hash_text(spec)[:16]
         if not _load(new, embeddings, folder):
-            new.build(embeddings)
+            new.build(embeddings, threads)
             facts = {"algorithm": spec, "library": new.library, "vectors": len(embeddings)}
             new.facts = {**facts, **measure(new)}
             _keep(new, embeddings, folder)
@@ -327,14 +342,16 @@ def _faiss_threads(threads: int | None) -> Iterator[None]:
     faiss = _faiss()
     with _LOCK:
         before = faiss.omp_get_max_threads()
-        if threads:
+        if threads and threads != before:
             faiss.omp_set_num_threads(threads)
         try:
             yield
         finally:
-            faiss.omp_set_num_threads(before)
+            if threads and threads != before:
+                faiss.omp_set_num_threads(before)
 
 
+@cache
 def _faiss() -> Any:
     return library("faiss", "approximate search")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ...core.errors import ParameterError
 from ...core.part import Part, pinned
 from ...core.progress import Progress, Report, silent
-from ...core.run import Run
-from ...core.stage import Stage
+from ...core.run import Ranking, Run
+from ...core.stage import Stage, check_depth, topic_of
 from ...core.values import Explanation, Topic, Topics
-from ...index.columns import filter_of, left_out
+from ...index.columns import Filter, filter_of, left_out
 from ...storage.caches import Attached, Cached
 from ..encoders.base import Encoder, encoder_in, text_of
 from ..models.base import check_fields
@@ -41,6 +41,14 @@ NOTHING = np.zeros(0, np.int32), np.zeros(0, np.float32)  # the documents and sc
 
 def _no_vectors(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
     return Cached(QUERIES)
+
+
+class Ready(NamedTuple):
+    """The vectors, the approximate index over them, and the filter; None for what there is not."""
+
+    embeddings: JoinedEmbeddings
+    searcher: Searcher | None
+    passed: Filter | None
 
 
 _QUERY_VECTORS = Attached("query_vectors", _no_vectors)  # by encoder and text
@@ -93,13 +101,13 @@ class Dense(Stage[Topics, Run], name="dense"):
         return encoder_in(self)
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
-        self.check()
-        embeddings = self._embeddings()
+        actors = self.index.reader.actors
+        if actors is not None and self.algorithm != "flat":
+            raise ParameterError(f"{self!r}: an approximate index is of all vectors; actors search shards by 'flat' alone")
+        embeddings = self._ready().embeddings
         vectors = self._queries([topic.text for topic in topics.values() if topic.text.strip()], embeddings, progress)
-        if (actors := self.index.reader.actors) is None:
+        if actors is None:
             return self.found(topics, vectors)
-        if self.algorithm != "flat":
-            raise ParameterError(f"{self!r}: an approximate index is of all vectors; shards apart are searched by 'flat' alone")
         run = actors.run(self, "found", (topics, vectors), progress)
         return run.with_(provenance={**run.provenance, **self._facts(embeddings)})
 
@@ -110,13 +118,10 @@ class Dense(Stage[Topics, Run], name="dense"):
             topics: The topics.
             vectors: (topics with a text, dimensions); their vectors.
         """
-        embeddings = self._embeddings()
-        searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
+        embeddings, searcher, passed = ready = self._ready()
         texts = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings: list[Best] = [NOTHING] * len(topics)
-        passed = filter_of(self.index, self.where)
-        allowed = None if passed is None else passed.mask
-        for i, ranking in zip(texts, self._nearest(embeddings, searcher, vectors, self.k, allowed), strict=True):
+        for i, ranking in zip(texts, self._nearest(ready, vectors, self.k), strict=True):
             rankings[i] = ranking
         bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs, scores = (np.concatenate(column) for column in zip(NOTHING, *rankings, strict=True))
@@ -134,6 +139,28 @@ class Dense(Stage[Topics, Run], name="dense"):
         """What a run says of the vectors that it comes from."""
         meta = embeddings.meta
         return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
+
+    def search(self, query: str | Topic, k: int = 10) -> Ranking:
+        """The best `k` documents for one query, without a run around them."""
+        self = pinned(self)
+        if self.index.reader.actors is not None:
+            return super().search(query, k)
+        topic, k, ready, best = topic_of(query), min(check_depth(k), self.k), self._ready(), NOTHING
+        if topic.text.strip():
+            (best,) = self._nearest(ready, self._queries([topic.text], ready.embeddings), k)
+        return Ranking(topic, self.index.ids, *best, self.index)
+
+    def _ready(self) -> Ready:
+        """What a search needs, looked up and checked anew where the index has got other vectors or the encoder is another."""
+        state = self.index.reader, self.index.reader.vectors.changes, self._encoder.fingerprint
+        before, ready = vars(self).get("_ready_for", (None, None))
+        if ready is None or state != before:
+            self.check()
+            embeddings = self._embeddings()
+            searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
+            ready = Ready(embeddings, searcher, filter_of(self.index, self.where))
+            vars(self)["_ready_for"] = state, ready
+        return ready
 
     def prepare(self, progress: Report) -> None:
         """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
@@ -195,7 +222,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings = self._embeddings()
         if self.algorithm == "flat":
             return {f"R@{depth}": 1.0 for depth in DEPTHS}
-        return self._measured(embeddings, self._searcher(embeddings))
+        return self._measured(Ready(embeddings, self._searcher(embeddings), None))
 
     def check(self) -> None:
         check_fields(self)
@@ -236,53 +263,52 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
         return np.asarray(vector[0])
 
-    def _nearest(
-        self,
-        embeddings: JoinedEmbeddings,
-        searcher: Searcher | None,
-        queries: NDArray[np.float32],
-        k: int,
-        allowed: NDArray[np.bool_] | None = None,
-    ) -> list[Best]:
-        """For each query its best documents, of those that are allowed, and their scores. A query of zeros finds nothing."""
+    def _nearest(self, ready: Ready, queries: NDArray[np.float32], k: int) -> list[Best]:
+        """For each query its best documents, of those that pass, and their scores. A query of zeros finds nothing."""
         from .vectors import nearest
 
+        embeddings, searcher, passed = ready
         several = -(-len(embeddings) // max(1, embeddings.documents))
         count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
-        total = embeddings.documents if allowed is None else int(np.count_nonzero(allowed))
-        if searcher is None or not len(embeddings) or (allowed is not None and total * several <= count):
+        total = embeddings.documents if passed is None else len(passed)
+        if searcher is None or not len(embeddings) or (passed is not None and total * several <= count):
+            allowed = None if passed is None else passed.mask
             rankings = nearest(embeddings, queries, k, self.index.ids, self.threads, allowed)
         else:
-            count = min(count * embeddings.documents // total, len(embeddings))
-            rankings = self._near(embeddings, searcher, queries, k, count, allowed)
+            rankings = self._near(ready, queries, k, min(count * embeddings.documents // total, len(embeddings)))
         return [ranking if query.any() else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
 
-    def _near(
-        self,
-        embeddings: JoinedEmbeddings,
-        searcher: Searcher,
-        queries: NDArray[np.float32],
-        k: int,
-        count: int,
-        allowed: NDArray[np.bool_] | None,
-    ) -> list[Best]:
+    def _near(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
         """For each query the best of about `count` near rows; under a filter of more, until there are k or no more rows."""
-        from .vectors import rescored
-
+        embeddings, searcher, passed = ready
+        assert searcher is not None
         effort, rankings, left = self.effort, [NOTHING] * len(queries), list(range(len(queries)))
         while left:
             least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
-            for i, rows in zip(left, searcher.candidates(queries[left], least, count, effort, self.threads), strict=True):
-                rows = rows[rows >= 0]
-                docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
-                docs = docs if allowed is None else docs[allowed[docs]]
-                docs = (docs if embeddings.single else np.unique(docs)).astype(np.int32)
-                rankings[i] = rescored(embeddings, queries[i], docs, k, self.index.ids)
-            if allowed is None or (count == len(embeddings) and (effort is None or effort >= count)):
+            near = searcher.candidates(queries[left], least, count, effort, self.threads)
+            for i, products, rows in zip(left, *near, strict=True):
+                rankings[i] = self._best(ready, queries[i], products, rows, k)
+            if passed is None or (count == len(embeddings) and (effort is None or effort >= count)):
                 break
             left = [i for i in left if len(rankings[i][0]) < k and queries[i].any()]
             count, effort = min(2 * count, len(embeddings)), None if effort is None else 2 * effort
         return rankings
+
+    def _best(
+        self, ready: Ready, query: NDArray[np.float32], products: NDArray[np.float32], rows: NDArray[np.int64], k: int
+    ) -> Best:
+        """The best `k` documents of these rows, by their exact scores."""
+        from .vectors import rescored, worth_rescoring
+
+        embeddings, searcher, passed = ready
+        if rows[-1] < 0:
+            rows = rows[rows >= 0]
+        if passed is None and searcher is not None and searcher.precise:
+            rows = rows[: worth_rescoring(embeddings, query, products[: len(rows)], k)]
+        docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
+        docs = docs if passed is None else docs[passed.mask[docs]]
+        docs = (docs if embeddings.single else np.unique(docs)).astype(np.int32)
+        return rescored(embeddings, query, docs, k, self.index.ids)
 
     def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
         """The approximate index; where it is built now, its recall is measured and logged."""
@@ -292,7 +318,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         def measure(built: Searcher) -> dict[str, Any]:
             seconds = time.perf_counter() - start
-            recall = self.with_(effort=None)._measured(embeddings, built)
+            recall = self.with_(effort=None)._measured(Ready(embeddings, built, None))
             shown = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in recall.items())
             logger.warning(
                 "%s over %d vectors, built in %.1f s, is approximate: it finds %s",
@@ -303,18 +329,18 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
             return {"recall": recall, "seconds": round(seconds, 2)}
 
-        return searcher(embeddings, self.algorithm, measure)
+        return searcher(embeddings, self.algorithm, self.threads, measure)
 
-    def _measured(self, embeddings: JoinedEmbeddings, searcher: Searcher) -> dict[str, float]:
+    def _measured(self, ready: Ready) -> dict[str, float]:
         count = len(self.index)
         places = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int)) if count else np.zeros(0, int)
         docs = self.index.docs([self.index.ids[int(place)] for place in places])
         texts = [" ".join(text_of(doc).split()[:WORDS]) for doc in docs]
-        queries = self._queries([text for text in texts if text], embeddings)
+        queries = self._queries([text for text in texts if text], ready.embeddings)
         recall = {}
         for depth in DEPTHS:
-            exact = self._nearest(embeddings, None, queries, depth)
-            approximate = self._nearest(embeddings, searcher, queries, depth)
+            exact = self._nearest(ready._replace(searcher=None), queries, depth)
+            approximate = self._nearest(ready, queries, depth)
             shares = [len(np.intersect1d(a, b)) / len(b) for (a, _), (b, _) in zip(approximate, exact, strict=True) if len(b)]
             recall[f"R@{depth}"] = float(np.mean(shares)) if shares else 1.0
         return recall

@@ -8,6 +8,7 @@ again in float64, in one order, and rounded to float32 once; these are the score
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +21,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ...core.run import order_keys
 from ...core.strings import Strings
 from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
 from . import products
@@ -73,12 +73,25 @@ def nearest(
 
 def rescored(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32], k: int, ids: Strings) -> Best:
     """The best `k` of `docs` in the one order, with their exact scores."""
-    scores = exact(embeddings, query, docs)
-    there = scores > -np.inf
-    if not there.all():
-        docs, scores = docs[there], scores[there]
-    place = np.argsort(order_keys(scores, ids.rank[docs]))[::-1][:k]
-    return docs[place], scores[place]
+    best: Best = _best_first(docs, exact(embeddings, query, docs), ids.rank, k)
+    return best
+
+
+def worth_rescoring(embeddings: JoinedEmbeddings, query: NDArray[np.float32], products: NDArray[np.float32], k: int) -> int:
+    """How many of the documents with these products, float32 sums in any order, descending, can be among the best `k`."""
+    if len(products) <= k or embeddings.with_zeros or not embeddings.single:
+        return len(products)
+    least = float(products[k - 1]) - 2 * error_bound(embeddings, query)
+    return k + int(np.count_nonzero(products[k:] >= least))
+
+
+def error_bound(embeddings: JoinedEmbeddings, query: NDArray[np.float32]) -> float:
+    """How far a product with the query in float32, summed in any order, can be from the score.
+
+    n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), with n the dimensions, and some units more for scaling and rounding.
+    """
+    n, wide = embeddings.dim + 4, query.astype(np.float64)
+    return n * UNIT / (1 - n * UNIT) * 1.0001 * math.sqrt(wide.dot(wide)) * embeddings.longest + n * 1e-37
 
 
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -113,7 +126,7 @@ class Search:
     ) -> None:
         self._embeddings, self._queries, self._k, self._ids, self._allowed = embeddings, queries, k, ids, allowed
         self._few = len(queries) <= FEW
-        self._errors = self._error_bounds()
+        self._errors = np.array([error_bound(embeddings, query) for query in queries])
 
     def run(self, threads: int) -> list[Best]:
         """The best k documents of each query."""
@@ -124,16 +137,6 @@ class Search:
             # Where the matrix product cannot be held to one thread it takes several itself.
             parts = _in_threads(lambda _: self._collected(blocks), threads, threads if alone else 1)
         return _in_threads(lambda query: self._best(query, parts), threads, len(self._queries))
-
-    def _error_bounds(self) -> NDArray[np.float64]:
-        """For each query how far a product in float32, summed in any order, can be from the score.
-
-        n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), with n the dimensions, and some units more for scaling and rounding.
-        """
-        n = self._embeddings.dim + 4
-        longest = self._embeddings.longest
-        lengths = np.linalg.norm(self._queries.astype(np.float64), axis=1)
-        return np.asarray(n * UNIT / (1 - n * UNIT) * 1.0001 * lengths * longest + n * 1e-37)
 
     def _blocks(self, share: Share) -> Iterator[Block]:
         """Ranges of a segment's documents whose vectors, and whose products with all queries, are held at a time."""
@@ -301,6 +304,18 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
         at += 1
     counts[query] = filled
     return at
+
+
+@njit(cache=True, nogil=True)
+def _best_first(docs: Any, scores: Any, ranks: Any, k: int) -> Any:
+    """The best `k` documents with a score above -inf, in the one order, and their scores: see `order_keys`."""
+    bits, keys, count = (scores + np.float32(0)).view(np.uint32), np.empty(len(docs), np.uint64), 0
+    for i in range(len(docs)):
+        ordered = ~bits[i] if bits[i] >> 31 else bits[i] | np.uint32(0x80000000)
+        keys[i] = np.uint64(ordered) << np.uint64(32) | np.uint64(ranks[docs[i]])
+        count += scores[i] > -np.inf
+    place = np.argsort(keys)[::-1][: min(k, count)]
+    return docs[place], scores[place]
 
 
 @njit(cache=True, nogil=True)

@@ -80,12 +80,13 @@ class Late(Stage[Topics, Run], name="late"):
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
+        actors = self.index.reader.actors
+        if actors is not None and self.algorithm != "exhaustive":
+            raise ParameterError(f"{self!r}: candidates are chosen among all documents; actors search by 'exhaustive' alone")
         store = self._stored()
         queries = self._colbert.encode_queries([topic.text for topic in topics.values() if topic.text.strip()])
-        if (actors := self.index.reader.actors) is None:
+        if actors is None:
             return self.found(topics, queries, progress)
-        if self.algorithm != "exhaustive":
-            raise ParameterError(f"{self!r}: centroids are approximate over all shards; apart they are searched by 'exhaustive'")
         run = actors.run(self, "found", (topics, queries), progress)
         return run.with_(provenance={**run.provenance, **self._facts(store)})
 

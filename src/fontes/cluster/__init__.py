@@ -1,0 +1,7 @@
+"""Work on more than one machine, by Ray: joining a cluster, tasks, and actors that hold something. Only here is Ray."""
+
+from .actors import Actors
+from .joining import Cluster, joined
+from .tasks import spread
+
+__all__ = ["Actors", "Cluster", "joined", "spread"]

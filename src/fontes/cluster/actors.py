@@ -1,0 +1,159 @@
+"""Actors: processes of the cluster that hold something (a model, some shards) while they are asked many times."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from ..core.errors import FontesError
+from ..core.progress import Report, silent
+from .errors import translated
+from .joining import Cluster
+from .tasks import RETRIES, stream
+
+THREADS = 4  # processors of an actor that has no GPU, where its machine has as many
+DEPTH = 2  # calls that wait at an actor, so that it need not
+
+H = TypeVar("H")
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Actors(Generic[H]):
+    """Some actors, each of which holds what one function makes. They are ended when the block is left.
+
+    An actor that dies is started again, on another machine if it must be, makes again what it holds, and does again what it was
+    doing.
+
+    Args:
+        cluster: Where.
+        makes: For each actor the function, of a module or `functools.partial` of one, that makes what the actor holds, in the
+            actor, when it is first needed.
+        task: What is done, for messages.
+        cpus: Processors of an actor; 0 if it shares them with others.
+        gpus: GPUs of an actor.
+        memory: Bytes that an actor uses, for Ray to place it; 0 if little.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        makes: Sequence[Callable[[], H]],
+        task: str,
+        *,
+        cpus: float = 1,
+        gpus: float = 0,
+        memory: int = 0,
+    ) -> None:
+        self._cluster, self._task = cluster, task
+        options: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus} | ({"memory": memory} if memory else {})
+        options |= {"max_restarts": RETRIES, "max_task_retries": RETRIES, "scheduling_strategy": "SPREAD"}
+        with translated(task):
+            remote = cluster.ray.remote(**options)(_Holder)
+            self._actors = [remote.remote(make) for make in makes]
+
+    @classmethod
+    def alike(cls, cluster: Cluster, make: Callable[[], H], task: str, most: int, memory: int = 0) -> Actors[H]:
+        """Actors that all hold the same: one for each GPU of the cluster, or where there is none, for each four processors.
+
+        Args:
+            cluster: Where.
+            make: Makes what each holds.
+            task: What is done, for messages.
+            most: How many at most, such as there are parts of the work.
+            memory: Bytes that an actor uses.
+        """
+        if cluster.gpus:
+            return cls(cluster, [make] * max(1, min(most, cluster.gpus)), task, gpus=1, memory=memory)
+        processors = [int(node.get("CPU", 0)) for node in cluster.nodes.values() if node.get("CPU", 0) >= 1]
+        threads = min([THREADS, *processors])
+        count = sum(cpus // threads for cpus in processors)
+        return cls(cluster, [make] * max(1, min(most, count)), task, cpus=threads, memory=memory)
+
+    def __len__(self) -> int:
+        return len(self._actors)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the actors."""
+        for actor in self._actors:
+            with contextlib.suppress(Exception):
+                self._cluster.ray.kill(actor)
+
+    def spread(self, function: Callable[[H, P], R], parts: Sequence[P], progress: Report = silent) -> Iterator[tuple[int, R]]:
+        """Calls a function on each part, with what whichever actor is free holds; gives the results as they come.
+
+        Args:
+            function: A function of a module, or `functools.partial` of one. It must give the same each time.
+            parts: What it is called with beside what the actor holds.
+            progress: Is called with how many parts are done.
+
+        Yields:
+            The number of a part, and its result.
+
+        Raises:
+            FontesError: What the function raised, or what has become of the cluster.
+        """
+        busy = [0] * len(self)
+        of: dict[int, int] = {}
+
+        def submit(number: int) -> Any:
+            of[number] = busy.index(min(busy))
+            busy[of[number]] += 1
+            return self._actors[of[number]].call.remote(function, parts[number])
+
+        results = stream(self._cluster, submit, len(parts), DEPTH * len(self), self._task, progress)
+        with contextlib.closing(results):  # type: ignore[type-var]
+            for number, result in results:
+                busy[of[number]] -= 1
+                yield number, result
+
+    def each(self, function: Callable[[H, P], R], parts: Sequence[P]) -> list[R]:
+        """Calls a function in all actors at once, the i-th with the i-th part; the results in that order.
+
+        Raises:
+            FontesError: What the function raised, or what has become of the cluster.
+        """
+        with translated(self._task):
+            references = [actor.call.remote(function, part) for actor, part in zip(self._actors, parts, strict=True)]
+            results: list[R] = self._cluster.ray.get(references)
+        return results
+
+    def answers(self, function: Callable[[H, P], R], part: P) -> list[R | FontesError]:
+        """Calls a function in all actors at once, each with the same part.
+
+        Returns:
+            Of each actor the result, or the error: what the function raised of Fontes, or what has become of the actor, which
+            has Ray's own error as its cause.
+        """
+        with translated(self._task):
+            common = self._cluster.ray.put(part)
+            references = [actor.call.remote(function, common) for actor in self._actors]
+        answers: list[R | FontesError] = []
+        for reference in references:
+            try:
+                with translated(self._task):
+                    answers.append(self._cluster.ray.get(reference))
+            except FontesError as error:
+                answers.append(error)
+        return answers
+
+
+class _Holder:
+    """What runs in the actor's process."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._ready = make, False
+        self._holds: Any = None
+
+    def call(self, function: Callable[[Any, Any], Any], part: Any) -> Any:
+        if not self._ready:
+            self._holds, self._ready = self._make(), True
+        return function(self._holds, part)

@@ -1,0 +1,155 @@
+"""Joining a Ray cluster, or starting one on this machine, and what its nodes must have in common with the driver."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..core.errors import FontesError, MissingExtraError, ParameterError
+from ..storage.hashes import hash_json, hash_text
+from .errors import translated
+
+ANSWER = 5.0  # seconds for an address to answer
+START = 120.0  # seconds for a node to start a worker and say its versions
+LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupunkt")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Ray cluster that this process has joined.
+
+    Args:
+        ray: The library.
+        nodes: Of each node alive its resources ("CPU", "GPU", "memory"), by its name.
+    """
+
+    ray: ModuleType = field(repr=False)
+    nodes: Mapping[str, Mapping[str, float]]
+
+    @property
+    def cpus(self) -> int:
+        """The logical processors of all nodes."""
+        return int(sum(node.get("CPU", 0) for node in self.nodes.values()))
+
+    @property
+    def gpus(self) -> int:
+        """The GPUs of all nodes."""
+        return int(sum(node.get("GPU", 0) for node in self.nodes.values()))
+
+
+@contextmanager
+def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
+    """Joins a Ray cluster while the block runs. A Ray that was started for it is stopped afterwards; one that was there stays.
+
+    A process that has joined Ray already goes on with that one.
+
+    Args:
+        ray: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an address: "auto", "host:6379",
+            "ray://host:10001".
+        purpose: What needs Ray, for the message where it is not installed.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        FontesError: Nothing answers at the address, or a node has other versions than this process.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray as library
+    except ImportError:
+        raise MissingExtraError.of("Ray", "ray", purpose) from None
+    begins = not library.is_initialized()
+    if begins:
+        _start(library, ray)
+    try:
+        with translated(f"{purpose} on the cluster"):
+            cluster = Cluster(library, {_name(node): node["Resources"] for node in _alive(library)})
+            _compare_versions(library)
+        yield cluster
+    finally:
+        if begins:
+            library.shutdown()
+
+
+def _start(library: Any, ray: bool | str) -> None:
+    """Joins, or starts, quietly."""
+    address = ray if isinstance(ray, str) else os.environ.get("RAY_ADDRESS", "local")
+    _check_address(address)
+    options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+    try:
+        library.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+    except ConnectionError:
+        raise FontesError(f"no Ray cluster is at {address}; start one with 'ray start --head', or give its address") from None
+    except (RuntimeError, ValueError, OSError, ImportError) as error:
+        raise FontesError(f"the Ray cluster at {address} cannot be joined: {str(error).strip().splitlines()[0]}") from error
+
+
+def _check_address(address: str) -> None:
+    """Raises where nothing answers: Ray itself would go on trying."""
+    if address in ("auto", "local"):
+        return
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        raise ParameterError(f"'{address}' is no address of a Ray cluster; write auto, HOST:6379 or ray://HOST:10001")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER).close()
+    except (OSError, OverflowError) as error:
+        raise FontesError(f"no Ray cluster answers at {address} ({error}); is it running, and is the port right?") from None
+
+
+def _alive(library: Any) -> list[dict[str, Any]]:
+    return [node for node in library.nodes() if node["Alive"]]
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    """A node's name for messages: several on one machine differ in their ids."""
+    return f"{node['NodeManagerHostname']} ({node['NodeID'][:8]})"
+
+
+def versions() -> dict[str, str]:
+    """What results may depend on: Fontes, Python, numpy and the libraries of analyzers, each with its version here."""
+    installed = {"Fontes": f"{_version('fontes')}, source {_source()}", "Python": platform.python_version()}
+    return installed | {name: _version(name) for name in LIBRARIES}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _source() -> str:
+    """A hash of the source of Fontes: two checkouts may have the same version."""
+    folder = Path(__file__).resolve().parent.parent
+    files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*.py"))
+    return hash_json([[name, hash_text((folder / name).read_text(encoding="utf-8"))] for name in files])[:12]
+
+
+def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> None:
+    """Raises FontesError for the first node that has another version of something than this process."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+
+    ask = library.remote(num_cpus=0, max_retries=3)(versions)
+    nodes = {ask.options(scheduling_strategy=On(n["NodeID"], soft=False)).remote(): _name(n) for n in _alive(library)}
+    here = here or versions()
+    ready, _ = library.wait(list(nodes), num_returns=len(nodes), timeout=START)
+    for reference, name in nodes.items():
+        if reference not in ready:
+            raise FontesError(f"the node {name} has started no process within {START:.0f} s; look at its log, or take it away")
+        try:
+            others = library.get(reference)
+        except library.exceptions.RayTaskError as error:
+            problem = str(error.cause).splitlines()[0] if error.cause else "it is another Fontes"
+            raise FontesError(f"the node {name} cannot say its versions: {problem}; install the same Fontes there") from error
+        for what, mine in here.items():
+            if (its := others.get(what, "not installed")) != mine:
+                raise FontesError(f"the node {name} has {what} {its}, this process {mine}; install the same there")

@@ -1,0 +1,105 @@
+"""Tasks: one function over many parts of the work, each wherever the cluster has room for it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from ..core.progress import Progress, Report, silent
+from .errors import translated
+from .joining import Cluster
+
+RETRIES = 3  # times that a task is begun again when its process or machine dies
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+def spread(
+    cluster: Cluster,
+    function: Callable[[P], R],
+    parts: Sequence[P],
+    task: str,
+    *,
+    cpus: float = 1,
+    memory: int = 0,
+    progress: Report = silent,
+) -> Iterator[tuple[int, R]]:
+    """Runs a function on each part, and gives the results as they come. What is unfinished when the loop is left is cancelled.
+
+    A task whose process or machine dies is begun again; what the function writes must bear that: a draft, then a rename. The
+    first error ends all. Twice as many tasks as the cluster has processors are in flight.
+
+    Args:
+        cluster: Where.
+        function: A function of a module, or `functools.partial` of one: the nodes import it. It must give the same each time.
+        parts: What it is called with, one after the other. These and the results travel and should be small.
+        task: What is done, for progress and messages: "building".
+        cpus: Processors that a task uses.
+        memory: Bytes that a task uses, for Ray to place it; 0 if little.
+        progress: Is called with how many parts are done.
+
+    Yields:
+        The number of a part, and its result.
+
+    Raises:
+        FontesError: What the function raised, or what has become of the cluster.
+    """
+    options: dict[str, Any] = {"num_cpus": cpus, "max_retries": RETRIES} | ({"memory": memory} if memory else {})
+    remote = cluster.ray.remote(**options)(_call)
+    with translated(task):
+        common = cluster.ray.put(function)
+    limit = max(2, int(2 * cluster.cpus / max(cpus, 1)))
+    yield from stream(cluster, lambda number: remote.remote(common, parts[number]), len(parts), limit, task, progress)
+
+
+def stream(
+    cluster: Cluster, submit: Callable[[int], Any], count: int, limit: int, task: str, progress: Report
+) -> Iterator[tuple[int, Any]]:
+    """The results of `count` calls as they come, with at most `limit` in flight; those are cancelled when the loop is left.
+
+    Args:
+        cluster: Where.
+        submit: Begins the call of a number; it gives Ray's reference.
+        count: How many calls.
+        limit: How many at once.
+        task: What is done.
+        progress: Is called with how many are done.
+    """
+    ray = cluster.ray
+    waiting, flying = deque(range(count)), dict[Any, int]()
+    start, done = time.perf_counter(), 0
+    try:
+        while waiting or flying:
+            with translated(task):
+                while waiting and len(flying) < limit:
+                    number = waiting.popleft()
+                    flying[submit(number)] = number
+                ready, _ = ray.wait(list(flying))
+                result = ray.get(ready[0])
+            number = flying.pop(ready[0])
+            done += 1
+            progress(Progress(task, done, count, time.perf_counter() - start, unit="parts"))
+            yield number, result
+    finally:
+        for reference in flying:
+            with contextlib.suppress(Exception):
+                ray.cancel(reference)
+
+
+def in_order(results: Iterator[tuple[int, R]]) -> Iterator[R]:
+    """Results that come in any order, each when those before it have come."""
+    early: dict[int, R] = {}
+    following = 0
+    for number, result in results:
+        early[number] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1
+
+
+def _call(function: Callable[[P], R], part: P) -> R:
+    return function(part)

@@ -1,0 +1,84 @@
+"""Joining a cluster, tasks and actors."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support import ray_parts
+
+from fontes.cluster import Actors, Cluster, joined, joining, spread
+from fontes.cluster.tasks import in_order
+from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
+from fontes.core.progress import Progress
+
+
+@pytest.fixture
+def cluster(ray: str) -> Cluster:
+    with joined(ray) as cluster:
+        return cluster
+
+
+def test_each_part_is_done_once_and_progress_counts_them(cluster: Cluster) -> None:
+    told: list[Progress] = []
+    results = dict(spread(cluster, ray_parts.square, range(9), "squaring", progress=told.append))
+    assert results == {number: number * number for number in range(9)}
+    assert [progress.done for progress in told] == list(range(1, 10))
+    assert list(in_order(iter([(1, "b"), (0, "a"), (2, "c")]))) == ["a", "b", "c"]
+
+
+def test_an_error_of_a_task_comes_back_as_itself(cluster: Cluster) -> None:
+    with pytest.raises(InputError, match=r"^document '3' is odd$"):
+        list(spread(cluster, ray_parts.refuse, [3], "squaring"))
+
+
+def test_a_task_whose_process_dies_is_begun_again(cluster: Cluster, tmp_path: Path) -> None:
+    parts = [(str(tmp_path), number) for number in range(2)]
+    assert dict(spread(cluster, ray_parts.die_once, parts, "dying")) == {0: 0, 1: 1}
+
+
+def test_actors_hold_what_they_made_and_are_started_again_when_they_die(cluster: Cluster, tmp_path: Path) -> None:
+    with Actors(cluster, [ray_parts.Counter, ray_parts.Counter], "counting", cpus=0) as actors:
+        processes = actors.each(ray_parts.process_and_sum, [1, 2])
+        assert [value for _, value in processes] == [101, 102]
+        assert len({process for process, _ in processes}) == 2
+        assert dict(actors.spread(ray_parts.die_once_holding, [(str(tmp_path), 5)])) == {0: 5}
+        results = dict(actors.spread(ray_parts.process_and_sum, range(6)))
+    assert [results[number][1] for number in range(6)] == [100, 101, 102, 103, 104, 105]
+
+
+def test_what_an_actor_cannot_make_is_said_in_its_own_words(cluster: Cluster) -> None:
+    actors = Actors(cluster, [ray_parts.refuse_to_load], "loading", cpus=0)
+    with actors, pytest.raises(InputError, match="the model 'x' is not there"):
+        list(actors.spread(ray_parts.process_and_sum, [1]))
+
+
+def test_a_function_that_always_dies_is_a_sentence(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fontes.cluster.tasks.RETRIES", 0)
+    with pytest.raises(FontesError, match=r"^dying: a process of the cluster has died"):
+        list(spread(cluster, ray_parts.die, [1], "dying"))
+
+
+def test_a_node_with_another_version_is_refused_by_name(ray: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = joining.versions()
+    monkeypatch.setattr(joining, "_compare_versions", partial(joining._compare_versions, here=here | {"numpy": "1.0"}))
+    with pytest.raises(FontesError, match=rf"the node .+ has numpy {here['numpy']}, this process 1.0"), joined(ray):
+        pass
+
+
+def test_an_address_where_nothing_answers_or_that_is_none_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FontesError, match=r"no Ray cluster answers at 127.0.0.1:9"):
+        joining._check_address("127.0.0.1:9")
+    with pytest.raises(ParameterError, match="'here' is no address of a Ray cluster"):
+        joining._check_address("here")
+
+
+def test_without_ray_the_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with (
+        pytest.raises(MissingExtraError, match=r"encoding needs Ray.* pip install 'fontes\[ray\]'"),
+        joined(True, "encoding"),
+    ):
+        pass
