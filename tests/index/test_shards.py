@@ -49,7 +49,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_shards_are_documents_in_a_row_as_many_in_each(tmp_path: Path) -> None:
     index = built(DOCS, tmp_path / "x", shards=3)
     assert of_shards(index) == [[doc.id for doc in DOCS[a:b]] for a, b in ((0, 6), (6, 13), (13, 20))]
-    assert index.info()["shards"] == 3 and index.info()["segments"] == 3
+    assert index.info()["shards"] == 3
+    assert index.info()["segments"] == 3
     index.check(deep=True)
 
 
@@ -88,9 +89,11 @@ def test_documents_are_added_to_the_smallest_shard_and_deleted_where_they_are(tm
     index.add([Doc("new1", "w1"), Doc("new2", "w2")])
     assert list(map(len, of_shards(index))) == [8, 7, 7]
     index.delete(["d14", "new2"])
-    assert of_shards(index)[0][-1] == "new1" and list(map(len, of_shards(index))) == [7, 7, 6]
+    assert of_shards(index)[0][-1] == "new1"
+    assert list(map(len, of_shards(index))) == [7, 7, 6]
     index.add([Doc("d00", "w9")], duplicates="replace")
-    assert of_shards(index)[2][-1] == "d00" and "d00" not in of_shards(index)[0]
+    assert of_shards(index)[2][-1] == "d00"
+    assert "d00" not in of_shards(index)[0]
 
 
 def test_merges_stay_within_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,10 +102,12 @@ def test_merges_stay_within_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for n in range(12):
         index.add([Doc(f"new{n}", "w1")])
     counts = [entry["shard"] for entry in index.reader.manifest["segments"]]
-    assert counts == sorted(counts) and max(counts.count(shard) for shard in (0, 1)) < 3
+    assert counts == sorted(counts)
+    assert max(counts.count(shard) for shard in (0, 1)) < 3
     before = [set(ids) for ids in of_shards(index)]
     change = index.merge()
-    assert change.segments == 2 and [set(ids) for ids in of_shards(index)] == before
+    assert change.segments == 2
+    assert [set(ids) for ids in of_shards(index)] == before
     index.check(deep=True)
     assert index.merge().segments == 2
 
@@ -115,7 +120,7 @@ def test_the_files_of_a_merged_shard_are_those_of_a_build(tmp_path: Path) -> Non
     assert files(index.reader.leaves[0].segment.folder) == files(alone.segment.folder)
 
 
-@settings(max_examples=4)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**20), shards=st.integers(2, 6), weights=st.booleans(), data=st.data())
 def test_every_history_of_shards_finds_what_one_index_finds(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shards: int, weights: bool, data: st.DataObject
@@ -192,12 +197,12 @@ def test_documents_filters_facets_and_explanations_are_those_of_one_index(tmp_pa
 def test_shards_of_real_collections_write_the_run_of_one_index(shared: Path, tmp_path: Path, collection: str) -> None:
     from fontes.datasets import topics_of
 
-    corpus, analyzer = shared / collection / "corpus.jsonl", "czech+chars:3-4" if collection == "ctkfacts_cs" else "english"
+    corpus, analyzer = shared / collection / "corpus.jsonl", "czech+chars:4" if collection == "ctkfacts_cs" else "english"
     if not corpus.exists():
         pytest.skip(f"{corpus} is not there")
-    docs = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()[:500]]
+    docs = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()[:200]]
     one, index = (Index.build(docs, tmp_path / f"{n}", shards=n, analyzer=analyzer) for n in (1, 3))
-    topics = topics_of(str(shared / collection / "queries.jsonl"))
+    topics = list(topics_of(str(shared / collection / "queries.jsonl")).values())[:60]
     for name in ("bm25", "tfidf", "ql"):
         for each in (one, index):
             write_run(getattr(each, name)(k=100)(topics), tmp_path / f"{each.name}.run")
@@ -231,11 +236,14 @@ def test_a_shard_that_cannot_be_read_is_named(tmp_path: Path, how: str) -> None:
 def test_a_partial_index_is_that_of_the_shards_that_are_there_and_says_what_is_missing(tmp_path: Path, how: str) -> None:
     path, rest = damaged(tmp_path, 1, how)
     index = Index.open(path, partial=True)
-    assert len(index) == 13 and index.info()["shards"] == 3
+    assert len(index) == 13
+    assert index.info()["shards"] == 3
     (missing,) = index.info()["missing"]
-    assert (missing["shard"], missing["documents"]) == (1, 7) and index.reader.leaves[0].segment.folder.parent == path
+    assert (missing["shard"], missing["documents"]) == (1, 7)
+    assert index.reader.leaves[0].segment.folder.parent == path
     run = index.bm25()(TOPICS)
-    assert answers(run) == answers(rest.bm25()(TOPICS)) and run.provenance["missing"] == [missing]
+    assert answers(run) == answers(rest.bm25()(TOPICS))
+    assert run.provenance["missing"] == [missing]
     with pytest.raises(IndexFormatError, match="shard 1 of 3"):
         index.add([Doc("new", "w1")])
     with pytest.raises(IndexFormatError, match="shard 1 of 3"):
@@ -250,7 +258,9 @@ def test_a_partial_index_is_whole_again_when_its_shard_is_back(tmp_path: Path) -
     partial = Index.open(tmp_path / "x", partial=True)
     assert len(partial) == 13
     (tmp_path / "away").rename(folder)
-    assert partial.refresh() and len(partial) == 20 and "missing" not in partial.info()
+    assert partial.refresh()
+    assert len(partial) == 20
+    assert "missing" not in partial.info()
     assert partial.fingerprint == index.fingerprint
     partial.add([Doc("new", "w1")])
 
@@ -291,8 +301,12 @@ def test_the_command_line_makes_shards_and_says_what_is_missing(tmp_path: Path, 
     assert json.loads(fontes("info", path, "--json")[1])["shards"] == 4
     shutil.rmtree(Index.open(path).reader.leaves[3].segment.folder)
     code, _, errors = fontes("search", path, "w1")
-    assert code == 1 and "shard 3 of 4" in errors
+    assert code == 1
+    assert "shard 3 of 4" in errors
     code, output, errors = fontes("search", path, "w1", "--partial", "--json")
-    assert code == 0 and "d01" in output and "shard 3 with 5 documents is missing" in errors
+    assert code == 0
+    assert "d01" in output
+    assert "shard 3 with 5 documents is missing" in errors
     code, output, _ = fontes("info", path, "--partial")
-    assert code == 0 and "missing" in output
+    assert code == 0
+    assert "missing" in output

@@ -214,7 +214,7 @@ class Index(Factory):
         drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Change:
-        """Makes one segment of all, or of each shard, without what was deleted: the files that `build` would have made of the rest.
+        """Makes one segment of all, or of each shard, without what was deleted: the files of a `build` of what is left.
 
         Vectors, token vectors and weights of terms are carried over.
 

@@ -1,4 +1,4 @@
-"""Search by actors of Ray, each of which holds some shards: a stage's own search over each part, and one order for all results."""
+"""Search by actors of Ray that each hold some shards: a stage's own search over each part, and one order for all results."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ShardActors:
         return run.top(getattr(stage, stage.depth_field))
 
     def _answers(self, function: Any, part: Any) -> list[Any]:
-        """What a function gives of the shards of each actor; where shards may be left out, the error of one that cannot tell."""
+        """What a function gives of each actor's shards; where shards may be left out, the error of one that cannot tell."""
         answers: list[Any] = self._actors.answers(function, part)
         for group, answer in zip(self._groups, answers, strict=True):
             if isinstance(answer, FontesError):
