@@ -4,7 +4,8 @@
 
 `search`: wikipedia_passages (207,168 passages) as one index and as one of several shards, with the file of its queries: the
 processor's time of a build and of a cut; milliseconds of a batch of queries by one thread over one index, by one thread over
-the shards, by all threads over the shards, and by actors of Ray. The runs are compared. Indexes that are in `--work` are used again.
+the shards, by all threads over the shards, and by actors of Ray. The runs are compared. Indexes that are in `--work` are used
+again.
 """
 
 from __future__ import annotations

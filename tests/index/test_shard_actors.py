@@ -41,7 +41,8 @@ def test_actors_find_what_one_index_finds_after_additions_and_deletions_too(inde
                 each.add(some_docs(8, ["new1", "new2"]))
     assert index.bm25().search("w1 w2", 5).ids == one.bm25().search("w1 w2", 5).ids
     ranking = index.bm25(k=3)(TOPICS)["1"]
-    assert len(ranking) == 3 and ranking.facets("year") == one.bm25(k=3)(TOPICS)["1"].facets("year")
+    assert len(ranking) == 3
+    assert ranking.facets("year") == one.bm25(k=3)(TOPICS)["1"].facets("year")
 
 
 def test_actors_search_vectors_that_this_process_made_of_the_queries(indexes: tuple[Index, Index]) -> None:
@@ -49,7 +50,8 @@ def test_actors_search_vectors_that_this_process_made_of_the_queries(indexes: tu
     for each in indexes:
         each.encode(encoder)
     runs = [each.dense(encoder, k=7)(TOPICS) for each in indexes]
-    assert answers(runs[0]) == answers(runs[1]) and runs[1].provenance["exact"]
+    assert answers(runs[0]) == answers(runs[1])
+    assert runs[1].provenance["exact"]
     with pytest.raises(ParameterError, match="actors search shards by 'flat' alone"):
         indexes[1].dense(encoder, algorithm="hnsw")(TOPICS)
 
@@ -76,12 +78,13 @@ def test_a_shard_that_is_lost_while_it_is_searched_is_an_error_or_is_said_to_be_
         actors: Any = index.reader.actors
         ray.kill(actors._actors._actors[0])  # which does not start it again
         if not partial:
-            with pytest.raises(FontesError, match="shard .* cannot be searched"):
+            with pytest.raises(FontesError, match=r"shard .* cannot be searched"):
                 index.bm25()(TOPICS)
             continue
         run = index.bm25()(TOPICS)
         missing = [shard["shard"] for shard in run.provenance["missing"]]
-        assert missing == actors._groups[0] and 0 < run.rows < indexes[0].bm25()(TOPICS).rows
+        assert missing == actors._groups[0]
+        assert 0 < run.rows < indexes[0].bm25()(TOPICS).rows
         whole = indexes[0].bm25()(TOPICS).to_dict()
         assert all(whole[topic][doc] == score for topic, docs in run.to_dict().items() for doc, score in docs.items())
 

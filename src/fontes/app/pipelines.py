@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ParameterError
 from ..core.part import Part, walk
+from ..core.progress import Report
 from ..core.where import both
+from .options import ray_of
 
 if TYPE_CHECKING:
     from ..core import Run, Stage, Topics
@@ -133,6 +135,16 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
     return stage
 
 
+def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: Report) -> Run:
+    """The run that a stage gives, on a cluster where the option `Ray` names one, in the precision in which models run here."""
+    if ray is None:
+        return stage(value, progress=progress)
+    from ..cluster import apply
+    from ..neural.models.base import settled
+
+    return apply(settled(stage), value, ray_of(ray) or True, progress)
+
+
 def open_index(
     index: str | Path,
     analyzer: str | None = None,
@@ -147,7 +159,7 @@ def open_index(
         analyzer: What was typed for its analyzer, perhaps a function as "module:function", which is imported.
         verify: Whether every file is read first.
         partial: Whether shards that cannot be read are left out, which is said on standard error.
-        ray: Who searches; see `Index.open`.
+        ray: Where actors search the shards of an index that has several; see `Index.open`.
 
     Raises:
         IndexFormatError: There is none, or it cannot be read.
@@ -157,7 +169,9 @@ def open_index(
     from ..text.analyzer import typed_analyzer
 
     function = None if analyzer is None else typed_analyzer(analyzer)
-    opened = Index.open(index, analyzer=function, verify=verify, partial=partial, ray=ray)
+    opened = Index.open(index, analyzer=function, verify=verify, partial=partial)
+    if ray and "shards" in opened.reader.manifest:
+        opened = Index.open(index, analyzer=function, partial=partial, ray=ray)
     say_missing(index, opened.reader.missing)
     return opened
 

@@ -181,7 +181,7 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
         InputError: `path` is in the way.
         FontesError: The disk is full or cannot be written.
     """
-    _check_place(path, overwrite, drop_vectors)
+    check_place(path, overwrite, drop_vectors)
     try:
         with staging(path) as folder:
             yield folder
@@ -225,7 +225,7 @@ def commit(
     whole.mkdir()
     whole.chmod(0o777 & ~umask())
     with uninterrupted(shown), locked(path.parent):
-        _check_place(shown, overwrite, drop_vectors)
+        check_place(shown, overwrite, drop_vectors)
         for folder, entry in entries:
             entry["name"] = free_name(path, entry["name"])
             folder.rename(whole / entry["name"])
@@ -288,7 +288,8 @@ def vectors_in(path: Path) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
+def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
+    """Raises InputError where something is at `path` that is in the way of an index."""
     if (as_path(path) / MANIFEST).exists():
         if not overwrite:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")

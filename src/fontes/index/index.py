@@ -51,6 +51,7 @@ class Index(Factory):
         vectors: str | None = None,
         columns: Mapping[str, str] | None = None,
         shards: int = 1,
+        ray: bool | str | None = None,
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
@@ -62,9 +63,10 @@ class Index(Factory):
         The same documents give the same bytes. Nothing is left behind by a build that fails.
 
         Args:
-            docs: What `read_corpus` accepts: a file or folder, a DataFrame, or an iterable of Doc, of dicts with "_id" (or
-                "id") and "text", or of (id, text) pairs; `read_corpus(docs, fields=…)` where the columns have other names. Or
-                a CIFF file, of which an index without texts is made; the analyzer is for queries then.
+            docs: What `read_corpus` accepts: a file or folder, or the address of one, a list of these, a DataFrame, or an
+                iterable of Doc, of dicts with "_id" (or "id") and "text", or of (id, text) pairs; `read_corpus(docs, fields=…)`
+                where the columns have other names. Or a CIFF file, of which an index without texts is made; the analyzer is
+                for queries then.
             path: The directory.
             analyzer: A name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`.
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
@@ -75,8 +77,13 @@ class Index(Factory):
                 values are of one of these types becomes a column.
             shards: How many shards it has, of about as many documents each, in their order. They change no run, and can be
                 searched by several machines: `Index.open(path, ray=True)`.
-            memory: How much memory postings, their terms and ids may take before they go to the disk, to be merged at the end.
-            threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
+            ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
+                address, such as "auto" or "host:6379". `docs` are then files, folders or addresses, which all machines reach,
+                as they must the place of `path`. The bytes are those of one machine.
+            memory: How much memory postings, their terms and ids may take before they go to the disk, to be merged at the end;
+                with `ray`, in each task.
+            threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side; with `ray`,
+                how many processors a task takes (default: 1).
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
             drop_vectors: Replace even an index that holds vectors, which the new one has not.
             progress: Is called after each batch of documents.
@@ -93,8 +100,9 @@ class Index(Factory):
             form,
             columns,
             shards=check_whole("shards", shards) if shards != 1 else None,
+            ray=ray,
             memory=memory_size(memory),
-            threads=threads or os.cpu_count() or 1,
+            threads=threads,
             overwrite=overwrite,
             drop_vectors=drop_vectors,
             progress=progress,
@@ -214,7 +222,7 @@ class Index(Factory):
         drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Change:
-        """Makes one segment of all, or of each shard, without what was deleted: the files of a `build` of what is left.
+        """Makes one segment of all, or of each shard, without what was deleted: what `build` would have made of what is left.
 
         Vectors, token vectors and weights of terms are carried over.
 
