@@ -192,7 +192,7 @@ def hnsw_fontes(folder: Path, _: str) -> Search:
 
     def encode(index: Any) -> None:
         index.encode(encoder)
-        index.dense(encoder, algorithm="hnsw").prepare(lambda progress: None)
+        index.dense(encoder, algorithm="hnsw", threads=1).prepare(lambda progress: None)
 
     index = fontes_index(folder, "fontes", len(base), encode)
     return fontes_search(lambda effort, k, threads: index.dense(encoder, algorithm="hnsw", k=k, effort=effort, threads=threads))

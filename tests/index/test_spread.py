@@ -57,9 +57,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("parts", "fan"), [(1, 16), (2, 16), (7, 16), (23, 3)])
-def test_any_number_of_parts_gives_the_bytes_of_one_machine_even_where_columns_differ(
-    tmp_path, monkeypatch, corpus, parts, fan
-):
+def test_any_number_of_parts_gives_the_bytes_of_one_machine_and_columns_may_differ(tmp_path, monkeypatch, corpus, parts, fan):
     one = Index.build(corpus, tmp_path / "one")
     assert one.columns == {"day": "keyword", "seen": "boolean", "tags": "keywords", "year": "float"}
     one_by_one(monkeypatch, -(-corpus.stat().st_size // parts), fan)

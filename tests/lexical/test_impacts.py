@@ -150,7 +150,7 @@ def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
     assert Index.open(large).bm25()(TOPICS) == first
 
 
-@pytest.mark.parametrize("name", ["docs", "row_of", "starts", "weights", "best", "kth", "positive", "rows"])
+@pytest.mark.parametrize("name", ["docs", "places", "row_of", "starts", "weights", "best", "kth", "positive", "rows"])
 def test_impacts_with_a_flipped_bit_are_worked_out_again(large, name):
     first = Index.open(large).bm25()(TOPICS)
     (file,) = (caches.cache_folder() / "impacts").glob(f"*/*/{name}.npy")

@@ -119,7 +119,7 @@ def results(
     keys, counts = np.zeros((len(bags) - 1, k), dtype=np.uint64), np.zeros(len(bags) - 1, dtype=np.int64)
     limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts)
     topics = (bounds, terms, weights)
-    search(1, len(bags), topics, (c.bounds, c.docs, c.weights), limits, c.rank, k, depth, (keys, counts))
+    search(1, len(bags), topics, (c.bounds, c.docs, (c.docs % WINDOW).astype(np.uint16), c.weights), limits, c.rank, k, depth, (keys, counts))
     found = []
     for row, count in zip(keys, counts, strict=True):
         best = np.sort(row[:count])[::-1]

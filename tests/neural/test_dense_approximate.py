@@ -13,6 +13,8 @@ from support.hashed_encoder import Hashed, Parts, made_docs, queries
 
 from fontes.core import ParameterError
 from fontes.index import Index
+from fontes.neural.dense import ann
+from fontes.neural.dense.vectors import worth_rescoring
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def test_an_approximate_search_keeps_its_index_in_the_users_cache_and_gives_exac
     index = Index.build(made_docs(), tmp_path / "x")
     index.encode(Hashed())
     names = {file.name for file in index.path.rglob("*")}
-    dense = index.dense(Hashed(), algorithm=algorithm, k=20)
+    dense = index.dense(Hashed(), algorithm=algorithm, k=20, threads=1)  # with more a graph may be another one
     with caplog.at_level(logging.WARNING, "fontes.neural"):
         run = dense(queries())
     assert f"{algorithm} over 700 vectors" in caplog.text
@@ -59,10 +61,83 @@ def test_an_approximate_search_keeps_its_index_in_the_users_cache_and_gives_exac
     stored = next(own_cache.rglob("index"))
     first = stored.read_bytes()
     stored.write_bytes(first[:100])
-    assert Index.open(tmp_path / "x").dense(Hashed(), algorithm=algorithm, k=20)(queries()) == run  # built anew, and the same
+    assert Index.open(tmp_path / "x").dense(Hashed(), algorithm=algorithm, k=20, threads=1)(queries()) == run  # built anew, and the same
     assert stored.read_bytes() == first
     again.check()
     assert {file.name for file in index.path.rglob("*")} == names  # an index brings no file that FAISS or Annoy reads
+
+
+@pytest.mark.parametrize(("algorithm", "linked"), [("hnsw", 3), ("IVF4,Flat", 1)])
+def test_a_graph_is_linked_by_as_many_threads_as_search(tmp_path, own_cache, monkeypatch, algorithm, linked):
+    threads: list[int | None] = []
+    held = ann._faiss_threads
+    monkeypatch.setattr(ann, "_faiss_threads", lambda count: threads.append(count) or held(count))
+    index = Index.build(made_docs(200), tmp_path / "x")
+    index.encode(Hashed())
+    index.dense(Hashed(), algorithm=algorithm, threads=3).search("w1")
+    assert threads[0] == linked
+
+
+@pytest.mark.parametrize("algorithm", ["flat", "hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4"])
+@pytest.mark.parametrize("encoder", [Hashed(), Parts()])
+def test_one_query_is_answered_as_in_a_run(tmp_path, algorithm, encoder):
+    index = Index.build(made_docs(), tmp_path / "x")
+    index.encode(encoder)
+    dense = index.dense(encoder, algorithm=algorithm, k=30)
+    run = (dense % 7)(queries())
+    for topic, text in queries().items():
+        ranking = dense.search(text, 7)
+        assert ranking.ids == run[topic].ids
+        assert ranking.scores.tobytes() == run[topic].scores.tobytes()
+    assert ranking.topic.text == text
+    assert ranking.docs()[0].id == ranking.ids[0]
+    assert dense.search(" ").ids == []
+    assert len(dense.search(text, 50)) == 30
+
+
+def test_a_stage_that_has_searched_sees_vectors_that_are_stored_later(tmp_path):
+    index = Index.build(made_docs(), tmp_path / "x")
+    index.encode(Hashed(), dtype="int8")
+    for algorithm in ("flat", "hnsw"):
+        dense = index.dense(Hashed(), algorithm=algorithm)
+        dense.search("w1 w2")
+        dense.search("w1 w2")
+    index.encode(Hashed(), dtype="float32")  # more exact ones
+    expected = Index.open(tmp_path / "x").dense(Hashed(), dtype="float32").search("w1 w2")
+    for algorithm in ("flat", "hnsw"):
+        assert dense.with_(algorithm=algorithm).search("w1 w2").scores.tobytes() == expected.scores.tobytes()
+    assert dense.search("w1 w2").scores.tobytes() == expected.scores.tobytes()
+
+
+@pytest.mark.parametrize("algorithm", ["Flat", "IVF1,Flat", "hnsw"])
+def test_documents_that_a_graphs_own_products_cannot_tell_apart_are_ordered_by_their_exact_scores(tmp_path, algorithm):
+    """Of the rows that come back, those that may be among the best get their exact scores: not the first k alone."""
+    count, dim, k = 90, 64, 10
+    draw = np.random.default_rng(1)
+    base = draw.standard_normal(dim)
+    table = (base + 1e-6 * draw.standard_normal((count, dim))).astype(np.float32)
+
+    class Near(Hashed):
+        def encode_documents(self, docs, progress=None):
+            return table[[int(doc.text) for doc in docs]]
+
+        def encode_queries(self, texts):
+            return np.tile(base.astype(np.float32), (len(texts), 1))
+
+    index = Index.build([(f"d{n}", str(n)) for n in range(count)], tmp_path / "x")
+    index.encode(Near(dim))
+    scores = (table.astype(np.float64) @ base.astype(np.float32).astype(np.float64)).astype(np.float32)
+    best = sorted(((score, f"d{n}") for n, score in enumerate(scores)), reverse=True)[:k]
+    ranking = index.dense(Near(dim), algorithm=algorithm, k=k).search("x", k)
+    assert [(score, doc_id) for doc_id, score, _ in ranking] == best
+
+
+def test_only_rows_that_can_be_among_the_best_are_scored_again(index):
+    embeddings = index.embeddings(Hashed())
+    query = Hashed().encode_queries(["w1 w2"])[0]
+    # 2 n u |q| |d| with n = 32 + 4, u = 2^-24, |q| = |d| = 1: 4.3e-6
+    products = np.array([0.9, 0.5, 0.5 - 4e-6, 0.5 - 5e-6, 0.1], dtype=np.float32)
+    assert [worth_rescoring(embeddings, query, products, k) for k in (1, 2, 3, 4, 5, 9)] == [1, 3, 4, 4, 5, 5]
 
 
 def test_a_folder_cache_in_an_index_is_not_read(tmp_path, own_cache, monkeypatch):

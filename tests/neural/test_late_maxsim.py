@@ -11,7 +11,7 @@ import pytest
 from fontes.core.errors import ParameterError
 from fontes.index.leaf import Leaf
 from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
-from fontes.neural.late.residual import Codec, centroids_for, check_nbits, kmeans, nearest
+from fontes.neural.late.residual import Codec, centroids_for, check_nbits, fit_buckets, kmeans, nearest
 from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, effort
 
 
@@ -188,14 +188,20 @@ def test_more_bits_come_nearer_to_the_vectors() -> None:
     assert errors[0] > errors[1] > errors[2]
 
 
-def test_cutoffs_and_weights_are_quantiles_of_the_residuals() -> None:
-    vectors = unit(np.random.default_rng(5), 4000, 16)
-    codec = Codec.fitted(kmeans(vectors, 8), vectors, 2)
-    residuals = vectors - codec.centroids[nearest(codec.centroids, vectors)]
-    assert np.mean(residuals < codec.cutoffs[0]) == pytest.approx(0.25, abs=0.03)
-    assert np.mean(residuals < codec.cutoffs[1]) == pytest.approx(0.5, abs=0.03)
-    assert np.mean(residuals < codec.weights[0]) == pytest.approx(0.125, abs=0.03)
-    assert np.mean(residuals < codec.weights[3]) == pytest.approx(0.875, abs=0.03)
+def test_buckets_of_a_normal_distribution_are_those_of_least_squared_error() -> None:
+    """Max (IRE Transactions on Information Theory, 1960, table I): bounds, values and error for 4 levels, the error for 16."""
+    values = np.random.default_rng(5).standard_normal(400_000)
+    cutoffs, weights = fit_buckets(values, 4)
+    np.testing.assert_allclose(cutoffs, [-0.9816, 0, 0.9816], atol=0.01)
+    np.testing.assert_allclose(weights, [-1.510, -0.4528, 0.4528, 1.510], atol=0.01)
+    for count, error in ((4, 0.1175), (16, 0.009497)):
+        cutoffs, weights = fit_buckets(values, count)
+        assert np.mean((values - weights[np.searchsorted(cutoffs, values)]) ** 2) == pytest.approx(error, rel=0.03)
+
+
+def test_values_that_are_fewer_than_the_buckets_are_among_the_buckets() -> None:
+    cutoffs, weights = fit_buckets(np.repeat([-1.0, 0.0, 2.5], 7), 16)
+    assert set(weights[np.searchsorted(cutoffs, [-1.0, 0.0, 2.5])].tolist()) == {-1.0, 0.0, 2.5}
 
 
 def test_kmeans_finds_groups_that_lie_apart_and_gives_the_same_each_time() -> None:

@@ -260,14 +260,14 @@ def _over(part: P, states: States) -> P:
     index = part.params().get("index")
     if id(index) in used and used[id(index)][1] is not index:
         copy = copy.with_(index=used[id(index)][1])
-    vars(part)["_pinned"] = used, copy
+    vars(part)["_pinned"] = used, None if copy is part else copy  # no circle, which would outlive its index
     return copy
 
 
 def _kept(part: P) -> tuple[States, P] | None:
     """What a part was over states of its indexes, and these states."""
-    kept: tuple[States, P] | None = vars(part).get("_pinned")
-    return kept
+    kept: tuple[States, P | None] | None = vars(part).get("_pinned")
+    return None if kept is None else (kept[0], part if kept[1] is None else kept[1])
 
 
 def index_names(part: Part) -> Names:

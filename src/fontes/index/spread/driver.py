@@ -28,7 +28,7 @@ from ..build import Form
 from ..columns import Schema, joined_schema
 from ..columns.schema import MOST
 from ..files import FORMAT, VERSION, check_place, commit
-from .tasks import Child, Made, Merge, Part, make_check, make_merge, make_part, segment_at
+from .tasks import Child, Finished, Merge, Part, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
 IN_PARTS = "building-in_parts"  # as `staging` ends the names of its folders, so that another build, or `clean`, removes it
@@ -83,15 +83,15 @@ def build_on_cluster(
         with joined_cluster(ray, TASK) as cluster:
             work = Work(cluster, folder, form, _bounded(cluster, memory), progress)
             parts = _parts(work, corpus, Schema.of(columns), threads or 1)
-            made = _segments(work, parts)
-            if not sum(one.documents for one in made):
+            segments = _segments(work, parts)
+            if not sum(one.documents for one in segments):
                 raise corpus.empty()
-            schema = parts[0].schema if columns is not None else joined_schema(one.names for one in made)
-            roots = _merged(work, made, [part.corpus.path for part in parts], schema, shards or 1)
+            schema = parts[0].schema if columns is not None else joined_schema(one.names for one in segments)
+            roots = _merged(work, segments, [part.corpus.path for part in parts], schema, shards or 1)
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}
         manifest = {**facts, "columns": schema.to_json(), **({} if shards is None else {"shards": shards})}
-        segments = [(segment_at(folder, one.name), one.counts) if one else (folder, {"documents": 0}) for one in roots]
-        commit(folder, path, segments, manifest, overwrite, drop_vectors)
+        folders = [(segment_at(folder, one.name), one.counts) if one else (folder, {"documents": 0}) for one in roots]
+        commit(folder, path, folders, manifest, overwrite, drop_vectors)
 
 
 def _corpus(docs: Any) -> Corpus:
@@ -164,33 +164,35 @@ def _parts(work: Work, corpus: Corpus, schema: Schema, threads: int) -> list[Par
     return parts
 
 
-def _segments(work: Work, parts: Sequence[Part]) -> list[Made]:
+def _segments(work: Work, parts: Sequence[Part]) -> list[Finished]:
     """The segments of all parts.
 
     Raises:
         InputError: A document cannot be used, or an id occurs twice in a part.
     """
     start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
-    made: dict[int, Made] = {}
+    segments: dict[int, Finished] = {}
     for number, one in spread(work.cluster, make_part, parts, TASK, cpus=parts[0].threads, memory=work.memory):
-        made[number] = one
+        segments[number] = one
         if one.repeated is not None:
             doc_id, first, second = one.repeated
             name = parts[number].corpus.path
             raise _repeated(doc_id, (first, name), (second, name))
-        read = sum(parts[each].corpus.size for each in made) / total
-        before = sum(each.documents for each in made.values() if each.before)
-        done = sum(each.documents for each in made.values())
+        read = sum(parts[each].corpus.size for each in segments) / total
+        before = sum(each.documents for each in segments.values() if each.before)
+        done = sum(each.documents for each in segments.values())
         work.progress(Progress("indexing", done, None, time.perf_counter() - start, part=read, before=before))
-    return [made[number] for number in range(len(parts))]
+    return [segments[number] for number in range(len(parts))]
 
 
-def _merged(work: Work, made: Sequence[Made], names: Sequence[object], schema: Schema, shards: int) -> list[Made | None]:
+def _merged(
+    work: Work, segments: Sequence[Finished], names: Sequence[object], schema: Schema, shards: int
+) -> list[Finished | None]:
     """The segment of each shard, by a tree of merges; None for one without documents.
 
     Args:
         work: What tasks have in common.
-        made: The segments of the parts.
+        segments: Those of the parts.
         names: What each part is called.
         schema: The columns of all documents.
         shards: How many shards there are.
@@ -198,10 +200,10 @@ def _merged(work: Work, made: Sequence[Made], names: Sequence[object], schema: S
     Raises:
         InputError: An id occurs in two parts.
     """
-    bounds = [0, *accumulate(one.documents for one in made)]
+    bounds = [0, *accumulate(one.documents for one in segments)]
     edges = [bounds[-1] * shard // shards for shard in range(shards + 1)]
-    rows = [_children(made, bounds, schema, first, last) for first, last in pairwise(edges)]
-    finished = {one.name: one for one in made}
+    rows = [_children(segments, bounds, schema, first, last) for first, last in pairwise(edges)]
+    finished = {one.name: one for one in segments}
     while any(len(row) > 1 or not all(child.is_whole for child in row) for row in rows):
         rows = _level(work, rows, edges, schema, finished, partial(_located, bounds, names))
     roots = [finished[row[0].name] if row else None for row in rows]
@@ -218,7 +220,7 @@ def _level(
     rows: Sequence[Sequence[Child]],
     edges: Sequence[int],
     schema: Schema,
-    finished: dict[str, Made],
+    finished: dict[str, Finished],
     located: Callable[[int], tuple[int, object]],
 ) -> list[list[Child]]:
     """One level of the tree: FAN segments of a shard become one.
@@ -260,10 +262,10 @@ def _level(
     return following
 
 
-def _children(made: Sequence[Made], bounds: Sequence[int], schema: Schema, first: int, last: int) -> list[Child]:
+def _children(segments: Sequence[Finished], bounds: Sequence[int], schema: Schema, first: int, last: int) -> list[Child]:
     """The parts that have the documents from `first` to `last`, each with those of them that are its own."""
     children = []
-    for one, (start, end) in zip(made, pairwise(bounds), strict=True):
+    for one, (start, end) in zip(segments, pairwise(bounds), strict=True):
         if max(start, first) < min(end, last):
             low, high = max(start, first) - start, min(end, last) - start
             children.append(Child(one.name, low, high, one.documents, _has_other_types(one.names, schema)))

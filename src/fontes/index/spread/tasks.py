@@ -33,7 +33,7 @@ KIND = Kind("fontes-index-part", 1, "a part of an index", "start the build again
 
 
 @dataclass(frozen=True)
-class Made:
+class Finished:
     """A finished segment.
 
     Args:
@@ -129,7 +129,7 @@ class Merge:
     threads: int
 
 
-def make_part(part: Part) -> Made:
+def make_part(part: Part) -> Finished:
     """The segment of a part."""
 
     def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
@@ -149,7 +149,7 @@ def make_part(part: Part) -> Made:
     return _made(part.folder, part.name, write)
 
 
-def make_merge(merge: Merge) -> Made:
+def make_merge(merge: Merge) -> Finished:
     """The segment of several."""
 
     def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
@@ -177,7 +177,7 @@ def segment_at(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _made(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int], list[tuple[str, str]]]]) -> Made:
+def _made(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int], list[tuple[str, str]]]]) -> Finished:
     """What is there under a name, or what `write` makes in an empty folder."""
     place = folder / name
     if (before := _finished(place)) is not None:
@@ -195,10 +195,10 @@ def _made(folder: Path, name: str, write: Callable[[Path], tuple[dict[str, int],
         sync_folder(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return Made(name, counts, names, repeated)
+    return Finished(name, counts, names, repeated)
 
 
-def _finished(place: Path) -> Made | None:
+def _finished(place: Path) -> Finished | None:
     """What is there, if it is as it was written; what is not is removed."""
     if not place.exists():
         return None
@@ -207,7 +207,7 @@ def _finished(place: Path) -> Made | None:
         artifact.check()
         repeated = artifact.meta["repeated"]
         names = [(name, kind) for name, kind in artifact.meta["names"]]
-        return Made(place.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), before=True)
+        return Finished(place.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), before=True)
     except IndexFormatError:
         shutil.rmtree(place)
         return None

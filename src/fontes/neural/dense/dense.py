@@ -147,7 +147,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             return super().search(query, k)
         topic, k, ready, best = topic_of(query), min(check_depth(k), self.k), self._ready(), NOTHING
         if topic.text.strip():
-            (best,) = self._nearest(ready, self._queries([topic.text], ready.embeddings), k)
+            (best,) = self._nearest(ready, self._vector(topic.text, ready.embeddings.dim)[None], k)
         return Ranking(topic, self.index.ids, *best, self.index)
 
     def _ready(self) -> Ready:
@@ -241,16 +241,16 @@ class Dense(Stage[Topics, Run], name="dense"):
         return self.index.embeddings(self._encoder, self.dtype)
 
     def _queries(self, texts: list[str], embeddings: JoinedEmbeddings, progress: Report = silent) -> NDArray[np.float32]:
-        """The vectors of texts. Raises ParameterError where the encoder gives others than it should.
-
-        Each text is encoded by itself, since a model's vectors change with the batch that a text is in; the last ones are kept.
-        """
-        vectors = np.zeros((len(texts), embeddings.dim), np.float32)
-        known, name, start = _QUERY_VECTORS.of(self.index), repr(self._encoder), time.perf_counter()
+        """The vectors of texts. Raises ParameterError where the encoder gives others than it should."""
+        vectors, start = np.zeros((len(texts), embeddings.dim), np.float32), time.perf_counter()
         for number, text in enumerate(texts):
-            vectors[number] = known.get((name, text), partial(self._query, text, embeddings.dim))
+            vectors[number] = self._vector(text, embeddings.dim)
             progress(Progress("encoding", number + 1, len(texts), time.perf_counter() - start, "topics"))
         return vectors
+
+    def _vector(self, text: str, dim: int) -> NDArray[np.float32]:
+        """The vector of one text, encoded by itself, since a model's vectors change with the batch; the last ones are kept."""
+        return _QUERY_VECTORS.of(self.index).get((repr(self._encoder), text), partial(self._query, text, dim))
 
     def _query(self, text: str, dim: int) -> NDArray[np.float32]:
         """The vector of one text. Raises ParameterError where the encoder gives another than it should."""
@@ -285,7 +285,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         effort, rankings, left = self.effort, [NOTHING] * len(queries), list(range(len(queries)))
         while left:
             least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
-            near = searcher.candidates(queries[left], least, count, effort, self.threads)
+            some = queries if len(left) == len(queries) else queries[left]
+            near = searcher.candidates(some, least, count, effort, self.threads)
             for i, products, rows in zip(left, *near, strict=True):
                 rankings[i] = self._best(ready, queries[i], products, rows, k)
             if passed is None or (count == len(embeddings) and (effort is None or effort >= count)):
