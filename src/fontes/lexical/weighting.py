@@ -140,7 +140,11 @@ class Statistics:
 
 
 # By proxy, as in all that an index keeps of itself: a circle of the two would outlive the state of the index that it is of.
-_STATISTICS = Attached("statistics", lambda index: Statistics(index if isinstance(index, ProxyType) else proxy(index)))
+def _statistics(index: Searchable) -> Statistics:
+    return Statistics(index if isinstance(index, ProxyType) else proxy(index))
+
+
+_STATISTICS = Attached("statistics", _statistics)
 
 
 def check_lengths(lengths: str) -> None:
