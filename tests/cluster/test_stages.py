@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +30,19 @@ def columns(run: Run) -> tuple[dict[str, dict[str, float]], list[str]]:
     return run.to_dict(), list(run.topics)
 
 
+def test_a_stage_that_was_called_can_travel(index: Index) -> None:
+    topics = Topics.of(queries(3))
+    stage = index.bm25() % 5 + 0.5 * (index.dense(Hashed()) % 5)
+    here = stage(topics)
+    assert columns(pickle.loads(pickle.dumps(stage))(topics)) == columns(here)
+
+
 def test_runs_of_a_cluster_are_those_of_one_machine(index: Index, ray: str) -> None:
     topics = Topics.of(queries(37))
     for stage in (index.bm25() % 20, index.dense(Hashed()) % 10):
         here, there = stage(topics), apply(stage, topics, ray)
         assert columns(there) == columns(here)
-        assert there.documents is index
+        assert there.documents.fingerprint == index.fingerprint
 
 
 def test_a_reranker_scores_on_a_cluster_as_on_one_machine(index: Index, ray: str, tmp_path: Path) -> None:

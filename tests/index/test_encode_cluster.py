@@ -31,8 +31,7 @@ def digests(path: Path) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in vector_files(path).items()}
 
 
-@pytest.mark.parametrize("encoder", [Counting(), Several()])
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize(("encoder", "dtype"), [(Counting(), "float32"), (Several(), "int8")])
 def test_a_cluster_gives_the_bytes_of_one_machine(plain: Path, tmp_path: Path, ray: str, encoder: Counting, dtype: str) -> None:
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     here, there = copied(plain, tmp_path / "a"), copied(plain, tmp_path / "b")

@@ -74,7 +74,6 @@ def test_any_number_of_parts_gives_the_bytes_of_one_machine_and_columns_may_diff
         {"columns": {}},
         {"fields": ["title", "text", "day"], "analyzer": "standard+words:1-2"},
         {"shards": 3},
-        {"shards": 1000},
     ],
     ids=str,
 )
@@ -82,6 +81,15 @@ def test_what_is_indexed_and_how_gives_the_bytes_of_one_machine(tmp_path, monkey
     Index.build(corpus, tmp_path / "one", **options)
     one_by_one(monkeypatch, 9_000, 4)
     Index.build(corpus, tmp_path / "many", ray=True, **options)
+    assert digests(tmp_path / "many") == digests(tmp_path / "one")
+
+
+def test_more_shards_than_documents_give_the_bytes_of_one_machine(tmp_path, monkeypatch):
+    path = tmp_path / "few.jsonl"
+    path.write_bytes(lines(collection(4)))
+    Index.build(path, tmp_path / "one", shards=7)
+    one_by_one(monkeypatch, path.stat().st_size // 2)
+    Index.build(path, tmp_path / "many", shards=7, ray=True)
     assert digests(tmp_path / "many") == digests(tmp_path / "one")
 
 

@@ -102,3 +102,16 @@ class InTurn(Counting):
         if self.broken in [doc.id for doc in docs]:
             raise InputError(f"document '{self.broken}' is broken")
         return super().encode_documents(docs, progress)
+
+
+@dataclass(frozen=True, repr=False)
+class Slow(Counting):
+    """Takes its time, so that there is a middle."""
+
+    def __repr__(self) -> str:
+        return repr(Counting())
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+        vectors = super().encode_documents(docs, progress)
+        time.sleep(0.3)
+        return vectors

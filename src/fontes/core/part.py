@@ -78,6 +78,10 @@ class Part:
         changed: Self = self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)  # type: ignore[assignment]
         return changed
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs; the states of this one's indexes stay here."""
+        return {name: value for name, value in vars(self).items() if name != "_pinned"}
+
     def parts(self) -> tuple[Part, ...]:
         """The parts directly inside this one, in the order of its fields; those of a tuple one by one."""
         return tuple(

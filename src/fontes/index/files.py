@@ -18,6 +18,7 @@ from ..storage.files import as_path
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
+from ..storage.remote import address_of
 from .ciff.header import header_of
 from .columns.schema import Schema
 
@@ -290,6 +291,8 @@ def vectors_in(path: Path) -> list[str]:
 
 def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
     """Raises InputError where something is at `path` that is in the way of an index."""
+    if (address := address_of(path)) is not None:
+        raise InputError(f"an index is built on a disk; build it there, and then: fontes copy INDEX {address}")
     if (as_path(path) / MANIFEST).exists():
         if not overwrite:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")

@@ -17,13 +17,18 @@ from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.files import as_path
+from ..storage.remote import address_of
 from ..text import Analyzer
 from .attached.store import VectorStore
 from .build import Form, memory_size
 from .factory import Factory
 from .facts import shown
 from .reader import Reader, stored_analyzer
+<<<<<<< HEAD
 from .shards.actors import ShardActors
+=======
+from .remote import local_copy
+>>>>>>> main
 from .writer import Change, add, build, delete, merge
 
 
@@ -126,7 +131,8 @@ class Index(Factory):
         the sums of all files, which `check` and `verify` compare, tell.
 
         Args:
-            path: The directory.
+            path: The directory; or an address such as "s3://bucket/papers.index", of which what is missing is copied to a cache
+                of the user's, where it cannot be changed.
             analyzer: The one that the index was made with, which is compared with the name that it has stored. It is needed
                 where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
                 an index opens all the same, and analysing a text raises ParameterError.
@@ -140,11 +146,19 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
+<<<<<<< HEAD
         path = as_path(path)
         analyzer_of = functools.partial(stored_analyzer, path, analyzer=analyzer)
         reader = Reader.newest(path, analyzer_of, partial=partial, verify=verify)
         if ray:
             reader.actors = ShardActors(reader, ray, partial)
+=======
+        address = address_of(path)
+        path = as_path(path) if address is None else local_copy(address)
+        reader = Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer))
+        if verify:
+            reader.check()
+>>>>>>> main
         return cls(reader)
 
     @property

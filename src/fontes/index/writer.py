@@ -44,6 +44,7 @@ from .files import (
     write_manifest,
 )
 from .reader import Reader
+from .remote import copies
 from .segment import Segment
 from .shards.cut import cut
 from .spread.driver import build_on_cluster
@@ -252,6 +253,8 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     Raises:
         FontesError: Somebody else changes it, or the disk is full or cannot be written.
     """
+    if reader.path.absolute().parent == copies():
+        raise FontesError(f"{reader.path} is a copy of an index at an address; change the one that it was put there from")
     path, busy = reader.path, FontesError("the index is being changed")
     try:
         with drafting(path.absolute() / WRITER, busy) as draft:

@@ -136,9 +136,10 @@ def reaching(address: str, done: str = "read") -> Iterator[None]:
         yield
     except FontesError:
         raise
-    except FileNotFoundError:
-        raise InputError(f"{address}: there is no such file or folder") from None
-    except Exception as error:  # each driver has errors of its own
+    except Exception as caught:  # each driver has errors of its own
+        error = _cause(caught)
+        if isinstance(error, FileNotFoundError):
+            raise InputError(f"{address}: there is no such file or folder") from None
         kind, status = type(error).__name__, getattr(error, "status", None)
         said = " ".join(str(error).split()) or kind
         if isinstance(error, PermissionError) or "Credentials" in kind or status in REFUSED:
@@ -148,6 +149,12 @@ def reaching(address: str, done: str = "read") -> Iterator[None]:
         if status == 404:
             raise InputError(f"{address}: there is no such file or folder") from None
         raise InputError(f"{address}: cannot be {done} ({said})") from None
+
+
+def _cause(error: Exception) -> BaseException:
+    """What an error comes from: the web's driver calls all of them missing files."""
+    cause = error.__cause__
+    return cause if cause is not None and type(cause).__module__.startswith("aiohttp") else error
 
 
 class _Fetched(io.RawIOBase):

@@ -125,6 +125,8 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report
     count = len(encoding.ids)
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
+        for left in [] if elsewhere else draft.glob(f"*{PARTS}*"):  # of a run on a cluster
+            left.unlink(missing_ok=True)
     try:
         before, start = journal.documents, time.perf_counter()
 
