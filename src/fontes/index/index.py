@@ -24,11 +24,8 @@ from .build import Form, memory_size
 from .factory import Factory
 from .facts import shown
 from .reader import Reader, stored_analyzer
-<<<<<<< HEAD
-from .shards.actors import ShardActors
-=======
 from .remote import local_copy
->>>>>>> main
+from .shards.actors import ShardActors
 from .writer import Change, add, build, delete, merge
 
 
@@ -146,19 +143,12 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-<<<<<<< HEAD
-        path = as_path(path)
+        address = address_of(path)
+        path = as_path(path) if address is None else local_copy(address)
         analyzer_of = functools.partial(stored_analyzer, path, analyzer=analyzer)
         reader = Reader.newest(path, analyzer_of, partial=partial, verify=verify)
         if ray:
             reader.actors = ShardActors(reader, ray, partial)
-=======
-        address = address_of(path)
-        path = as_path(path) if address is None else local_copy(address)
-        reader = Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer))
-        if verify:
-            reader.check()
->>>>>>> main
         return cls(reader)
 
     @property

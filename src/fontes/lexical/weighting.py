@@ -140,15 +140,11 @@ class Statistics:
 
 
 # By proxy, as in all that an index keeps of itself: a circle of the two would outlive the state of the index that it is of.
-<<<<<<< HEAD
 def _statistics(index: Searchable) -> Statistics:
     return Statistics(index if isinstance(index, ProxyType) else proxy(index))
 
 
-_STATISTICS = Attached("statistics", _statistics)
-=======
-_STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda index: Statistics(proxy(index)))
->>>>>>> main
+_STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", _statistics)
 
 
 def check_lengths(lengths: str) -> None:
