@@ -76,8 +76,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         effort: Of an approximate search: how many lists IVF visits (one in 8, more for a large k), HNSW's efSearch (256, or
             twice k), how many nodes Annoy inspects (trees times twice k); more is slower and finds more.
         dtype: Which of the stored vectors: "float32", "float16" or "int8". None: the most exact ones.
-        threads: How many threads search, and link an HNSW graph, which is the same each time with 1 alone; they do not change the
-            run of what is built. None: as many as the machine has.
+        threads: How many threads search, which does not change the run, and link an HNSW graph, which is the same each time
+            with 1 alone. None: as many as the machine has.
         where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
             before the search; an approximate one asks its index on until it has k, and the run's provenance names the topics
             under "exhausted" for which it could not. None: nothing.
