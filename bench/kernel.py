@@ -170,9 +170,9 @@ ROUNDED = "weights of 16 bits, scores not exact"
 
 def rounded(lists: Any, limits: Any) -> tuple[Any, Any]:
     """The weights as whole numbers of 16 bits: what a search in these costs before exact scores are made again."""
-    (bounds, docs, weights), (best, kth, *others) = lists, limits
+    (*others_of_lists, weights), (best, kth, *others) = lists, limits
     scale = np.float32(65535 / best.max())
-    return (bounds, docs, np.rint(weights * scale).astype(np.uint16)), (best * scale, kth * scale, *others)
+    return (*others_of_lists, np.rint(weights * scale).astype(np.uint16)), (best * scale, kth * scale, *others)
 
 
 def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, Any]:

@@ -4,8 +4,9 @@
 
 DATA has corpus.jsonl.gz and queries.jsonl: passages of Wikipedia, and their titles, which are asked one after the other. wrk
 (Debian's package of that name) asks over 50 connections on the loopback with one thread, and so takes a part of one core. The
-servers and it share the machine. BM25, k = 10, with titles and snippets; see serve_peers.py. Fontes is loaded once more while
-another process adds 1,000 documents a second. The indexes are kept in DIR.
+servers and it share the machine. BM25, k = 10, with titles and snippets; see serve_peers.py. Fontes is loaded once more without
+snippets, which bm25s does not make either, and once while another process adds 1,000 documents a second. The indexes are kept
+in DIR.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import peers
 from harness import machine
 
 HERE = Path(__file__).parent
-ENGINES = ("fontes", "fontes, adding", "tantivy", "bm25s", "pyserini")
+ENGINES = ("fontes", "fontes, without snippets", "fontes, adding", "tantivy", "bm25s", "pyserini")
 PORT = 8947
 CONNECTIONS = 50
 ADDED = 1000  # documents a second
@@ -87,10 +88,10 @@ def server(engine: str, index: Path, arguments: argparse.Namespace) -> Iterator[
         running.wait(60)
 
 
-def memory(process: subprocess.Popen[bytes]) -> float:
-    """Resident MB of a process."""
-    status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+def memory(process: subprocess.Popen[bytes]) -> list[float]:
+    """Resident MB of a process, and those among them that are of no file."""
+    status = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
+    return [int(status.split(f"\n{name}:")[1].split()[0]) / 1024 for name in ("Rss", "Anonymous")]
 
 
 def processor(process: subprocess.Popen[bytes]) -> float:
@@ -105,10 +106,11 @@ def first(engine: str, query: str) -> None:
         urlopen(f"http://127.0.0.1:{PORT}/search?k=10&q={quote(query)}", timeout=300).close()
 
 
-def load(engine: str, seconds: float, queries: list[str], work: Path) -> dict[str, Any]:
+def load(name: str, seconds: float, queries: list[str], work: Path) -> dict[str, Any]:
     """What wrk measures."""
-    method = "POST" if engine == "pyserini" else "GET"
-    lines = [json.dumps({"query": q, "hits": 10}) if method == "POST" else f"/search?k=10&q={quote(q)}" for q in queries]
+    method = "POST" if name == "pyserini" else "GET"
+    more = "&snippets=false" if name.endswith("without snippets") else ""
+    lines = [json.dumps({"query": q, "hits": 10}) if method == "POST" else f"/search?k=10&q={quote(q)}{more}" for q in queries]
     (work / "requests.txt").write_text("\n".join(lines), encoding="utf-8")
     (work / "load.lua").write_text(SCRIPT % (work / "requests.txt", method), encoding="utf-8")
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "--timeout", "30s", "-s", str(work / "load.lua")]
@@ -148,12 +150,12 @@ def measure(name: str, arguments: argparse.Namespace, queries: list[str]) -> dic
         index, before = Path(shutil.copytree(index, copy)), True
     with server(engine, index, arguments) as running:
         first(engine, queries[0])
-        load(engine, min(10, arguments.seconds), queries, arguments.work)  # warm
+        load(name, min(10, arguments.seconds), queries, arguments.work)  # warm
         adder = threading.Thread(target=adding, args=(index, arguments.data / "corpus.jsonl.gz", ends))
         if before:
             adder.start()
         start, worked = memory(running), processor(running)
-        result = load(engine, arguments.seconds, queries, arguments.work)
+        result = load(name, arguments.seconds, queries, arguments.work)
         result |= {"start": start, "end": memory(running), "processor": processor(running) - worked}
         if before:
             ends.set()
@@ -181,8 +183,9 @@ def main() -> None:
     for name in arguments.only.split("|"):
         result = results["engines"][name] = measure(name, arguments, queries)
         print(
-            f"{name:16} {result['rate']:8.0f} requests/s  p50 {result['p50']:7.1f} ms  p99 {result['p99']:7.1f} ms  "
-            f"{result['errors']} errors  {result['start']:.0f} to {result['end']:.0f} MB  "
+            f"{name:24} {result['rate']:8.0f} requests/s  p50 {result['p50']:7.1f} ms  p99 {result['p99']:7.1f} ms  "
+            f"{result['errors']} errors  {result['start'][0]:.0f} to {result['end'][0]:.0f} MB, "
+            f"{result['start'][1]:.0f} to {result['end'][1]:.0f} of no file  "
             f"{1000 * result['processor'] / max(1, result['rate'] * arguments.seconds):.2f} ms of processor a request",
             flush=True,
         )

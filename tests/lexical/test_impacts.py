@@ -68,6 +68,7 @@ def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(colle
         assert np.all(bounds <= found.best[term] * (1 + 1e-6))
         for depth, k in enumerate((10, 100, 1000)):
             assert np.count_nonzero(found.weights[part] >= found.kth[term, depth]) >= min(k, len(found.weights[part]))
+        assert np.array_equal(found.lists.places[part], found.lists.docs[part] % WINDOW)
         windows = np.bincount(found.lists.docs[part] // WINDOW, minlength=found.lists.starts.shape[1] - 1)
         assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
 
@@ -150,7 +151,7 @@ def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
     assert Index.open(large).bm25()(TOPICS) == first
 
 
-@pytest.mark.parametrize("name", ["docs", "row_of", "starts", "weights", "best", "kth", "positive", "rows"])
+@pytest.mark.parametrize("name", ["docs", "places", "row_of", "starts", "weights", "best", "kth", "positive", "rows"])
 def test_impacts_with_a_flipped_bit_are_worked_out_again(large, name):
     first = Index.open(large).bm25()(TOPICS)
     (file,) = (caches.cache_folder() / "impacts").glob(f"*/*/{name}.npy")

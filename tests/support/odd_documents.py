@@ -20,6 +20,9 @@ def odd() -> Iterator[ft.Doc]:
     """Documents that are many, long, or hostile."""
     yield ft.Doc(HOSTILE, f"🎻🎻 hostile {HOSTILE} 🎻 hostile", HOSTILE, {HOSTILE: HOSTILE, "kind": HOSTILE, "and": "a 'b' \\"})
     yield ft.Doc("a/b?c=1#d%2F", "hostile too", "", {"kind": "plain", "and": "x"})
+    for dots in (".", ".."):
+        yield ft.Doc(dots, f"hostile {dots}", f"Id {dots}", {"kind": "plain"})
+    yield ft.Doc("wide", "hostile", "W" * 10_000, {"kind": "plain", "free": True})
     yield ft.Doc("right", "hostile שלום עולם", "שלום עולם", {"kind": "שלום"})
     words = "an enormous document, which is shown in pieces "
     yield ft.Doc("long", words * (LONG // len(words)) + " zebra at the end", "A long one", {"kind": "plain"})

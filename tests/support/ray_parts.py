@@ -5,9 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from support.counting_encoder import Counting
+
 from fontes.core.errors import InputError
+from fontes.core.progress import Report, silent
+from fontes.core.values import Doc
 
 
 def square(number: int) -> int:
@@ -57,3 +64,54 @@ def die_once_holding(counter: Counter, place: tuple[str, int]) -> int:
 
 def refuse_to_load() -> Counter:
     raise InputError("the model 'x' is not there")
+
+
+@dataclass(frozen=True, repr=False)
+class DyingEncoder(Counting):
+    """Kills its process once, in the middle of a block, after some blocks."""
+
+    after: int = 1
+
+    def __repr__(self) -> str:
+        return repr(Counting())
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+        died = Path(f"{self.log}.died")
+        if not died.exists() and Path(self.log).exists() and len(Path(self.log).read_text().split()) >= 8 * self.after:
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().encode_documents(docs, progress)
+
+
+@dataclass(frozen=True, repr=False)
+class InTurn(Counting):
+    """Refuses a document; knows another model in processes other than that of a number."""
+
+    broken: str = ""
+    process: int = 0
+
+    def __repr__(self) -> str:
+        return repr(Counting())
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "fingerprint" and (process := object.__getattribute__(self, "process")):
+            return "counting" if process == os.getpid() else "another"
+        return super().__getattribute__(name)
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+        if self.broken in [doc.id for doc in docs]:
+            raise InputError(f"document '{self.broken}' is broken")
+        return super().encode_documents(docs, progress)
+
+
+@dataclass(frozen=True, repr=False)
+class Slow(Counting):
+    """Takes its time, so that there is a middle."""
+
+    def __repr__(self) -> str:
+        return repr(Counting())
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+        vectors = super().encode_documents(docs, progress)
+        time.sleep(0.3)
+        return vectors

@@ -91,3 +91,17 @@ def test_a_long_text_is_looked_at_piece_by_piece(monkeypatch):
     sizes.clear()
     assert "**fox**" in snippet(ENGLISH, "the fox " + text, ["fox"]).marked()
     assert len(sizes) <= 2, "where all terms are there, the rest is not looked at"
+
+
+WORDS = st.sampled_from(["foxes", "dog", "the", "x", "東京", "京都東", "é…", "\n\n", "w" * 90, "\u200d", "a.b", "😀", "\ud800"])
+
+
+@settings(deadline=None, max_examples=200, database=None, derandomize=True)
+@given(
+    st.sampled_from(["english", "cjk"]), st.lists(st.lists(WORDS, max_size=40).map(" ".join), max_size=4), st.integers(1, 80)
+)
+def test_many_texts_at_once_are_shown_as_each_is_that_is_looked_at_piece_by_piece(name, texts, length):
+    analyzer = Analyzer.of(name)
+    terms = frozenset(analyzer("fox dogs 東京都 x"))
+    plainly = [snippets._by_pieces(analyzer, snippets._folded(text), terms, length) for text in texts]
+    assert snippets.snippets(analyzer, [(text, terms) for text in texts], length) == plainly

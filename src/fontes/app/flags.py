@@ -1,7 +1,8 @@
-"""What `--debug` and `--quiet` say, which stand anywhere on the line and hold for all commands."""
+"""What `--debug` and `--quiet` say, which stand anywhere on the line and hold for all commands; and `--ray` without a value."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -20,10 +21,21 @@ class Flags:
 
 flags = Flags()
 EVERYWHERE = ("--debug", "--quiet", "--version")
+RAY = "--ray"
+ADDRESS = re.compile(r"auto|local|(ray://)?\S+:\d+")
 
 
 def flags_first(arguments: list[str]) -> list[str]:
     """The arguments with those that may stand anywhere brought to the front; what follows `--` stays as it is."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    own, rest = arguments[:end], arguments[end:]
+    own, rest = _with_values(arguments[:end]), arguments[end:]
     return [*(word for word in own if word in EVERYWHERE), *(word for word in own if word not in EVERYWHERE), *rest]
+
+
+def _with_values(arguments: list[str]) -> list[str]:
+    """The arguments, with an empty value for a `--ray` that no address follows."""
+    following = [*arguments[1:], ""]
+    return [
+        f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(after) else word
+        for word, after in zip(arguments, following, strict=True)
+    ]

@@ -29,6 +29,22 @@ Format = Annotated[str | None, typer.Option(help="The format of the input.", sho
 Corpus = Annotated[
     str, typer.Argument(help="A file or folder of documents, irds:NAME, or - for JSON lines.", show_default=False)
 ]
+Parts = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PART...",
+        help="Files or folders of documents, also at s3://…, gs://… or https://…; irds:NAME; or - for JSON lines.",
+        show_default=False,
+    ),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[ADDRESS]",
+        help="Work by Ray: on this machine, or on the cluster at an address: auto, HOST:6379, ray://HOST:10001.",
+        show_default=False,
+    ),
+]
 Id = Annotated[
     str | None, typer.Option("--id", help="The column, key or tag of the ids.", show_default="id, docno, cord_uid, …")
 ]
@@ -51,14 +67,23 @@ Analyzer = Annotated[
 ]
 
 
-def documents(
-    corpus: str, format: str | None, id: str | None, title: list[str] | None, text: list[str] | None
-) -> Iterable[Doc]:
-    """The documents that the options `Corpus`, `Format`, `Id`, `Titles` and `Texts` name."""
-    from ..datasets import corpus_of
+def ray_of(ray: str | None) -> bool | str | None:
+    """What the option `Ray` means: an address, or True where none is given with it."""
+    return True if ray == "" else ray
 
+
+def documents(
+    corpus: str | list[str], format: str | None, id: str | None, title: list[str] | None, text: list[str] | None
+) -> Iterable[Doc]:
+    """The documents that the options `Corpus` or `Parts`, `Format`, `Id`, `Titles` and `Texts` name."""
+    from ..datasets import corpus_of
+    from ..formats.corpus import joined
+
+    names = [corpus] if isinstance(corpus, str) else corpus
     named: dict[str, str | list[str] | None] = {"id": id, "title": title, "text": text}
-    return corpus_of(corpus, format, {part: names for part, names in named.items() if names})
+    fields = {part: own for part, own in named.items() if own}
+    parts = [corpus_of(name, format, fields) for name in names]
+    return parts[0] if len(parts) == 1 else joined(parts)
 
 
 Verify = Annotated[bool, typer.Option("--verify", help="Read every file of the index first, and compare its sum.")]

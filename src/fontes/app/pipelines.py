@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ParameterError
 from ..core.part import Part, walk
+from ..core.progress import Report
 from ..core.where import both
+from .options import ray_of
 
 if TYPE_CHECKING:
     from ..core import Run, Stage, Topics
@@ -129,6 +131,16 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
     stage = expression.pipeline(text, index)
     stage.require(Run, Run, doing)
     return stage
+
+
+def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: Report) -> Run:
+    """The run that a stage gives, on a cluster where the option `Ray` names one, in the precision in which models run here."""
+    if ray is None:
+        return stage(value, progress=progress)
+    from ..cluster import apply
+    from ..neural.models.base import settled
+
+    return apply(settled(stage), value, ray_of(ray) or True, progress)
 
 
 def open_index(index: str | Path, analyzer: str | None = None, verify: bool = False) -> Index:

@@ -18,19 +18,20 @@ def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
     return rankings_as_json([ranking], text)[0]
 
 
-def rankings_as_json(rankings: Sequence[Ranking], text: bool) -> list[dict[str, Any]]:
-    """Several rankings of one run as JSON values; see `ranking_as_json`."""
+def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = True) -> list[dict[str, Any]]:
+    """Several rankings of one run as JSON values; see `ranking_as_json`. Snippets may be left out."""
     hits: list[list[dict[str, Any]]] = []
     if text and all(ranking.has_texts for ranking in rankings):
         docs = docs_of(rankings)
-        pieces = iter(_snippets(rankings, docs))
+        pieces = iter(_snippets(rankings, docs) if snippets else ())
         for ranking, own in zip(rankings, docs, strict=True):
             hits.append([])
             for rank, (doc, score) in enumerate(zip(own, ranking.scores.tolist(), strict=True), 1):
-                piece = next(pieces)
-                shown = {"text": piece.text, "matches": [list(match) for match in piece.matches]}
-                texts = {"title": doc.title, "text": doc.text, "metadata": dict(doc.metadata), "snippet": shown}
+                texts = {"title": doc.title, "text": doc.text, "metadata": dict(doc.metadata)}
                 hits[-1].append({"rank": rank, "id": doc.id, "score": score, **texts})
+                if snippets:
+                    piece = next(pieces)
+                    hits[-1][-1]["snippet"] = {"text": piece.text, "matches": list(map(list, piece.matches))}
     else:
         hits = [[{"rank": h.rank, "id": h.id, "score": h.score} for h in ranking] for ranking in rankings]
     for ranking, own_hits in zip(rankings, hits, strict=True):

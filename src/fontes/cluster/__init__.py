@@ -2,6 +2,7 @@
 
 from .actors import Actors
 from .joining import Cluster, joined
+from .stages import apply
 from .tasks import spread
 
-__all__ = ["Actors", "Cluster", "joined", "spread"]
+__all__ = ["Actors", "Cluster", "apply", "joined", "spread"]

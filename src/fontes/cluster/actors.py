@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -86,7 +86,7 @@ class Actors(Generic[H]):
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
 
-    def spread(self, function: Callable[[H, P], R], parts: Sequence[P], progress: Report = silent) -> Iterator[tuple[int, R]]:
+    def spread(self, function: Callable[[H, P], R], parts: Sequence[P], progress: Report = silent) -> Generator[tuple[int, R]]:
         """Calls a function on each part, with what whichever actor is free holds; gives the results as they come.
 
         Args:
@@ -109,7 +109,7 @@ class Actors(Generic[H]):
             return self._actors[of[number]].call.remote(function, parts[number])
 
         results = stream(self._cluster, submit, len(parts), DEPTH * len(self), self._task, progress)
-        with contextlib.closing(results):  # type: ignore[type-var]
+        with contextlib.closing(results):
             for number, result in results:
                 busy[of[number]] -= 1
                 yield number, result

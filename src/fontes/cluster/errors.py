@@ -35,7 +35,7 @@ def translated(task: str) -> Iterator[None]:
         yield
     except RayTaskError as error:
         if isinstance(error.cause, Exception):
-            raise error.cause from None
+            raise error.cause from error
         raise FontesError(f"{task}: {_last_line(error)}") from error
     except RayError as error:
         names = [cls.__name__ for cls in type(error).__mro__]

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,9 @@ from .errors import translated
 
 ANSWER = 5.0  # seconds for an address to answer
 START = 120.0  # seconds for a node to start a worker and say its versions
+_equal: set[tuple[str, str]] = set()
+"""The nodes that this process has compared with some versions and found to have the same."""
+
 LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupunkt")
 
 
@@ -127,6 +131,7 @@ def _version(name: str) -> str:
         return "not installed"
 
 
+@cache
 def _source() -> str:
     """A hash of the source of Fontes: two checkouts may have the same version."""
     folder = Path(__file__).resolve().parent.parent
@@ -138,10 +143,12 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
     """Raises FontesError for the first node that has another version of something than this process."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
-    ask = library.remote(num_cpus=0, max_retries=3)(versions)
-    nodes = {ask.options(scheduling_strategy=On(n["NodeID"], soft=False)).remote(): _name(n) for n in _alive(library)}
     here = here or versions()
-    ready, _ = library.wait(list(nodes), num_returns=len(nodes), timeout=START)
+    digest = hash_json(here)
+    ask = library.remote(num_cpus=0, max_retries=3)(versions)
+    new = [node for node in _alive(library) if (node["NodeID"], digest) not in _equal]
+    nodes = {ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote(): _name(node) for node in new}
+    ready = library.wait(list(nodes), num_returns=len(nodes), timeout=START)[0] if nodes else []
     for reference, name in nodes.items():
         if reference not in ready:
             raise FontesError(f"the node {name} has started no process within {START:.0f} s; look at its log, or take it away")
@@ -153,3 +160,4 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
         for what, mine in here.items():
             if (its := others.get(what, "not installed")) != mine:
                 raise FontesError(f"the node {name} has {what} {its}, this process {mine}; install the same there")
+    _equal.update((node["NodeID"], digest) for node in new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
 from ..core.progress import Progress, Report, silent
@@ -27,7 +27,7 @@ def spread(
     cpus: float = 1,
     memory: int = 0,
     progress: Report = silent,
-) -> Iterator[tuple[int, R]]:
+) -> Generator[tuple[int, R]]:
     """Runs a function on each part, and gives the results as they come. What is unfinished when the loop is left is cancelled.
 
     A task whose process or machine dies is begun again; what the function writes must bear that: a draft, then a rename. The
@@ -58,7 +58,7 @@ def spread(
 
 def stream(
     cluster: Cluster, submit: Callable[[int], Any], count: int, limit: int, task: str, progress: Report
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any]]:
     """The results of `count` calls as they come, with at most `limit` in flight; those are cancelled when the loop is left.
 
     Args:

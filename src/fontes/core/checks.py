@@ -24,7 +24,7 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
     Raises:
         ParameterError: It is no whole number from `least` to `most`.
     """
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    whole = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     if not whole or not least <= int(value) <= (math.inf if most is None else most):
         bound = "up" if most is None else f"to {most}"
         raise ParameterError(f"{name} must be a whole number from {least} {bound}, not {value!r}")

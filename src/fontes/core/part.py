@@ -78,6 +78,10 @@ class Part:
         changed: Self = self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)  # type: ignore[assignment]
         return changed
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs; the states of this one's indexes stay here."""
+        return {name: value for name, value in vars(self).items() if name != "_pinned"}
+
     def parts(self) -> tuple[Part, ...]:
         """The parts directly inside this one, in the order of its fields; those of a tuple one by one."""
         return tuple(
@@ -260,14 +264,14 @@ def _over(part: P, states: States) -> P:
     index = part.params().get("index")
     if id(index) in used and used[id(index)][1] is not index:
         copy = copy.with_(index=used[id(index)][1])
-    vars(part)["_pinned"] = used, copy
+    vars(part)["_pinned"] = used, None if copy is part else copy  # no circle, which would outlive its index
     return copy
 
 
 def _kept(part: P) -> tuple[States, P] | None:
     """What a part was over states of its indexes, and these states."""
-    kept: tuple[States, P] | None = vars(part).get("_pinned")
-    return kept
+    kept: tuple[States, P | None] | None = vars(part).get("_pinned")
+    return None if kept is None else (kept[0], part if kept[1] is None else kept[1])
 
 
 def index_names(part: Part) -> Names:

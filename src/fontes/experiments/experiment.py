@@ -56,20 +56,21 @@ class Experiment:
         if problem:
             raise problem_in(self._file.path, "collection", problem)
 
-    def run(self, progress: Listener = silent) -> Report:
+    def run(self, progress: Listener = silent, ray: bool | str | None = None) -> Report:
         """Runs all systems, measures and compares them, and writes what `output` holds; the lock is the last file.
 
         A folder with a lock is complete. What was done before a run was interrupted is not done again.
 
         Args:
             progress: Is called with how far each step is.
+            ray: A cluster over which topics are spread: True for a Ray on this machine, or its address.
 
         Raises:
             FontesError: Something cannot be used or is not here: a file, a model, a library. All of it is looked for before
                 anything is built or encoded, and said at once.
         """
         plan = self._plan(Problems())
-        report = run(plan, self.output, progress).report
+        report = run(plan, self.output, progress, ray).report
         assert report is not None
         return report
 

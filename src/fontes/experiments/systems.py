@@ -10,9 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..cluster import apply
 from ..comparison import SystemRun
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
-from ..core.part import Names, indexes_of
+from ..core.part import Names, indexes_of, walk
 from ..core.progress import Progress, Report, silent
 from ..core.stage import Cut, Scaled, Sum, steps as steps_of
 from ..fusion import Fusion
@@ -105,12 +106,14 @@ class Searches:
         topics: The topics that stages are run on.
         cache: Where runs are kept; None keeps none.
         progress: Is called where a step begins, and with how far it is.
+        ray: The cluster over which the topics of a step are spread; None: it is done here.
     """
 
-    def __init__(self, topics: Topics, cache: Cache | None, progress: Report = silent) -> None:
+    def __init__(self, topics: Topics, cache: Cache | None, progress: Report = silent, ray: bool | str | None = None) -> None:
         self._topics = topics
         self._cache = cache
         self._progress = progress
+        self._ray = ray
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def of(self, name: str, system: object) -> SystemRun:
@@ -160,7 +163,7 @@ class Searches:
         label = steps[-1].name or type(steps[-1]).__name__
         self._progress(Progress(f"running {label}", 0, len(self._topics), 0.0, "topics"))
         start = time.perf_counter()
-        value = last(before.value, progress=self._progress)
+        value = self._applied(last, before.value)
         seconds += before.seconds + time.perf_counter() - start
         if isinstance(value, Run):
             whole = Pipeline(steps) if len(steps) > 1 else steps[-1]
@@ -171,6 +174,13 @@ class Searches:
             if self._cache is not None and key is not None:
                 self._cache.store(key, value, self._topics)
         return Output(value, seconds)
+
+    def _applied(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
+        """What a step gives. What has no topics of its own, or only adds up what was run, is not worth the way."""
+        if not self._ray or stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)):
+            result: Topics | Run = stage(value, progress=self._progress)
+            return result
+        return apply(stage, value, self._ray, self._progress)
 
     def _stored(self, steps: Steps, identity: tuple[str | int, ...]) -> Output | None:
         key = self._key(identity)

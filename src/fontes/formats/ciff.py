@@ -33,10 +33,11 @@ def ciff_file(documents: Corpus | Documents) -> str | Path | None:
     """The path of the CIFF file that is in place of documents; None where there are documents.
 
     Raises:
-        InputError: It is a folder of such files.
+        InputError: It is several such files, or a folder.
     """
-    if not isinstance(documents, Corpus) or documents.format != Ciff.name:
+    if not isinstance(documents, Corpus) or all(form.name != Ciff.name for _, form in documents.pieces):
         return None
-    if documents.is_folder:
-        raise InputError(f"{documents.path}: an index is made of one CIFF file, not of a folder; name the file")
-    return documents.path
+    piece = documents.pieces[0][0]
+    if len(documents.pieces) > 1 or piece.of_folder:
+        raise InputError(f"{documents.path}: an index is made of one CIFF file, not of several, not of a folder; name the file")
+    return piece.path

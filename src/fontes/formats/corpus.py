@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
 from ..core import Doc, InputError, ParameterError
-from ..storage.files import STANDARD, as_path, plain_name, reading
-from .folder import CORPUS, beir_file, is_beir
+from ..storage.files import STANDARD
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
 from .packed import Packing, packed_columns
+from .pieces import Piece, cut, grouped, pieces_of
 from .records import USUAL, Fields, doc_from
 
 Portion: TypeAlias = list[Doc] | Packing
@@ -20,51 +20,67 @@ Item = TypeVar("Item")
 
 
 class Corpus:
-    """The documents of a file or a folder, read anew each time it is iterated and never all in memory.
+    """The documents of files, read anew each time they are iterated and never all in memory.
 
     Attributes:
-        path: The file or folder.
-        format: The name of the format.
+        path: The file or folder; of several what stands for them in messages.
+        pieces: The files, or ranges of them, in their order, each with its format.
         size: The bytes of the files as stored; 0 for standard input, which can be iterated once.
+        is_part: Whether it is a part of another, so that it may hold nothing.
     """
 
-    def __init__(self, path: str | Path, chosen: Format | None, fields: Fields) -> None:
-        """Looks at the file or folder, and reads no documents.
+    def __init__(self, path: str | Path, pieces: Sequence[tuple[Piece, Format]], fields: Fields, is_part: bool = False) -> None:
+        """Use `read_corpus`."""
+        self.path = path
+        self.is_part = is_part
+        self.pieces = pieces
+        self.size = sum(piece.size for piece, _ in pieces)
+        self.fields = fields
+        self._done = 0
+        self._file: File | None = None
+        self._spent = False
+
+    @classmethod
+    def at(cls, path: str | Path, chosen: Format | None, fields: Fields) -> Corpus:
+        """Looks at a file or folder, and reads no documents.
 
         Raises:
             InputError: For a path that does not exist, an empty folder, and a file of which the format is not clear.
             ParameterError: For fields where the format has none.
         """
         first = formats_for("read", "corpus")[KINDS["corpus"].first]
-        if str(path) == STANDARD:
-            paths: Sequence[str | Path] = [path]
-            chosen = chosen or first
-        elif as_path(path).is_dir():
-            paths = _files(Path(path), chosen, first)
-        elif Path(path).exists():
-            paths = [path]
-        else:
-            raise InputError(f"{path}: there is no such file or folder")
-        self.path = path
-        self.size = sum(Path(p).stat().st_size for p in paths if str(p) != STANDARD)
-        self._paths = paths
-        self._fields = fields
-        self._done = 0
-        self._file: File | None = None
-        self._spent = False
-        self._format = chosen or self._sniffed()
-        if fields.chosen and not self._format.named_fields:
-            raise ParameterError(f"{path}: documents in the format '{self.format}' have no named fields to choose from")
+        pieces = pieces_of(path, chosen, first)
+        if chosen is None and str(path) == STANDARD:
+            chosen = first
+        if chosen is None:
+            with pieces[0].opened() as file:
+                chosen = sniffed("corpus", file)
+        if fields.chosen and not chosen.named_fields:
+            raise ParameterError(f"{path}: documents in the format '{chosen.name}' have no named fields to choose from")
+        return cls(path, [(piece, chosen) for piece in pieces], fields)
+
+    def cut(self, size: int) -> list[Corpus]:
+        """The same documents in parts of about `size` bytes, each of which can be read without the others.
+
+        JSON lines and tables without a header are cut where lines end; files of other formats, and packed ones, stay whole.
+
+        Raises:
+            InputError: A file cannot be read.
+        """
+        whole = [(one, form) for piece, form in self.pieces for one in cut(piece, form, self.fields, size)]
+        form_of = dict(whole)
+        groups = grouped([piece for piece, _ in whole], size)
+        return [Corpus(group[0].name, [(piece, form_of[piece]) for piece in group], self.fields, True) for group in groups]
+
+    def absolute(self) -> Corpus:
+        """The same with paths that hold in any working directory."""
+        pieces = [(piece.absolute(), form) for piece, form in self.pieces]
+        return Corpus(self.path, pieces, self.fields, self.is_part)
 
     @property
     def format(self) -> str:
-        """The name of the format."""
-        return self._format.name
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether the documents are those of a folder."""
-        return str(self.path) != STANDARD and Path(self.path).is_dir()
+        """The name of the format; of several all names."""
+        return ", ".join(dict.fromkeys(form.name for _, form in self.pieces))
 
     @property
     def position(self) -> int:
@@ -73,7 +89,7 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Doc]:
         """Raises InputError that names file and line for what cannot be read, and where there is no document at all."""
-        documents = self._through(lambda file: self._format.read_corpus(file, self._fields))
+        documents = self._through(lambda file, form: form.read_corpus(file, self.fields))
         first = next(documents, None)
         if first is None:
             raise self.empty()
@@ -91,12 +107,12 @@ class Corpus:
             InputError: As iterating does, or the work; but for nothing where there is no document at all.
         """
 
-        def portions(file: File) -> Iterator[Portion]:
-            packings = self._format.pack_corpus(file, self._fields, size)
+        def portions(file: File, form: Format) -> Iterator[Portion]:
+            packings = form.pack_corpus(file, self.fields, size)
             if packings is not None:
                 yield from packings
                 return
-            docs = self._format.read_corpus(file, self._fields)
+            docs = form.read_corpus(file, self.fields)
             while some := list(islice(docs, count)):
                 yield some
 
@@ -106,28 +122,18 @@ class Corpus:
         """What is raised where there is no document at all."""
         return InputError(f"{self.path}: holds no documents")
 
-    def _through(self, read: Callable[[File], Iterator[Item]]) -> Iterator[Item]:
+    def _through(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:
         """What is read of the files, one after the other."""
         if self._spent:
             raise InputError("standard input can be read only once; write it to a file to read it again")
-        self._spent = str(self.path) == STANDARD
+        self._spent = any(str(piece.path) == STANDARD for piece, _ in self.pieces)
         self._done = 0
-        for path in self._paths:
-            with reading(path) as source:
-                self._file = File(source, self._inside(path))
-                yield from read(self._file)
+        for piece, form in self.pieces:
+            with piece.opened() as file:
+                self._file = file
+                yield from read(file, form)
             self._file = None
-            self._done += Path(path).stat().st_size if str(path) != STANDARD else 0
-
-    def _sniffed(self) -> Format:
-        path = self._paths[0]
-        with reading(path) as source:
-            return sniffed("corpus", File(source, self._inside(path), folder=Path(self.path).is_dir()))
-
-    def _inside(self, path: str | Path) -> str:
-        """The path of a file inside the folder."""
-        folder = Path(self.path)
-        return Path(path).relative_to(folder if folder.is_dir() else folder.parent).as_posix()
+            self._done += piece.size
 
     def __repr__(self) -> str:
         return f"Corpus({str(self.path)!r}, format={self.format!r})"
@@ -197,8 +203,9 @@ def read_corpus(
     names. Ids are not checked for duplicates here; the index does that. A whole number as an id stands for its digits.
 
     Args:
-        source: The path of a file, of which .gz is unpacked, or of a folder, or "-" for standard input (jsonl unless `format`
-            says else); or an iterable of Doc, of dicts (keys as in the jsonl formats), of (id, text) or (id, title, text); a
+        source: The path of a file, of which .gz is unpacked, or of a folder, or an address of one ("s3://bucket/papers", "https://…"),
+            or "-" for standard input (jsonl unless `format` says else); a list of these, whose documents follow one another; or
+            an iterable of Doc, of dicts (keys as in the jsonl formats), of (id, text) or (id, title, text); a
             mapping from id to text; or a pandas DataFrame with such columns.
         format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (each file a document,
             its id the path inside the folder); by default it is told from name and content.
@@ -213,13 +220,36 @@ def read_corpus(
         InputError: For what cannot be read, here or while iterating.
         ParameterError: For a format or a field that does not exist.
     """
-    if isinstance(source, (str, Path)):
-        return Corpus(source, None if format is None else format_named(format, "read", "corpus"), Fields.of(fields))
+    paths = [source] if isinstance(source, (str, Path)) else _paths(source)
+    if paths:
+        chosen = None if format is None else format_named(format, "read", "corpus")
+        return joined([Corpus.at(path, chosen, Fields.of(fields)) for path in paths])
     if format is not None:
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
     if isinstance(source, (Corpus, Documents)) and fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
     return source if isinstance(source, (Corpus, Documents)) else Documents(source, Fields.of(fields))
+
+
+def joined(corpora: Sequence[Iterable[Doc]]) -> Corpus:
+    """The documents of several files and folders, one after the other.
+
+    Raises:
+        ParameterError: One is something else.
+    """
+    parts = [corpus for corpus in corpora if isinstance(corpus, Corpus)]
+    if len(parts) < len(corpora):
+        raise ParameterError("several parts of a collection are files or folders; name another collection alone")
+    if len(parts) == 1:
+        return parts[0]
+    pieces = [piece for corpus in parts for piece in corpus.pieces]
+    return Corpus(f"{parts[0].path} … {parts[-1].path}", pieces, parts[0].fields)
+
+
+def _paths(source: Iterable[Any]) -> list[str | Path]:
+    """The paths that a list is made of; nothing where it is something else."""
+    is_list = isinstance(source, (list, tuple)) and all(isinstance(item, (str, Path)) for item in source)
+    return list(source) if is_list else []
 
 
 def _pairs(items: list[Any]) -> Packing | None:
@@ -230,20 +260,3 @@ def _pairs(items: list[Any]) -> Packing | None:
     if set(map(type, ids)) | set(map(type, texts)) != {str} or not all(ids) or any(map(str.isspace, ids)):
         return None
     return Packing(partial(packed_columns, ids, (), texts), sum(map(len, texts)), len(ids))
-
-
-def _files(folder: Path, chosen: Format | None, first: Format) -> list[Path]:
-    """The files of a folder and its subfolders that hold documents, in order of their paths; hidden ones are left out."""
-    of_beir = chosen is None or chosen.name == first.name
-    if of_beir and is_beir(folder):
-        return [beir_file(folder, CORPUS)]
-    files = sorted(
-        (p for p in folder.rglob("*") if p.is_file() and not any(x.startswith(".") for x in p.relative_to(folder).parts)),
-        key=lambda p: p.relative_to(folder).as_posix(),
-    )
-    fitting = [p for p in files if plain_name(p).endswith((chosen or first).endings)]
-    if not fitting and chosen and of_beir:
-        raise InputError(f"{folder}: the folder holds no {first.name} files")
-    if not files:
-        raise InputError(f"{folder}: the folder holds no files")
-    return fitting or files

@@ -76,8 +76,10 @@ class Csv(Format, name="csv"):
             raise error if str(error).startswith(file.name) else InputError(f"{table.where}: {error}") from None
 
     def _opened(self, file: File, ids: Collection[str], others: Collection[str]) -> tuple[First, Iterator[Line]]:
-        """What the first line says, and all lines."""
+        """What the first line of the file says, and all lines that are read of it."""
         lines = _lines_of(file)
+        if file.opening:
+            return First.of(1, file.opening.decode(errors="replace"), self.delimiters, ids, others), lines
         number, line = next(lines, (1, ""))
         return First.of(number, line, self.delimiters, ids, others), chain([(number, line)] if line else [], lines)
 
@@ -102,6 +104,12 @@ class Tsv(Csv, name="tsv"):
         if fields.chosen or first.is_header:
             return _documents(file.name, first, lines, fields)
         return _ms_marco(file.name, first, lines)
+
+    def is_of_lines(self, file: File, fields: Fields) -> bool:
+        known = (fields.id, fields.title + fields.text)
+        by_cr = b"\r" in file.head.partition(b"\n")[0].rstrip(b"\r")
+        leading = file.leading.decode(errors="replace")
+        return not fields.chosen and not by_cr and not First.of(1, leading, self.delimiters, *known).is_header
 
 
 def table_rows(file: File) -> Iterator[tuple[int, dict[str, str]]]:
@@ -194,7 +202,7 @@ def _lines_of(file: File) -> Iterator[Line]:
     Where the first line has a CR inside, as in a file of an old Macintosh, CR ends lines too; elsewhere it is a character.
     """
     number = 0
-    by_cr: bool | None = None
+    by_cr: bool | None = False if file.opening else None
     for line in file.decoded():
         by_cr = "\r" in line.rstrip("\r\n") if by_cr is None else by_cr
         for piece in CR.split(line) if by_cr else (line,):

@@ -88,6 +88,17 @@ class Format:
         """
         return None
 
+    def is_of_lines(self, file: File, fields: Fields) -> bool:
+        """Whether the documents of a file are its lines, each of which means the same without those before it.
+
+        Such a file is cut into ranges of bytes that are read side by side. Here: no.
+
+        Args:
+            file: The file, of which the beginning can be looked at.
+            fields: The names of the parts of documents.
+        """
+        return False
+
     def read_topics(self, file: File) -> Iterable[Topic]:
         """The topics of a file.
 
@@ -138,13 +149,15 @@ class File(Source):
         path: The path of the file inside the folder that is read, or its name.
         plain: The name in lower case, without .gz.
         folder: Whether the file is one of a folder.
+        opening: The first line of the whole file, where this is a later piece of it; else nothing.
     """
 
-    def __init__(self, source: Source, path: str, folder: bool = False) -> None:
+    def __init__(self, source: Source, path: str, folder: bool = False, opening: bytes = b"") -> None:
         super().__init__(source.name, source.file)
         self.path = path
         self.plain = plain_name(path)
         self.folder = folder
+        self.opening = opening
         self._source = source
 
     @property
@@ -170,6 +183,11 @@ class File(Source):
     def start(self) -> str:
         """The head without white space before it; what is not UTF-8 is replaced."""
         return self.head.decode(errors="replace").lstrip()
+
+    @property
+    def leading(self) -> bytes:
+        """The first line that is not blank, with its end."""
+        return next((line for line in io.BytesIO(self.head) if not line.isspace()), b"")
 
     @cached_property
     def whole(self) -> str:

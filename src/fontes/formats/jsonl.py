@@ -42,6 +42,9 @@ class Jsonl(Format, name="jsonl"):
             yield Packing(partial(_packed, block, fields, file.name, number), len(block))
             number += block.count(b"\n")
 
+    def is_of_lines(self, file: File, fields: Fields) -> bool:
+        return True
+
     def read_topics(self, file: File) -> Iterator[Topic]:
         for number, row in json_rows(file):
             yield topic_from(row, f"{file.name}, line {number}")

@@ -147,7 +147,7 @@ def build_segment(
                     columns.add(batch.docs.ids, batch.docs.values)
                 count += len(batch.docs)
                 progress(_progress(docs, count, time.perf_counter() - start))
-            if not count and isinstance(docs, Corpus):
+            if not count and isinstance(docs, Corpus) and not docs.is_part:
                 raise docs.empty()
             inverting.close()
             closing = [workers.begin(ids.close, repeated), *(workers.begin(close) for close in inversion.closing())]

@@ -166,10 +166,9 @@ class DocumentStore:
                 opened[block] = self._unpacked(block)
             text, bounds = opened[block]
             at = 3 * (ordinal - int(self._blocks[block, 0]))
-            parts = [text[bounds[at + i] : bounds[at + i + 1]] for i in range(3)]
+            a, b, c, d = bounds[at : at + 4].tolist()
             try:
-                title, body, metadata = (part.decode() for part in parts)
-                docs.append(Doc(doc_id, body, title, _metadata(metadata)))
+                docs.append(Doc(doc_id, text[b:c].decode(), text[a:b].decode(), _metadata(text[c:d].decode())))
             except (ValueError, RecursionError) as e:
                 raise self._damaged(block, f"document '{doc_id}' cannot be read") from e
         return docs

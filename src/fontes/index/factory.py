@@ -21,6 +21,7 @@ from ..core.progress import Report, silent
 from ..storage.files import write
 from ..text import Snippet
 from ..text.snippets import snippets
+from .attached.elsewhere import elsewhere
 from .attached.store import Making, VectorStore
 from .ciff import ciff_messages
 from .columns import facets_of
@@ -265,6 +266,7 @@ class Factory:
         dtype: str | None = None,
         overwrite: bool = False,
         progress: Report = silent,
+        ray: bool | str | None = None,
     ) -> None:
         """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
@@ -279,31 +281,37 @@ class Factory:
                 to four decimals.
             overwrite: Encode again where these vectors are there already; else there is nothing to do for such documents.
             progress: Is called as documents are done.
+            ray: Encode on a cluster, in the precision in which the models run here: True for a Ray on this machine, or the one
+                that RAY_ADDRESS names; or an address. Its nodes see the index's folder and the model under the same paths.
 
         Raises:
-            FontesError: The disk is full; what is encoded stays.
+            FontesError: The disk is full, or the cluster lost; what is encoded stays.
         """
         from ..neural.dense.settings import in_precision, precision_of, settings_of
         from ..neural.encoders.base import document_vectors
         from ..neural.late.colbert import ColBERT
+        from ..neural.models.base import settled
         from ..neural.sparse.base import is_sparse
 
         settings, own = settings_of(encoder), encoder
         if not overwrite:
             own = in_precision(encoder, self._vectors.precision(encoder.fingerprint))
+        own = settled(own) if ray else own
         precision = partial(precision_of, own)
         if is_sparse(encoder):
             if dtype is not None:
                 raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
             weights = Making(settings, cast("SparseEncoder", own).encode_documents, precision)
-            self._vectors.add_weights(encoder, weights, overwrite, progress)
+            with elsewhere(ray, encoder) as actors:
+                self._vectors.add_weights(encoder, weights, overwrite, progress, actors)
             return
         if isinstance(encoder, ColBERT):
             raise ParameterError(
                 f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them"
             )
         vectors = Making(settings, partial(document_vectors, cast("Encoder", own)), precision)
-        self._vectors.add(cast("Encoder", encoder), vectors, dtype, overwrite, progress)
+        with elsewhere(ray, encoder) as actors:
+            self._vectors.add(cast("Encoder", encoder), vectors, dtype, overwrite, progress, actors)
 
 
 def merge_token_vectors(leaves: Sequence[Leaf], folders: Sequence[Path], folder: Path) -> None:

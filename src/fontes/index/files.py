@@ -18,6 +18,7 @@ from ..storage.files import as_path
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
+from ..storage.remote import address_of
 from .ciff.header import header_of
 from .columns.schema import Schema
 
@@ -179,7 +180,7 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
         InputError: `path` is in the way.
         FontesError: The disk is full or cannot be written.
     """
-    _check_place(path, overwrite, drop_vectors)
+    check_place(path, overwrite, drop_vectors)
     try:
         with staging(path) as folder:
             yield folder
@@ -223,7 +224,7 @@ def commit(
     whole.mkdir()
     whole.chmod(0o777 & ~umask())
     with uninterrupted(shown), locked(path.parent):
-        _check_place(shown, overwrite, drop_vectors)
+        check_place(shown, overwrite, drop_vectors)
         for folder, entry in entries:
             entry["name"] = free_name(path, entry["name"])
             folder.rename(whole / entry["name"])
@@ -286,7 +287,10 @@ def vectors_in(path: Path) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
+def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
+    """Raises InputError where something is at `path` that is in the way of an index."""
+    if (address := address_of(path)) is not None:
+        raise InputError(f"an index is built on a disk; build it there, and then: fontes copy INDEX {address}")
     if (as_path(path) / MANIFEST).exists():
         if not overwrite:
             raise InputError(f"{path} is an index already; overwrite=True (--overwrite) replaces it")

@@ -17,6 +17,7 @@ from ..core.progress import Report, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.files import as_path
+from ..storage.remote import address_of
 from ..text import Analyzer
 from .attached.joined_embeddings import JoinedEmbeddings
 from .attached.joined_weights import JoinedWeights
@@ -26,6 +27,7 @@ from .build import Form, memory_size
 from .factory import Factory
 from .facts import shown
 from .reader import Reader, stored_analyzer
+from .remote import local_copy
 from .writer import Change, add, build, delete, merge
 
 if TYPE_CHECKING:
@@ -57,40 +59,38 @@ class Index(Factory):
         vectors: str | None = None,
         columns: Mapping[str, str] | None = None,
         shards: int = 1,
+        ray: bool | str | None = None,
         memory: str | int = "2G",
         threads: int | None = None,
         overwrite: bool = False,
         drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Index:
-        """Makes an index of documents in a directory and opens it.
-
-        The same documents give the same bytes. Nothing is left behind by a build that fails.
+        """Makes an index of documents in a directory and opens it. The same documents give the same bytes.
 
         Args:
-            docs: What `read_corpus` accepts: a file or folder, a DataFrame, or an iterable of Doc, of dicts with "_id" (or
-                "id") and "text", or of (id, text) pairs; `read_corpus(docs, fields=…)` where the columns have other names. Or
-                a CIFF file, of which an index without texts is made; the analyzer is for queries then.
+            docs: What `read_corpus` accepts: a file or folder, or the address of one, a list of these, a DataFrame, or an
+                iterable of Doc, of dicts with "_id" (or "id") and "text", or of (id, text) pairs. Or a CIFF file, of which an
+                index without texts is made; the analyzer is for queries then.
             path: The directory.
             analyzer: A name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`.
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
-                stored to two decimals, and everything else of the documents is stored.
+                stored to two decimals.
             columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
-                "keywords", a list of them, by key; strings are then read as these ("2020", "true"). None: every key whose
-                values are of one of these types becomes a column.
-            shards: How many shards it has, of about as many documents each, in their order. They change no run, and can be
-                searched by several machines: `Index.open(path, ray=True)`.
-            memory: How much memory postings, their terms and ids may take before they go to the disk, to be merged at the end.
-            threads: With 2 or more (default: the machine's), reading, analysis and compression run side by side.
+                "keywords", a list of them, by key; strings are then read as these. None: every key with values of one type.
+            shards: How many shards it has, of as many documents each, in their order, for several machines to search.
+            ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
+                address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
+            memory: What postings, their terms and ids may take before they go to the disk; with `ray`, in each task.
+            threads: How many threads read, analyse and compress (default: the machine's); with `ray`, in each task (1).
             overwrite: Replace an index that is there; it stays as it is until the new one is complete.
             drop_vectors: Replace even an index that holds vectors, which the new one has not.
             progress: Is called after each batch of documents.
 
         Raises:
-            InputError: A document cannot be used, an id occurs twice, or something is at `path` already that may not be
-                replaced.
-            FontesError: The disk is full or cannot be written.
+            InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
+            FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
         form = Form.of(analyzer, fields, vectors)
         build(
@@ -99,8 +99,9 @@ class Index(Factory):
             form,
             columns,
             shards=check_whole("shards", shards) if shards != 1 else None,
+            ray=ray,
             memory=memory_size(memory),
-            threads=threads or os.cpu_count() or 1,
+            threads=threads,
             overwrite=overwrite,
             drop_vectors=drop_vectors,
             progress=progress,
@@ -122,7 +123,7 @@ class Index(Factory):
         the sums of all files, which `check` and `verify` compare, tell.
 
         Args:
-            path: The directory.
+            path: The directory; or the address of one, of which what is missing is copied to the user's cache.
             analyzer: The one that the index was made with, which is compared with the name that it has stored. It is needed
                 where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
                 an index opens all the same, and analysing a text raises ParameterError.
@@ -132,7 +133,8 @@ class Index(Factory):
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        reader = Reader.newest(as_path(path), lambda manifest: stored_analyzer(as_path(path), manifest, analyzer))
+        folder = local_copy(address) if (address := address_of(path)) else as_path(path)
+        reader = Reader.newest(folder, lambda manifest: stored_analyzer(folder, manifest, analyzer))
         if verify:
             reader.check()
         return cls(reader)
@@ -212,7 +214,7 @@ class Index(Factory):
         drop_vectors: bool = False,
         progress: Report = silent,
     ) -> Change:
-        """Makes one segment of all, or one of each shard, without what was deleted: the files that `build` would have made of the documents left.
+        """Makes one segment of all, or of each shard, without what was deleted: what `build` would have made of what is left.
 
         Vectors, token vectors and weights of terms are carried over.
 

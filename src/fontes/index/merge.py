@@ -11,7 +11,7 @@ import numpy as np
 from ..core.progress import Progress, Report
 from ..storage.arrays import smallest, write_array
 from .building.workers import in_order
-from .columns import merge_columns
+from .columns import SegmentColumns, merge_columns
 from .documents import Block, Blocks, DocumentWriter, packed
 from .inverted import PostingLists
 from .joined import JoinedLists, counted
@@ -20,7 +20,15 @@ from .postings import write_lists
 from .tables import joined
 
 
-def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int, progress: Report) -> dict[str, int]:
+def merge_segments(
+    leaves: Sequence[Leaf],
+    folder: Path,
+    *,
+    memory: int,
+    threads: int,
+    progress: Report,
+    columns: Sequence[SegmentColumns] | None = None,
+) -> dict[str, int]:
     """Writes the files of one segment: the documents that live in the leaves, in their order.
 
     Args:
@@ -29,6 +37,7 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads
         memory: Bounds the bytes that postings take; the terms, the ids and some blocks of text come on top.
         threads: How many threads work side by side.
         progress: Is called now and then.
+        columns: The columns of each leaf, where they are not what its segment has.
 
     Returns:
         The counts of documents, terms, postings and tokens.
@@ -36,13 +45,14 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads
     Raises:
         IndexFormatError: A segment is damaged.
     """
+    assert columns is None or all(leaf.documents for leaf in leaves)
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
     ids = joined([leaf.segment.ids for leaf in leaves], [None if leaf.dead is None else leaf.live for leaf in leaves])
     write_array(folder, "doc_ids.bytes", ids.blob)
     write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
     write_array(folder, "doc_ids.order", ids.order)
     counts = merge_lists([leaf.segment for leaf in leaves], leaves, folder, memory=memory, threads=threads)
-    merge_columns(leaves, folder)
+    merge_columns(leaves, folder, columns)
     if all(leaf.segment.store is not None for leaf in leaves):
         _merge_texts(leaves, folder, threads, progress)
     return {"documents": len(ids), **counts}

@@ -44,8 +44,10 @@ from .files import (
     write_manifest,
 )
 from .reader import Reader
+from .remote import copies
 from .segment import Segment
 from .shards.cut import cut
+from .spread.driver import build_on_cluster
 from .state import State
 
 HOLDER = "holder.json"
@@ -80,13 +82,19 @@ def build(
     columns: Mapping[str, str] | None,
     *,
     shards: int | None = None,
+    ray: bool | str | None = None,
     memory: int,
-    threads: int,
+    threads: int | None,
     overwrite: bool,
     drop_vectors: bool,
     progress: Report,
 ) -> None:
     """Makes an index in a directory; see `Index.build`."""
+    if ray is not None and ray is not False:
+        common = {"memory": memory, "threads": threads, "overwrite": overwrite, "drop_vectors": drop_vectors}
+        build_on_cluster(docs, path, form, columns, ray=ray, shards=shards, progress=progress, **common)
+        return
+    threads = threads or os.cpu_count() or 1
     documents = read_corpus(docs)
     ciff = ciff_file(documents)
     if ciff is not None and (form.weights is not None or columns is not None):
@@ -246,6 +254,8 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     Raises:
         FontesError: Somebody else changes it, or the disk is full or cannot be written.
     """
+    if reader.path.absolute().parent == copies():
+        raise FontesError(f"{reader.path} is a copy of an index at an address; change the one that it was put there from")
     path, busy = reader.path, FontesError("the index is being changed")
     try:
         with drafting(path.absolute() / WRITER, busy) as draft:

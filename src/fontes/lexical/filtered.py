@@ -47,8 +47,8 @@ class FilteredImpacts:
         self._windows = -(-len(where) // WINDOW)
         self._lock = threading.Lock()
         self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 and the number here of each term, 0 while it has none
-        self._lists = _Pool([((), np.int64), ((), np.int32), ((), np.float32)])
-        self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)])
+        self._lists = _Pool([((), np.int64), ((), np.int32), ((), np.uint16), ((), np.float32)])
+        self._lists.append([np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), np.zeros(0, np.float32)])
         self._terms = _Pool([((), np.float32), ((len(DEPTHS),), np.float32), ((), np.bool_), ((), np.int32)])
         self._rows = _Pool([((self._windows * (WINDOW // BLOCK),), np.uint8), ((self._windows + 1,), np.uint32)])
 
@@ -63,7 +63,7 @@ class FilteredImpacts:
 
     def _extend(self, terms: NDArray[np.int32]) -> None:
         """Makes the lists of terms that have none."""
-        bounds, docs, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
+        bounds, docs, _, weights = impacts_of(self._index, self._weighting, terms if len(terms) <= FEW else None).postings
         most = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where)).sum())
         own = np.zeros(len(terms) + 1, dtype=np.int64)
         # One place more: what does not pass is written and then overwritten.
@@ -83,7 +83,7 @@ class FilteredImpacts:
         before, rows_before = self._lists.sizes[1], self._rows.sizes[0]
         row_of[long] += rows_before
         count = self._terms.sizes[0]
-        self._lists.append([own[1:] + before, own_docs, own_weights])
+        self._lists.append([own[1:] + before, own_docs, own_docs % WINDOW, own_weights])
         self._terms.append([best, kth, positive, row_of])
         self._rows.append([rows, starts])
         self._numbers[terms] = np.arange(count + 1, count + 1 + len(terms), dtype=np.int32)

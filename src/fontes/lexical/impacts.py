@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # postings that are weighted at a time
 MOST = 4  # models whose impacts an index keeps, in memory and on disk
 LARGE = 2_000_000  # postings from which on impacts are kept on disk
-KIND = Kind("fontes-impacts", 2, "impacts", "they are worked out again when they are needed")
+KIND = Kind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,14 @@ class Lists:
     Args:
         bounds: int64; term t has docs[bounds[t]:bounds[t+1]].
         docs: int32; the ordinals of the documents.
+        places: uint16; the places of the documents in their windows, by which the search adds weights up: half of the bytes.
         row_of: int32; for each term the row of its bounds, -1 for a term whose list is too short for one.
         starts: uint32, rows x (windows + 1); where in its list a term's postings of each window begin.
     """
 
     bounds: NDArray[np.int64]
     docs: NDArray[np.int32]
+    places: NDArray[np.uint16]
     row_of: NDArray[np.int32]
     starts: NDArray[np.uint32]
 
@@ -77,7 +79,7 @@ class Impacts:
     @cached_property
     def postings(self) -> tuple[NDArray[Any], ...]:
         """What the search takes as `lists`."""
-        return self.lists.bounds, self.lists.docs, self.weights
+        return self.lists.bounds, self.lists.docs, self.lists.places, self.weights
 
     @cached_property
     def limits(self) -> tuple[NDArray[Any], ...]:
@@ -117,7 +119,7 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
         terms: The terms that are needed. Of a large index whose impacts are not there yet only these are worked out, so that
             the first query after a change need not wait for all; None needs all.
     """
-    key, models = weighting.for_postings(), _MODELS.of(index)
+    key, models = weighting.for_postings(), _MODELS.of(index)  # the same object each time from one stage: found at once
     if terms is not None and key not in models:
         part = _PARTS.of(index).get(key, lambda: _part(index, key))
         if part is not None:
@@ -207,6 +209,7 @@ def _list_shapes(index: Searchable) -> dict[str, tuple[Any, tuple[int, ...]]]:
     postings = int(index.df.sum(dtype=np.int64))
     return {
         "docs": (np.int32, (postings,)),
+        "places": (np.uint16, (postings,)),
         "row_of": (np.int32, (len(index.df),)),
         "starts": (np.uint32, (rows, _windows(index) + 1)),
     }
@@ -244,7 +247,9 @@ def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
 def _decode(index: Searchable, lists: Lists, first: int, last: int) -> None:
     """Fills in the postings of the terms from `first` to `last`."""
     bounds, docs = lists.bounds, lists.docs
-    docs[bounds[first] : bounds[last]] = index.postings(np.arange(first, last))[0]
+    own = slice(bounds[first], bounds[last])
+    docs[own] = index.postings(np.arange(first, last))[0]
+    lists.places[own] = docs[own] % WINDOW
     edges = np.arange(_windows(index) + 1) * WINDOW
     for term in (first + np.flatnonzero(lists.row_of[first:last] >= 0)).tolist():
         lists.starts[lists.row_of[term]] = np.searchsorted(docs[bounds[term] : bounds[term + 1]], edges)

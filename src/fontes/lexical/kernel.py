@@ -82,7 +82,8 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
         first: The first topic.
         last: The topic after the last.
         topics: (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], in ascending order, with float64 weights.
-        lists: (bounds, docs, weights) of the postings of all terms, float32 weights.
+        lists: (bounds, docs, places, weights) of the postings of all terms: their documents, int32, the places of these in
+            their windows, uint16, and float32 weights.
         bounds_of: (best, kth, positive, row_of, rows, starts), as `summarize` has them; starts[r, w] is where the postings of
             row r in window w begin, counted from its first posting.
         rank: The places of the document ids in ascending order.
@@ -141,7 +142,7 @@ def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> No
 @inner()
 def _ceilings(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth: int, ceilings: Any) -> Any:
     """Fills `ceilings` with a bound for each block; returns a score that at least k documents reach, or 0."""
-    list_bounds, docs, weights = lists
+    list_bounds, docs, _, weights = lists
     best, kth, _, row_of, rows, _ = bounds_of
     margin = 1 + 3e-7 * (len(terms) + 4)  # for the rounding of float32 sums
     least = np.float32(0)
@@ -226,16 +227,16 @@ def _pruned(
 @inner()
 def _sum_window(window: int, terms: Any, query_weights: Any, lists: Any, bounds_of: Any, cursors: Any, sums: Any) -> None:
     """Adds the scores of the documents of one window to `sums`; `cursors` of terms without a row move on."""
-    bounds, docs, weights = lists
+    bounds, docs, places, weights = lists
     _, _, _, row_of, _, starts = bounds_of
     begin = window * WINDOW
     for i in range(len(terms)):
         term, query_weight, row = terms[i], query_weights[i], row_of[terms[i]]
         if row >= 0:
             first, last = bounds[term] + np.int64(starts[row, window]), bounds[term] + np.int64(starts[row, window + 1])
-            own_docs, own_weights = docs[first:last], weights[first:last]
+            own_places, own_weights = places[first:last], weights[first:last]
             for at in range(last - first):  # unsigned places need no look at whether they count from the end
-                sums[np.uint64(own_docs[at]) - np.uint64(begin)] += query_weight * own_weights[at]
+                sums[np.uint64(own_places[at])] += query_weight * own_weights[at]
             continue
         at, end = cursors[i], bounds[term + 1]
         if at < end and docs[at] < begin:
@@ -266,7 +267,7 @@ def _exhaustive(
     cursors: Any, sums: Any, hit: Any, score: Any, room: Any,
 ) -> int:  # fmt: skip
     """Scores every document that has a term, whatever the sign of its score; fills `room` as `_pruned` does."""
-    bounds, docs, weights = lists
+    bounds, docs, _, weights = lists
     bits = score.view(np.uint32)
     size = 0
     for window in range(windows):
@@ -295,25 +296,25 @@ def _exhaustive(
 def _select(keys: Any, size: int, k: int) -> int:
     """Moves the `k` greatest of the first `size` keys to the front, the least of them last; returns how many there are then.
 
-    No key is there twice. By C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961.
+    No key is there twice. By C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961, with N. Lomuto's
+    partition, whose loop has no branch that depends on a key.
     """
-    low, high = 0, size - 1 if size >= k else 0
-    while low < high:
-        pivot = keys[(low + high) >> 1]
-        i, j = low, high
-        while i <= j:
-            while keys[i] > pivot:
-                i += 1
-            while keys[j] < pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                i += 1
-                j -= 1
-        if k - 1 <= j:
-            high = j
-        elif k - 1 >= i:
-            low = i
+    low, high = np.uint64(0), np.uint64(size if size >= k else 0)
+    one, target = np.uint64(1), np.uint64(k - 1)
+    while low + one < high:
+        last, middle = high - one, (low + high) >> one
+        pivot, keys[middle] = keys[middle], keys[last]
+        front = low
+        for i in range(low, last):
+            key = keys[i]
+            keys[i] = keys[front]
+            keys[front] = key
+            front += np.uint64(key > pivot)
+        keys[last], keys[front] = keys[front], pivot
+        if front < target:
+            low = front + one
+        elif front > target:
+            high = front
         else:
             break
     return min(size, k)

@@ -6,7 +6,6 @@ import itertools
 import math
 import os
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from numbers import Real
@@ -25,6 +24,7 @@ from ..core.values import Explanation, Topic, Topics
 from ..index.columns import Filter, filter_of, left_out
 from .searching import Bags, search_topic, search_topics
 from .weighting import Postings, Statistics, Weighting
+from .words import KNOWN
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -101,7 +101,7 @@ class Lexical(Stage[Topics, Run]):
         self = pinned(self)
         topic = topic_of(query)
         weighting, passed = self._ready
-        bag = _bags(weighting, self._counts([topic]))
+        bag = _bag(weighting, self._counts([topic])[0])
         docs, scores = search_topic(self.searched, weighting, bag, min(check_depth(k), self.k), passed)
         return Ranking(topic, self.index.ids, docs, scores, self.index, partial(self.matches, topic))
 
@@ -115,7 +115,7 @@ class Lexical(Stage[Topics, Run]):
         if (absence := left_out(self.index, self.where, doc)) is not None:
             return absence
         counts = self._counts([topic])[0]
-        _, terms, weights = _bags(weighting, [counts])
+        _, terms, weights = _bag(weighting, counts)
         parts = []
         for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
             docs, tfs = searched.postings(np.array([term]))
@@ -137,22 +137,8 @@ class Lexical(Stage[Topics, Run]):
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
         """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
-        analyzer = self.index.analyzer
-        if len(topics) == 1 and topics[0].weights is None:
-            return [bag_of_terms(self.index, analyzer(topics[0].text))]
-        analyzed = iter(analyzer.many([t.text for t in topics if t.weights is None]))
-        weights = (Counter(next(analyzed)) if topic.weights is None else topic.weights for topic in topics)
-        return [bag_of(self.index, topic, of_topic) for topic, of_topic in zip(topics, weights, strict=True)]
-
-
-def bag_of_terms(searched: Searchable, terms: Sequence[str]) -> dict[int, float]:
-    """How often terms occur, by their numbers; those that there are not are left out."""
-    bag: dict[int, float] = {}
-    for term in terms:
-        number = searched.term_number(term)
-        if number >= 0:
-            bag[number] = bag.get(number, 0.0) + 1.0
-    return bag
+        counts = iter(KNOWN.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
+        return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
 
 
 def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> dict[int, float]:
@@ -173,12 +159,15 @@ def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> 
     return bag
 
 
+def _bag(weighting: Weighting, counts: Mapping[int, float]) -> Bags:
+    """The same as `_bags` of one topic."""
+    terms = sorted(counts)
+    weights = np.array([counts[term] for term in terms], dtype=np.float64)
+    return np.array((0, len(terms)), dtype=np.int64), np.array(terms, dtype=np.int32), weighting.query(weights)
+
+
 def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:
     """The terms of each topic in ascending order, with their query weights."""
-    if len(counts) == 1:
-        bag = dict(sorted(counts[0].items()))
-        numbers, values = np.array(list(bag), dtype=np.int32), np.array(list(bag.values()), dtype=np.float64)
-        return np.array((0, len(bag)), dtype=np.int64), numbers, weighting.query(values)
     ordered = [sorted(bag.items()) for bag in counts]
     terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
     bounds = np.array([0, *itertools.accumulate(map(len, ordered))], dtype=np.int64)

@@ -65,8 +65,7 @@ def search_topic(
     """The best `k` documents for one topic, without a run around them, and their scores."""
     if not is_loaded() and affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK):
         return _plainly(searched, weighting, bag, k, where)
-    _, docs, scores = _best(searched, weighting, bag, k, 1, where)
-    return docs, scores
+    return _best(searched, weighting, bag, k, 1, where)[1:]
 
 
 def _plainly(
@@ -132,7 +131,7 @@ def _portion(
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, edges[:-1], edges[1:]))
     keys.sort(axis=1)
-    total = int(counts.sum())
+    total = sum(counts.tolist())
     docs, scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
     best_first(keys, counts, index.ids.order, docs, scores)
     return counts, docs, scores

@@ -140,7 +140,7 @@ class Statistics:
 
 
 # By proxy, as in all that an index keeps of itself: a circle of the two would outlive the state of the index that it is of.
-_STATISTICS = Attached("statistics", lambda index: Statistics(proxy(index)))
+_STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda index: Statistics(proxy(index)))
 
 
 def check_lengths(lengths: str) -> None:

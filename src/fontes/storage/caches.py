@@ -112,9 +112,13 @@ class Cached(Generic[K, V]):
         self.limit = limit
         self._lock = threading.Lock()
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
+        self._last: tuple[K, V] | None = None  # what was asked for last, which the same key gets without looking
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         """The value under `key`, which `make` makes where there is none. What `make` raises is raised, and nothing is kept."""
+        last = self._last
+        if last is not None and last[0] is key:
+            return last[1]
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -132,18 +136,22 @@ class Cached(Generic[K, V]):
                         self._forget(key, entry)
                         raise
                     entry.lock = None
-        return cast(V, entry.value)
+        value = cast(V, entry.value)
+        self._last = key, value
+        return value
 
     def clear(self) -> None:
         """Forgets all values."""
         with self._lock:
             self._entries.clear()
+            self._last = None
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._entries
+        last = self._last
+        return (last is not None and last[0] is key) or key in self._entries
 
     def _forget(self, key: K, entry: _Entry[V]) -> None:
         with self._lock:

@@ -1,4 +1,5 @@
-"""Files as they are stored: plain or gzip, or standard input and output; read with a position, written atomically."""
+"""Files as they are stored: plain or gzip, here or at an address, or standard input and output; read with a position, written
+atomically."""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from ..core import InputError
 from .interrupts import uninterrupted
+from .remote import address_of, open_at
 
 STANDARD = "-"
 BUFFER = 1 << 18
@@ -147,22 +149,28 @@ def check_length(length: int, name: str, what: str, line: int | None = None) -> 
 
 
 @contextmanager
-def reading(path: str | Path) -> Iterator[Source]:
+def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterator[Source]:
     """Opens a file for reading.
 
     Args:
-        path: Its path; it is unpacked where the name ends in .gz; "-" is standard input.
+        path: Its path or address; it is unpacked where the name ends in .gz; "-" is standard input.
+        start: The byte where reading begins.
+        end: The byte before which it ends; None for the end of the file.
 
     Raises:
         InputError: The file is missing, cannot be read, or is a truncated or damaged gzip file.
+        MissingExtraError: The driver of an address is not installed.
     """
-    name = str(path)
+    name = address_of(path) or str(path)
     try:
         if name == STANDARD:
             yield Source("standard input", sys.stdin.buffer)
             return
-        with as_path(path).open("rb", buffering=BUFFER) as stored:
-            if name.endswith(".gz"):
+        with _stored(path) as stored:
+            if start or end is not None:
+                piece = _Piece(stored, start, end)
+                yield Source(f"{name} from byte {start:,}" if start else name, io.BufferedReader(piece, BUFFER), piece)
+            elif is_gzip(path):
                 with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), BUFFER) as file:
                     yield Source(name, file, stored)
             else:
@@ -240,7 +248,49 @@ def as_path(path: str | Path) -> Path:
 
 def plain_name(path: str | Path) -> str:
     """The name of the file in lower case, without .gz."""
-    return Path(path).name.lower().removesuffix(".gz")
+    return _last(path).lower().removesuffix(".gz")
+
+
+def is_gzip(path: str | Path) -> bool:
+    """Whether the name says that the file is packed."""
+    return _last(path).endswith(".gz")
+
+
+def _last(path: str | Path) -> str:
+    """The last part of a path, or of an address without its query."""
+    address = address_of(path)
+    return Path(path).name if address is None else address.partition("?")[0].rpartition("/")[2]
+
+
+def _stored(path: str | Path) -> IO[bytes]:
+    """A file open for reading, as it is stored."""
+    address = address_of(path)
+    if address is not None:
+        return io.BufferedReader(open_at(address), BUFFER)
+    return as_path(path).open("rb", buffering=BUFFER)
+
+
+class _Piece(io.RawIOBase):
+    """The bytes of a file from `start` to `end`; a position counts from `start`."""
+
+    def __init__(self, file: IO[bytes], start: int, end: int | None) -> None:
+        self._file, self._start = file, start
+        self._left = sys.maxsize if end is None else end - start
+        self._done = 0
+        file.seek(start)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(min(len(buffer), self._left))
+        buffer[: len(piece)] = piece
+        self._left -= len(piece)
+        self._done += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._done
 
 
 def _write(name: str, place: Path, chunks: Iterable[bytes]) -> None:

@@ -21,6 +21,8 @@ from .vocabulary import Vocabulary
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
 LONGEST_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
+MEMORY = 1 << 26  # bytes that the terms of texts that were analysed before may take
+WORDS = 1 << 18  # and how many words of plain texts are remembered
 KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
 PLAIN = {  # short texts of which a tokenizer makes the words between blanks
     "standard": re.compile("[A-Za-z0-9 ]{0,255}"),
@@ -112,17 +114,25 @@ class Analyzer:
 
     def __call__(self, text: str) -> list[str]:
         """The terms of `text`, in order (word n-grams after the words)."""
-        plain = PLAIN.get(self.tokenizer) if isinstance(self.tokenizer, str) else None
-        if plain is None or self.words != (1, 1) or not plain.fullmatch(text):
+        words, known = self.plain_words(text), self._known
+        if words is None:
             return self.many([text])[0]
-        words, known = text.split(), self._known
+        if len(known) > WORDS:
+            known = vars(self)["_known"] = {}
         if new := [word for word in dict.fromkeys(words) if word not in known]:
             known.update(zip(new, self.many(new), strict=True))
         return [term for word in words for term in known[word]]
 
+    def plain_words(self, text: str) -> list[str] | None:
+        """Words whose terms, one word after the other, are those of `text`; None where only the tokenizer can tell."""
+        plain = self._plain
+        return text.split() if plain is not None and plain.fullmatch(text) else None
+
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The terms of each text."""
         vocabulary = self._vocabulary  # two threads may have created two at first
+        if vocabulary.nbytes > MEMORY:
+            vocabulary = vars(self)["_vocabulary"] = self.vocabulary()
         numbers, bounds = vocabulary.encode(texts)
         table = vocabulary.terms
         terms = [table[n] for n in numbers.tolist()]
@@ -136,6 +146,10 @@ class Analyzer:
     def vocabulary(self) -> Vocabulary:
         """A new table of terms that this analyzer fills."""
         return Vocabulary(self)
+
+    @cached_property
+    def _plain(self) -> re.Pattern[str] | None:
+        return PLAIN.get(self.tokenizer) if isinstance(self.tokenizer, str) and self.words == (1, 1) else None
 
     @cached_property
     def _known(self) -> dict[str, list[str]]:

@@ -15,6 +15,8 @@ from ..core.strings import utf8
 from ..storage.caches import Attached
 from .analyzer import Analyzer
 from .tokenizers import TOKENIZERS
+from .vocabulary import end_to_end
+from .windows import windows
 
 PIECE = 1 << 20  # characters of a text that are analysed at a time
 MOST = 1 << 18  # terms of a text that are kept, since most pieces share theirs
@@ -96,41 +98,27 @@ class _Seen:
 
     def snippets(self, texts: Sequence[tuple[str, Collection[str]]], length: int) -> list[Snippet]:
         """The snippets of texts that are no longer than a piece, together."""
-        return [
-            _around(text, _best_start(matches, length, len(frozenset(terms))), length, matches)
-            for (text, terms), matches in zip(texts, self.matches(texts), strict=True)
-        ]
-
-    def matches(self, texts: Sequence[tuple[str, Collection[str]]]) -> list[list[Match]]:
-        """The matches of each text with the terms that it is to show."""
-        vocabulary = self._vocabulary
         if not texts:
             return []
+        vocabulary = self._vocabulary
         if len(vocabulary.terms) > MOST:
             vocabulary = self._vocabulary = self._analyzer.vocabulary()
-        encoded = [utf8(text) for text, _ in texts]
-        numbers, starts, ends, bounds = vocabulary.tokens(encoded)
-        sizes, shown = np.diff(bounds), [vocabulary.known(terms) for _, terms in texts]
-        keys = np.repeat(np.arange(len(texts), dtype=np.int64) << 32, sizes) | numbers.astype(np.int64) & 0xFFFFFFFF
-        sought = np.array([number << 32 | term for number, own in enumerate(shown) for term in sorted(own)], dtype=np.int64)
-        if not len(sought):
-            return [[] for _ in texts]
-        at = np.flatnonzero(sought[np.minimum(np.searchsorted(sought, keys), len(sought) - 1)] == keys)
-        of_text = np.searchsorted(at, bounds).tolist()
-        places = list(zip(starts[at].tolist(), ends[at].tolist(), numbers[at].tolist(), strict=True))
-        matches, first = [], 0
-        for number, text in enumerate(encoded):
-            own = places[of_text[number] : of_text[number + 1]]
-            matches.append(_in_characters(text, [(a - first, b - first, (term,)) for a, b, term in own]))
-            first += len(text)
-        return matches
-
-
-def _in_characters(text: bytes, matches: list[Match]) -> list[Match]:
-    """Matches by their characters in place of their bytes."""
-    if text.isascii():
-        return matches
-    return [(len(text[:a].decode()), len(text[:b].decode()), own) for a, b, own in matches]
+        text, text_bounds = end_to_end([utf8(text) for text, _ in texts])
+        numbers, starts, ends, bounds = vocabulary.tokens(text, text_bounds)
+        shown = {id(terms): sorted(vocabulary.known(terms)) for terms in {id(terms): terms for _, terms in texts}.values()}
+        of_texts = [shown[id(terms)] for _, terms in texts]
+        sought = np.array([number << 32 | term for number, own in enumerate(of_texts) for term in own], dtype=np.int64)
+        keys = np.repeat(np.arange(len(texts), dtype=np.int64) << 32, np.diff(bounds)) | numbers.astype(np.int64) & 0xFFFFFFFF
+        place = np.searchsorted(sought, keys)
+        at = np.flatnonzero(np.append(sought, -1)[place] == keys)
+        most = np.array([len(own) for own in of_texts], dtype=np.int64)
+        tokens = starts[at], ends[at], numbers[at]
+        cuts, places = windows(text, text_bounds, tokens, np.searchsorted(at, bounds), most, length)
+        matches = list(zip(*places.T.tolist(), strict=True))
+        return [
+            _snippet(text, start, end, matches[first:last])
+            for (text, _), (start, end, first, last) in zip(texts, cuts.tolist(), strict=True)
+        ]
 
 
 def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: int) -> Snippet:
@@ -155,9 +143,15 @@ def _around(text: str, start: int, length: int, matches: Iterable[Match]) -> Sni
     end = min(len(text), start + length)
     if end < len(text):
         end = max(text.rfind(" ", start, end), start + 1)
-    head, tail = "… " if start else "", " …" if end < len(text) else ""
-    inside = tuple((a - start + len(head), b - start + len(head)) for a, b, _ in matches if start <= a and b <= end)
-    return Snippet(head + text[start:end] + tail, inside)
+    return _snippet(text, start, end, [(a - start, b - start) for a, b, _ in matches if start <= a and b <= end])
+
+
+def _snippet(text: str, start: int, end: int, matches: list[tuple[int, int]]) -> Snippet:
+    """The snippet from one character to another, with signs where something is left out."""
+    tail = " …" if end < len(text) else ""
+    if not start:
+        return Snippet(text[:end] + tail, tuple(matches))
+    return Snippet(f"… {text[start:end]}{tail}", tuple((a + 2, b + 2) for a, b in matches))
 
 
 _SEEN: Attached[Analyzer, _Seen] = Attached("snippets", _Seen)
@@ -165,6 +159,8 @@ _SEEN: Attached[Analyzer, _Seen] = Attached("snippets", _Seen)
 
 def _folded(text: str) -> str:
     """The text with single spaces, piece by piece: all words of a long text would take many times its memory."""
+    if len(text) <= 2 * PIECE:
+        return " ".join(text.split())
     folded: list[str] = []
     gap = False
     for start, end in _pieces(text):

@@ -72,7 +72,7 @@ class Vocabulary:
 
     def encode_bytes(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Like `encode`, for texts in UTF-8."""
-        return self.encode_table(*_end_to_end(texts))
+        return self.encode_table(*end_to_end(texts))
 
     def encode_table(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
@@ -96,7 +96,7 @@ class Vocabulary:
         """Each token of `text` as (first character, end, its terms); with `terms`, those that have one of these."""
         encoded = utf8(text)
         with self._lock:
-            buffer, starts, ends, _ = self._tokenize(*_end_to_end([encoded]))
+            buffer, starts, ends, _ = self._tokenize(*end_to_end([encoded]))
             tokens = self._tokens.intern(buffer, starts, ends)
             self._analyze_new()
             matching = np.arange(len(tokens)) if terms is None else np.flatnonzero(self._tokens_with(terms)[tokens])
@@ -109,14 +109,16 @@ class Vocabulary:
             places = [every[i] for i in matching.tolist()]
         return [(a, b, self._terms_of(token)) for (a, b), token in zip(places, tokens[matching].tolist(), strict=True)]
 
-    def tokens(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-        """The tokens of texts in UTF-8, each with its one term; of an analyzer without n-grams.
+    def tokens(
+        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+        """The tokens of texts as `encode_table` takes them, each with its one term; of an analyzer without n-grams.
 
         Returns:
             For each token the number of its term, -1 where it is dropped; its first byte in all texts end to end, and its end;
             and for each text where its tokens start, with one entry more than there are texts.
         """
-        text, starts, ends, bounds = self._tokenize(*_end_to_end(texts))
+        text, starts, ends, bounds = self._tokenize(text, text_bounds)
         with self._lock:
             tokens = self._tokens.intern(text, starts, ends)
             self._analyze_new()
@@ -154,7 +156,7 @@ class Vocabulary:
             except (TypeError, AttributeError) as e:
                 raise ParameterError(f"the tokenizer {tokenizer!r} must give a list of strings, not {own!r}") from e
             bounds[i] = len(tokens)
-        buffer, edges = _end_to_end(tokens)
+        buffer, edges = end_to_end(tokens)
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
 
     def _analyze_new(self) -> None:
@@ -226,7 +228,8 @@ class Vocabulary:
         return np.concatenate([grams for grams, _ in parts])[place], new_bounds
 
 
-def _end_to_end(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def end_to_end(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Texts end to end, and where each begins, with one entry more than there are texts."""
     bounds = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=bounds[1:])
     return np.frombuffer(b"".join(texts), dtype=np.uint8), bounds

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Topics
-from ..measures.agreement import check_agreement, judgments_of
-from ..measures.evaluation import measured
+from ..measures.agreement import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
-from .result import Trial, TunedFold, Tuning
-from .reuse import Memory
+from .result import TunedFold, Tuning
+from .settings import Search, SearchActors
 from .space import Axis, axes_of, grid_of
-from .tunable import Maker, Setting, Space, Tunable, maker_of
+from .tunable import Setting, Space, Tunable, maker_of
 
 METHODS = ("grid", "random", "tpe")
 TRIALS = 100  # of random and TPE, unless told otherwise
@@ -39,6 +38,7 @@ def tune(
     groups: Groups = None,
     seed: int = 0,
     index: Any = None,
+    ray: bool | str | None = None,
 ) -> Tuning:
     """Searches the space for the parameters that make `measure` best, by nested cross-validation.
 
@@ -69,6 +69,8 @@ def tune(
         groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
         seed: How topics are dealt into folds, and settings drawn.
         index: The index that a text works on, or several by name.
+        ray: A cluster on which settings are searched side by side (with "tpe" studies): True for a Ray on this machine, or its
+            address. None: all is done here.
 
     Raises:
         ParameterError: A space, a measure or a number cannot be.
@@ -86,11 +88,11 @@ def tune(
     units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
-    search = _Search(maker, judged, judgments, parsed)
+    search = Search(maker, judged, judgments, parsed)
     numbers = np.array([fold_of[topic_id] for topic_id in judgments])
     with in_memory():  # a setting is searched once: its weights would fill the folder of the index in vain
         unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
-        pools = _settings(method, axes, count, search, numbers, seed)
+        pools = _settings(method, axes, count, search, numbers, seed, SearchActors(search, ray) if ray else None)
     return Tuning(
         measure=parsed,
         method=method,
@@ -106,57 +108,41 @@ def tune(
     )
 
 
-class _Search:
-    """Settings that are scored once, with the values of all topics."""
-
-    def __init__(self, maker: Maker, topics: Topics, qrels: Qrels, measure: Measure) -> None:
-        self.trials: list[Trial] = []
-        self._numbers: dict[str, int] = {}
-        self._maker, self._memory, self._qrels, self._measure = maker, Memory(topics), qrels, measure
-
-    def number(self, setting: Setting) -> int:
-        """The number of the trial of a setting, which is scored if it is new."""
-        key = repr(sorted(setting.items()))
-        if key not in self._numbers:
-            self._numbers[key] = len(self.trials)
-            self.trials.append(Trial(dict(setting), self.values(self._maker(setting))))
-        return self._numbers[key]
-
-    def values(self, stage: Any) -> Floats:
-        """The measure of each topic under a stage."""
-        # A cutoff that is no whole number is a recall, as in IPrec@0.1, and needs the whole run.
-        depth = self._measure.cutoff
-        cut = stage % depth if isinstance(depth, int) else stage
-        run = self._memory.reusing(cut)(self._memory.topics)
-        # Without its documents, a run that finds nothing judged may be of a poor setting, or of another collection.
-        if run.documents is not None:
-            check_agreement(run, self._qrels)
-        return measured(run, self._qrels, [self._measure]).array(self._measure)
-
-    def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
-        """The first trial of the pool with the greatest mean over these topics."""
-        return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
-
-
 def _settings(
-    method: str, axes: dict[str, Axis], count: int, search: _Search, fold_of: NDArray[np.int64], seed: int
+    method: str,
+    axes: dict[str, Axis],
+    count: int,
+    search: Search,
+    fold_of: NDArray[np.int64],
+    seed: int,
+    actors: SearchActors | None,
 ) -> list[list[int]]:
     """Scores the settings; for each fold the numbers of the trials among which it may choose."""
     folds = int(fold_of.max()) + 1
     if method == "tpe":
-        pools = [_study(axes, count, search, fold_of != fold, (seed, fold)) for fold in range(folds)]
-        _study(axes, count, search, np.ones(len(fold_of), dtype=bool), (seed, folds))
-        return pools
+        studies = [partial(_study, axes, count, fold_of != fold, (seed, fold)) for fold in range(folds + 1)]
+        pools = (
+            [study(search) for study in studies]
+            if actors is None
+            else actors.studied(studies, _drawn(axes, np.random.default_rng(seed)))
+        )
+        return pools[:folds]
     if method == "random":
         rng = np.random.default_rng(seed)
-        settings: Iterable[Setting] = [{name: axis.draw(rng) for name, axis in axes.items()} for _ in range(count)]
+        settings: list[Setting] = [_drawn(axes, rng) for _ in range(count)]
     else:
-        settings = grid_of(axes)
+        settings = list(grid_of(axes))
+    if actors is not None:
+        actors.value(settings)
     numbers = [search.number(setting) for setting in settings]
     return [numbers] * folds
 
 
-def _study(axes: dict[str, Axis], count: int, search: _Search, topics: NDArray[np.bool_], seed: tuple[int, int]) -> list[int]:
+def _drawn(axes: dict[str, Axis], rng: np.random.Generator) -> Setting:
+    return {name: axis.draw(rng) for name, axis in axes.items()}
+
+
+def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: tuple[int, int], search: Search) -> list[int]:
     """The trials of one study, which sees the values of these topics only."""
     try:
         import optuna
@@ -179,7 +165,7 @@ def _study(axes: dict[str, Axis], count: int, search: _Search, topics: NDArray[n
     return numbers
 
 
-def _fold(search: _Search, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
+def _fold(search: Search, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
     """What is chosen without a fold, and how it does on it; `unchanged` are the values of the stage as given."""
     held_out = fold_of == number
     best = search.best(pool, ~held_out)

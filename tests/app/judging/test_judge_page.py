@@ -148,6 +148,110 @@ def test_notes_evidence_and_another_grade(session: Any) -> None:
     assert first in FIRST
 
 
+def test_evidence_is_grouped_by_keys_and_that_of_two_judges_stands_side_by_side(session: Any) -> None:
+    judges, store, _ = session
+    anna, other = judges.judge("anna"), judges.judge("Bořek N")
+    for page, pair in ((anna, ("Geysers", "Hot springs")), (other, ("Geysers", "Karst"))):
+        page.locator("li[data-topic='1'] .title a").press("Enter")
+        graded_by_keys(page, {**FIRST, "Karst": "1"})
+        page.keyboard.press("e")
+        page.wait_for_selector(".judged input")
+        for _ in page.locator(".judged input").all():
+            page.keyboard.press("j")
+            if page.evaluate("document.activeElement.ariaLabel").removeprefix("Check ") in pair:
+                page.keyboard.press("Space")
+        page.keyboard.press("g")
+        page.wait_for_selector(".groups li")
+    named = {judge: store.evidence(judge, "1") for judge in ("anna", "Bořek N")}
+    assert named == {"anna": [["s1", "s2"]], "Bořek N": [["s1", "s3"]]}
+    store.set_evidence("Bořek N", "1", [*named["Bořek N"], *named["anna"]])
+    anna.click("nav >> text=Agreement")
+    anna.wait_for_selector("[data-evidence='1']")
+    topic = anna.locator("[data-evidence='1']")
+    assert topic.locator("p").nth(1).text_content() == "1 of 2 groups alike"
+    columns = topic.locator(".beside > li").all()
+    assert [column.locator("bdi").first.text_content() for column in columns] == ["Bořek N", "anna"]
+    assert columns[1].locator(".groups > li > .notes").all_text_contents() == ["also of Bořek N"]
+    assert columns[0].locator(".groups > li > .notes").all_text_contents() == ["also of anna", "only here"]
+    assert columns[1].locator(".together .kind").all_text_contents() == ["s1", "s2"]
+    anna.keyboard.press("j")
+    anna.keyboard.press("2")  # settles no group
+    assert store.settled() == {}
+
+
+def test_a_finished_topic_leads_to_the_next_and_the_list_back_to_where_one_was(session: Any) -> None:
+    judges, store, _ = session
+    judges.expected.append("404")
+    page = judges.judge("anna")
+    for document in store.pool("1"):
+        store.judge("anna", "1", document, 1)
+    page.goto(f"{judges.address}/judge#/judge/1")
+    page.wait_for_selector("#further:focus")
+    assert page.title() == "Topic 1 · Judge · Fontes"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#document .grades")
+    assert page.locator(".need h1").text_content() == TOPICS["2"]
+    page.keyboard.press("t")
+    page.wait_for_selector("li[data-topic='2'] a:focus")
+    for _ in store.pool("2"):
+        store.judge("anna", "2", _, 1)
+    page.goto(f"{judges.address}/judge#/judge/2")
+    page.wait_for_selector("text=All topics are finished.")
+    page.goto(f"{judges.address}/judge#/evidence/nothing")
+    page.wait_for_selector(".problem")
+    assert page.locator(".problem").text_content() == "There is no topic 'nothing'."
+    assert page.locator("#content").text_content() == "Topics"
+
+
+def test_what_is_known_of_a_document_is_in_words_and_a_kept_note_is_said(session: Any) -> None:
+    judges, store, _ = session
+    page = judges.judge("anna")
+    page.goto(f"{judges.address}/judge#/document/1/s1")
+    page.wait_for_selector("#document .metadata")
+    assert page.locator("#document .metadata dd").all_text_contents() == ["2019", "hot"]
+    page.keyboard.press("n")
+    page.keyboard.type("a note")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#status:text-is('The note is kept.')")
+    assert list(store.notes().values()) == ["a note"]
+    for document in store.pool("1")[1:]:
+        store.judge("anna", "1", document, 0)
+    page.goto(f"{judges.address}/judge#/judge/1")
+    page.wait_for_selector("#document h2:text-is('<i>Oasis</i>')")
+    page.keyboard.press("l")
+    page.wait_for_selector("#status:has-text('This is the only document left.')")
+
+
+def test_what_is_long_stays_in_its_place(session: Any) -> None:
+    judges, store, _ = session
+    store.note("anna", "1", "s1", "W" * 10_000)
+    store.add_topics(ft.Topics([ft.Topic("long", "W" * 2_000, "N" * 10_000)]))
+    store.add_pools({"long": ["s1"]}, "an index", "bm25()", 1)
+    page = judges.judge("anna")
+    assert len(page.locator("li[data-topic=long] .title a").text_content()) == 300
+    for view in ("document/1/s1", "judge/long"):
+        page.goto(f"{judges.address}/judge#/{view}")
+        page.wait_for_selector("#document h2")
+        panel, note = (page.locator(each).bounding_box() for each in (".need", "#note"))
+        assert panel["width"] < 320
+        assert note["width"] < panel["width"]
+        assert note["height"] < 250
+    page.locator(".need summary").press("Enter")
+    assert len(page.locator(".need details p").text_content()) == 10_000
+
+
+def test_a_file_that_cannot_be_written_is_said_where_it_is_seen(session: Any) -> None:
+    judges, store, _ = session
+    judges.expected.append("409")
+    for document in store.pool("1"):
+        store.judge("anna", "1", document, 1)
+    page = judges.judge("anna", viewport={"width": 1280, "height": 400})
+    page.locator("text=anna (TREC)").click()
+    page.wait_for_selector(".problem")
+    assert page.locator(".problem").text_content().startswith("The document id 'ü 5' has white space in it")
+    assert page.locator(".problem").evaluate("p => p.getBoundingClientRect().bottom > 0")
+
+
 def test_a_typed_topic_gets_a_pool(session: Any) -> None:
     judges, store, _ = session
     page = judges.judge("anna")

@@ -138,6 +138,25 @@ def test_differences_are_shown_to_those_who_have_finished_and_settled_once(sessi
     assert running.service.settled() == {("1", "s1"): (2, "anna")}
 
 
+def test_evidence_is_compared_between_those_who_have_finished(session: Session) -> None:
+    _, anna, ben = session
+    finish(anna, "1", {"s1": 3, "s2": 2})
+    anna.post("/judging/evidence", json={"topic": "1", "groups": [["s1", "s2"]]})
+    ben.post("/judging/grades", json={"topic": "1", "document": "s1", "grade": 1})
+    assert anna.get("/judging/agreement").json()["evidence"] == []
+    finish(ben, "1", {"s1": 1, "s2": 2})
+    ben.post("/judging/evidence", json={"topic": "1", "groups": [["s1"]]})
+    values = anna.get("/judging/agreement").json()
+    (one,) = values["evidence"]
+    assert [(of["judge"], [group["documents"] for group in of["groups"]]) for of in one["judges"]] == [
+        ("anna", [["s1", "s2"]]),
+        ("ben", [["s1"]]),
+    ]
+    assert values["titles"] == {"s1": "Geysers", "s2": "Hot springs"}
+    ben.post("/judging/evidence", json={"topic": "1", "groups": [["s2", "s1"]]})
+    assert anna.get("/judging/agreement").json()["evidence"] == []
+
+
 def test_a_typed_topic_is_pooled_at_once(session: Session) -> None:
     running, anna, _ = session
     answer = anna.post("/judging/topics", json={"text": "caves in limestone", "narrative": "any cave"})

@@ -15,7 +15,7 @@ from support.serving import springs
 
 import fontes as ft
 from fontes import Topic, Topics
-from fontes.app.judging.agreement import agreement, disagreements, judgments_of
+from fontes.app.judging.agreement import agreement, different_evidence, disagreements, judgments_of
 from fontes.app.judging.export import export
 from fontes.app.judging.pool import fill, shuffled
 from fontes.app.judging.store import Store
@@ -160,6 +160,26 @@ def test_evidence_is_of_relevant_documents(store: Store) -> None:
     store.judge("anna", "1", "d1", 0)
     with pytest.raises(ParameterError, match="document 'd1' can be evidence once its grade is 1 to 3"):
         store.set_evidence("anna", "1", [["d1"]])
+
+
+def test_evidence_differs_where_judges_name_different_groups(store: Store) -> None:
+    for judge in ("anna", "ben"):
+        for document in ("d1", "d2", "d3", "d4"):
+            store.judge(judge, "1", document, 2)
+        store.judge(judge, "2", "d0", 1)
+        store.set_evidence(judge, "2", [["d0"]])
+    store.set_evidence("anna", "1", [["d1", "d2"], ["d3", "d4"], ["d1", "d3"]])
+    store.set_evidence("ben", "1", [["d4", "d3"], ["d1", "d2", "d3"]])
+    store.judge("anna", "1", "d2", 0)  # so the group with it is evidence no more
+    judges = ["anna", "ben"]
+    (one,) = different_evidence(store, {"1": judges, "2": judges})
+    assert (one["topic"], one["alike"], one["groups"]) == ("1", 1, 3)
+    both = {"documents": ["d3", "d4"]}
+    assert one["judges"] == [
+        {"judge": "anna", "groups": [{**both, "others": ["ben"]}, {"documents": ["d1", "d3"], "others": []}]},
+        {"judge": "ben", "groups": [{**both, "others": ["anna"]}, {"documents": ["d1", "d2", "d3"], "others": []}]},
+    ]
+    assert different_evidence(store, {"1": ["anna"], "2": []}) == []
 
 
 def test_agreement_is_cohens_kappa(store: Store) -> None:

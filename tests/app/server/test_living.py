@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import gc
+import platform
 import shutil
+import subprocess
+import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import httpx
 import pytest
 from support.serving import process, serving, springs
 
-from fontes import Doc, Index
+from fontes import Doc, Index, Topic
+from fontes.app.server.metrics import Metrics
+from fontes.app.server.searching import Asking, Kind, Searcher
+from fontes.app.server.served import Served
+from fontes.lexical import impacts
+from fontes.lexical.impacts import _LISTS
 
 
 def until(condition, seconds: float = 120) -> None:
@@ -61,6 +71,64 @@ def test_an_answer_is_of_one_state_and_scores_are_those_of_a_new_index(tmp_path:
         fresh = Index.build(index.docs(index.ids.tolist()), tmp_path / "fresh.index", threads=1)
         hits = running.get("/search?q=hot+water+spring")["hits"]
         assert [(hit["id"], hit["score"]) for hit in hits] == [(h.id, h.score) for h in fresh.bm25().search("hot water spring")]
+
+
+@pytest.mark.parametrize("text", ["bm25()", "bm25() >> rm3() >> bm25()", "0.5 * tfidf() + 0.5 * ql()"])
+def test_what_former_states_had_goes_with_them_without_a_search_for_garbage(tmp_path: Path, text: str) -> None:
+    path = springs(tmp_path)
+    served, searcher = Served(path, "springs", {"bm25": text}, {}), Searcher(None, Metrics(), "lexical", 30)
+    served.warm()
+    former: list[weakref.ref[object]] = []
+    gc.collect()
+    gc.disable()
+    try:
+        for n in range(3):
+            for options in ({}, {"where": "year >= 2020"}, {"facets": ("kind",)}, {"explain": True}):
+                (answer,) = searcher(Kind(served, "bm25", **options), [Asking((Topic("1", "hot water"),))])
+                assert isinstance(answer, bytes) or "explain" in options
+            former += [weakref.ref(served.state.index.reader), weakref.ref(_LISTS.of(served.state.index.reader))]
+            Index.open(path).add([Doc(f"n{n}", f"water of the well {n}")])
+            assert served.refresh(now=True)
+        assert [one() for one in former] == [None] * 6
+    finally:
+        gc.enable()
+
+
+def test_states_that_soon_give_way_are_not_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(impacts, "LARGE", 1)
+    path = springs(tmp_path)
+    served = Served(path, "springs", {"bm25": "bm25()"}, {})
+    served.warm()
+    first = {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("*")}
+    assert len(first) > 5
+    for n in range(2):
+        Index.open(path).add([Doc(f"n{n}", f"water of the well {n}")])
+        assert served.refresh(now=True)
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("*")} == first
+
+
+MEMORY = """
+import sys
+import numpy as np
+from fontes.app.server.memory import give_large_back
+if sys.argv[1] == "back":
+    give_large_back()
+def anonymous():
+    with open("/proc/self/smaps_rollup") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("Anonymous")) // 1024
+before, between = anonymous(), []
+for size in (20, 12, 8, 12, 8, 12):  # megabytes
+    arrays = [(np.ones(size << 17), between.append(bytearray(100_000))) for _ in range(4)]
+    del arrays
+print(anonymous() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is of glibc")
+def test_large_arrays_give_their_memory_back_when_they_go() -> None:
+    megabytes = subprocess.run([sys.executable, "-c", MEMORY, "back"], capture_output=True, text=True, check=True).stdout
+    assert int(megabytes) < 8
 
 
 def test_an_index_that_cannot_be_read_any_more_is_served_on_and_said_so(tmp_path: Path) -> None:

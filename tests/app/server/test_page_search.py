@@ -13,6 +13,7 @@ from support.pages import Pages, expect, shown, texts
 import fontes as ft
 
 PORT = "/?q=who+closed+the+port"
+LINES = "e => { const r = document.createRange(); r.selectNodeContents(e); return r.getClientRects().length; }"
 Indexes = dict[str, ft.Index]
 
 
@@ -201,7 +202,80 @@ def test_a_thousand_results_are_there_and_the_last_is_reached(pages: Pages) -> N
     milliseconds = page.evaluate(f"() => {{ const began = performance.now(); return ({script}); }}")
     assert milliseconds < 1000
     page.locator(".hit").last.scroll_into_view_if_needed()
-    assert page.locator(".hit").last.locator(".rank").text_content() == "1000"
+    rank = page.locator(".hit").last.locator(".rank")
+    assert rank.text_content() == "1000"
+    assert rank.evaluate(LINES) == 1
+
+
+def test_documents_open_whose_ids_browsers_take_for_places(pages: Pages) -> None:
+    page = pages("/?index=odd&q=hostile&k=20")
+    for dots in (".", ".."):
+        page.locator(f".hit[data-id='{dots}'] .title a").click()
+        page.wait_for_selector(f"#reader h2:text-is('Id {dots}')")
+        assert page.locator("#reader .words").text_content() == f"hostile {dots}"
+        page.reload()
+        page.wait_for_selector(f"#reader h2:text-is('Id {dots}')")
+
+
+def test_a_long_title_is_cut_in_the_list_and_whole_in_the_document(pages: Pages) -> None:
+    page = pages("/?index=odd&q=hostile&k=20&doc=wide")
+    page.wait_for_selector("#reader h2")
+    assert len(page.locator("#reader h2").text_content()) == 10_000
+    hit = page.locator(".hit[data-id=wide]")
+    assert hit.locator(".title").text_content() == "W" * 299 + "…"
+    assert "free yes" in hit.locator(".about").text_content()
+
+
+def test_what_is_clicked_in_the_filter_stays_under_the_mouse(pages: Pages) -> None:
+    page = pages(f"{PORT}&k=100")
+    value = page.locator(".facet li button").nth(6)
+    name, before = value.locator("bdi").text_content(), value.bounding_box()
+    value.click()
+    page.wait_for_selector(".facet [aria-pressed=true]")
+    for _ in range(2):
+        shown(page)
+        after = page.locator(".facet [aria-pressed=true]")
+        assert after.locator("bdi").text_content() == name
+        assert after.bounding_box() == before
+    heights = page.locator(".facet .count").evaluate_all(f"counts => counts.map({LINES})")
+    assert set(heights) == {1}
+    page.click("#filter-body >> text=Clear")
+    page.wait_for_selector(".facet [aria-pressed=true]", state="detached")
+    assert "where" not in state(page)
+
+
+def test_the_focus_goes_on_from_a_bound_and_comes_back_to_the_document_that_was_read_last(pages: Pages) -> None:
+    page = pages(PORT)
+    page.focus("[aria-label='date from']")
+    page.keyboard.type("2015-01-01")
+    page.keyboard.press("Tab")
+    expect(page.locator("#where")).to_have_value("date >= '2015-01-01'")
+    shown(page)
+    assert page.evaluate("document.activeElement.ariaLabel") == "date to"
+    second = page.locator(".hit .title a").nth(1)
+    page.locator(".hit .title a").first.press("Enter")
+    page.wait_for_selector("#reader h2")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector(f"#reader h2:text-is({second.text_content()!r})")
+    page.keyboard.press("Escape")
+    assert second.evaluate("a => a === document.activeElement")
+
+
+@pytest.mark.parametrize(("width", "more"), [(390, ""), (1280, ""), (1280, "&against=rm3")])
+def test_the_ring_of_what_has_the_focus_is_drawn_whole(pages: Pages, width: int, more: str) -> None:
+    page = pages(PORT + more, width)
+    inside = """button => { const own = button.getBoundingClientRect(), hit = button.closest('.hit').getBoundingClientRect();
+        return own.right + 4 <= hit.right && own.left - 4 >= hit.left; }"""
+    for button in page.locator(".hit button").all():
+        assert button.evaluate(inside)
+
+
+def test_an_index_that_is_not_there_is_said(pages: Pages) -> None:
+    page = pages("/?index=nothing&q=hostile")
+    assert page.locator("[role=alert]").text_content() == "There is no index 'nothing'; there are harbour, odd."
+    page.select_option("#index", "odd")
+    page.wait_for_selector(".hit")
+    assert state(page)["index"] == ["odd"]
 
 
 def test_hostile_text_is_shown_as_text(pages: Pages) -> None:

@@ -59,6 +59,7 @@ def test_a_conversation_shows_what_was_searched_and_lets_it_be_changed(pages: Pa
     page.click("text=Search this instead")
     page.wait_for_selector("label[for=rewritten]:text('Searched, as changed')")
     assert ids(page, ".turn:first-child") == index.bm25().search("the price of haddock", 10).ids
+    assert page.evaluate("document.activeElement.id") == "rewritten"
     assert len(texts(page, ".turn h2")) == 2
 
     linked = pages(page.url.removeprefix(pages.address))
@@ -96,6 +97,7 @@ def test_causes_are_a_tree_with_what_the_documents_say(pages: Pages, collections
     page.locator(".source a").first.click()
     page.wait_for_selector("#reader h2")
     assert page.locator("#reader h2").text_content() == texts(page, ".source .title bdi")[0]
+    assert texts(page, "#reader mark.sentence") == texts(page, ".source .snippet")[:1]
     page.locator(".causes summary").first.click()
     assert not page.locator(".source").first.is_visible()
 
@@ -114,8 +116,13 @@ def test_a_claim_comes_with_its_evidence_sentences(pages: Pages, collections: In
     assert texts(page, ".facet li")
     page.locator(f".hit[data-id={first}] a").click()
     page.wait_for_selector("#reader mark")
-    marks = " ".join(texts(page, "#reader .words mark"))
-    assert all(one.text in marks for one in picked)
+    assert texts(page, "#reader mark.sentence") == [one.text for one in picked]
+    assert page.locator("#reader mark.sentence mark").count() > 0
+    page.keyboard.press("n")
+    page.keyboard.press("n")
+    assert page.locator("#reader [role=status]").text_content() == f"2 of {len(picked)} evidence sentences"
+    page.keyboard.press("p")
+    assert page.locator("#reader mark.here").text_content() == picked[0].text
 
 
 def test_everything_is_reached_by_keys(pages: Pages) -> None:

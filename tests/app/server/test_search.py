@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 from support.serving import DOCS, Running, serving, springs
 
-from fontes import Index, Topic
+from fontes import Doc, Index, Topic
+from fontes.app.server.application import application
+from fontes.app.server.guard import Guard
+from fontes.app.server.metrics import Metrics
+from fontes.app.server.service import Service
+from fontes.app.server.settings import Settings
 from fontes.core import expression
 
 PIPELINES = {"bm25": "bm25()", "rm3": "bm25() >> rm3() >> bm25()", "two words": "0.5 * bm25() + 0.5 * tfidf()"}
@@ -37,6 +44,15 @@ def test_a_search_gives_what_the_command_line_gives(server: Running, path: Path,
     assert code == 0
     assert answer == {"index": "springs", "pipeline": "bm25", **json.loads(out)}
     assert "text" not in server.get("/search", params={"q": "hot water"})["hits"][0]
+
+
+def test_snippets_are_left_out_where_nobody_wants_them(server: Running) -> None:
+    with_snippets = server.get("/search?q=hot+water")
+    for hit in with_snippets["hits"]:
+        assert hit.pop("snippet")["matches"]
+    assert server.get("/search?q=hot+water&snippets=false") == with_snippets
+    asked = {"topics": [{"id": "1", "text": "hot water"}], "snippets": False}
+    assert server.post("/search", asked)["results"][0]["hits"] == with_snippets["hits"]
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
@@ -95,6 +111,17 @@ def test_a_document_is_shown_whole_whatever_its_id(server: Running, doc) -> None
     assert words == [
         word for word in doc.text.lower().replace(",", " ").replace(".", " ").split() if word in ("water", "spring", "springs")
     ]
+
+
+def test_ids_that_are_places_in_paths_are_asked_for_in_the_query(tmp_path: Path) -> None:
+    docs = [Doc(doc_id, f"the text of {doc_id}") for doc_id in (".", "..", "a/../b")]
+    Index.build(docs, tmp_path / "dots.index", threads=1)
+    with serving(tmp_path / "dots.index") as running:
+        for doc in docs:
+            shown = running.get("/documents", params={"id": doc.id, "q": "text"})
+            assert (shown["id"], shown["text"], shown["matches"]) == (doc.id, doc.text, [[4, 8]])
+        assert running.problem("GET", "/documents", params={"id": "..."})[0] == 404
+        assert running.problem("GET", "/documents")[0] == 422
 
 
 def test_an_explanation_is_that_of_the_command_line(server: Running, index: Index) -> None:
@@ -215,6 +242,8 @@ def test_the_page_and_the_description_of_the_api_fetch_nothing_from_elsewhere(se
     documented = server.get("/openapi.json")["paths"]
     page = server.client.get("/docs").text
     assert all(path in page for path in documented)
+    assert "string<td>The index; the first where none is named." in page
+    assert "boolean, false if left out" in page
 
 
 def test_metrics_tell_requests_queues_and_the_generation_of_the_index(server: Running) -> None:
@@ -231,3 +260,26 @@ def test_metrics_tell_requests_queues_and_the_generation_of_the_index(server: Ru
         assert line in text, line
     assert server.get("/health") == {"status": "ok"}
     assert server.get("/ready")["indexes"]["springs"]["generation"] == 0
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["q=hot+water", "q=", "", "q=x&k=0", "q=x&what=y", "q=%ED%A0%80", "q=spring&facets=kind&explain=1", "q=x&where=nothing"],
+)
+def test_a_search_is_answered_as_it_is_by_the_application_that_describes_it(path: Path, question: str) -> None:
+    service = Service([path], Settings())
+
+    async def answers() -> list[tuple[int, bytes, str | None, str | None]]:
+        guard = application(service)
+        found = []
+        for app in (guard, Guard(guard._app._app, service.settings, Metrics(), service.names)):
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+                response = await client.get(f"/search?{question}")
+                assert response.headers["x-frame-options"] == "DENY"
+                of_headers = response.headers.get("content-type"), response.headers.get("cache-control")
+                found.append((response.status_code, response.content, *of_headers))
+        return found
+
+    direct, described = asyncio.run(answers())
+    service.close()
+    assert direct == described

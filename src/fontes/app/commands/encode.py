@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...core.errors import ParameterError
-from ..options import IndexPath, Json
+from ..options import IndexPath, Json, Ray, ray_of
 
 if TYPE_CHECKING:
     from ...index import Index
@@ -46,6 +46,7 @@ def encode(
         typer.Option(help="auto, float32, bfloat16 or float16; auto is chosen by timing.", show_default="the encoder's: auto"),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode again what is there.")] = False,
+    ray: Ray = None,
     json: Json = False,
 ) -> None:
     """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
@@ -61,15 +62,16 @@ def encode(
     sparse = is_sparse(model)
     _check_options(late, sparse, dtype, algorithm, nbits)
     opened = Index.open(index)
+    making = {"overwrite": overwrite, "ray": ray_of(ray)}
     start = time.perf_counter()
     if late:
-        facts = _encode_late(opened, model, nbits, overwrite, json)
+        facts = _encode_late(opened, model, nbits, json, **making)
         show = _say_late
     elif sparse:
-        facts = _encode_sparse(opened, model, overwrite, json)
+        facts = _encode_sparse(opened, model, json, **making)
         show = _say_sparse
     else:
-        facts = _encode(opened, model, dtype, algorithm or "flat", overwrite, json)
+        facts = _encode(opened, model, dtype, algorithm or "flat", json, **making)
         show = _say
     seconds = time.perf_counter() - start
     facts["precision"] = (facts["precision"] or "").split()
@@ -112,11 +114,11 @@ def _in_precision(encoder: Any, precision: str | None) -> Any:
     return changed
 
 
-def _encode(index: Index, encoder: Any, dtype: str | None, algorithm: str, overwrite: bool, quiet: bool) -> dict[str, Any]:
+def _encode(index: Index, encoder: Any, dtype: str | None, algorithm: str, quiet: bool, **making: Any) -> dict[str, Any]:
     from ..progress import reporting
 
     with reporting(quiet) as report:
-        index.encode(encoder, dtype=dtype, overwrite=overwrite, progress=report)
+        index.encode(encoder, dtype=dtype, progress=report, **making)
     recall = index.dense(encoder, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
     return {**index.embeddings(encoder, dtype).info(), "algorithm": algorithm, "recall": recall}
 
@@ -135,12 +137,12 @@ def _by(facts: dict[str, Any]) -> str:
     return f"; the model runs in {' and '.join(dict.fromkeys(facts['precision']))} here" if facts["precision"] else ""
 
 
-def _encode_late(index: Index, colbert: Any, nbits: int | None, overwrite: bool, quiet: bool) -> dict[str, Any]:
+def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **making: Any) -> dict[str, Any]:
     from ...neural import encode_late
     from ..progress import reporting
 
     with reporting(quiet) as report:
-        return encode_late(index, colbert, nbits=nbits, overwrite=overwrite, progress=report)
+        return encode_late(index, colbert, nbits=nbits, progress=report, **making)
 
 
 def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
@@ -155,11 +157,11 @@ def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
         say(f"found of what the exhaustive search finds: {', '.join(shares)} ({facts['recall']['queries']} queries)")
 
 
-def _encode_sparse(index: Index, encoder: Any, overwrite: bool, quiet: bool) -> dict[str, Any]:
+def _encode_sparse(index: Index, encoder: Any, quiet: bool, **making: Any) -> dict[str, Any]:
     from ..progress import reporting
 
     with reporting(quiet) as report:
-        index.encode(encoder, overwrite=overwrite, progress=report)
+        index.encode(encoder, progress=report, **making)
     return index.weights(encoder).info()
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Json
+from ..options import Json, Ray, ray_of
 
 commands = typer.Typer()
 
@@ -23,6 +23,7 @@ def experiment(
         bool, typer.Option("--check", help="Run it again elsewhere and compare every number with the lock.")
     ] = False,
     json: Json = False,
+    ray: Ray = None,
 ) -> None:
     """Run an experiment into runs, a report and a lock; or check that it comes out again."""
     from ...experiments import Experiment
@@ -31,9 +32,11 @@ def experiment(
     from ..output import console, counted, print_json, say
     from ..progress import note, reporting
 
+    if check and ray is not None:
+        raise typer.BadParameter("--check runs on this machine, without --ray")
     one = Experiment(file, output)
     with reporting(json, steps=True, compiling=True) as report:
-        result = one.check(report) if check else one.run(report)
+        result = one.check(report) if check else one.run(report, ray_of(ray))
     if not isinstance(result, Check):
         if json:
             sys.stdout.write(result.to_json())

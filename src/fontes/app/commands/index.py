@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from ..options import Corpus, Format, Id, Json, Memory, Texts, Threads, Titles, documents
+from ..options import Format, Id, Json, Memory, Parts, Ray, Texts, Threads, Titles, documents, ray_of
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
 def index(
-    corpus: Corpus,
+    part: Parts,
     output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
     analyzer: Annotated[
         str,
@@ -34,6 +34,7 @@ def index(
         ),
     ] = None,
     shards: Annotated[int, typer.Option(help="How many shards it has, for several machines to search.", min=1)] = 1,
+    ray: Ray = None,
     memory: Memory = "2G",
     threads: Threads = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
@@ -51,12 +52,13 @@ def index(
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
         built = Index.build(
-            documents(corpus, format, id, title, text),
+            documents(part, format, id, title, text),
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
             columns=_columns(columns),
             shards=shards,
+            ray=ray_of(ray),
             memory=memory,
             threads=threads,
             overwrite=overwrite,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, RunOutput, Tag, Topics, TopicsSplit, Verify
+from ..options import Analyzer, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify
 
 commands = typer.Typer()
 
@@ -27,11 +27,12 @@ def rerank(
     verify: Verify = False,
     output: RunOutput = "-",
     tag: Tag = "fontes",
+    ray: Ray = None,
 ) -> None:
     """Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."""
     from ...datasets import topics_of
     from ...formats import read_run, write_run
-    from ..pipelines import open_index, reranker
+    from ..pipelines import applied, open_index, reranker
     from ..progress import reporting
 
     if run == "-" and topics == "-":
@@ -40,5 +41,5 @@ def rerank(
     stage = reranker(with_, opened)
     candidates = read_run(run, topics_of(topics, split=split)).with_(documents=opened).top(k)
     with reporting() as report:
-        reranked = stage(candidates, progress=report)
+        reranked = applied(stage, candidates, ray, report)
     write_run(reranked, output, tag=tag)

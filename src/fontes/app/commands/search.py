@@ -15,6 +15,7 @@ from ..options import (
     Json,
     Model,
     Pipeline,
+    Ray,
     RunOutput,
     Tag,
     TopicsSplit,
@@ -52,11 +53,12 @@ def search(
     ] = None,
     output: RunOutput = "-",
     tag: Tag = "fontes",
+    ray: Ray = None,
     json: Json = False,
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
     from ..output import print_hits, print_json
-    from ..pipelines import open_index, retriever
+    from ..pipelines import applied, open_index, retriever
     from ..progress import reporting
     from ..results import ranking_as_json
 
@@ -64,6 +66,8 @@ def search(
         raise typer.BadParameter("give either a query or --topics FILE")
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
+    if ray is not None and topics is None:
+        raise typer.BadParameter("--ray goes with --topics")
     opened = open_index(index, analyzer, verify)
     stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
     if topics is None:
@@ -79,7 +83,7 @@ def search(
     if k is not None or pipeline is None:
         stage = stage % (k or DEPTH)
     with reporting(json) as report:
-        run = stage(topics_of(topics, split=split), progress=report)
+        run = applied(stage, topics_of(topics, split=split), ray, report)
     if json:
         for ranking in run.values():
             print_json(ranking_as_json(ranking, text=False))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify
+from ..options import Analyzer, IndexPath, Json, Qrels, Ray, Split, Topics, Verify, ray_of
 
 commands = typer.Typer()
 
@@ -36,6 +36,7 @@ def tune(
     analyzer: Analyzer = None,
     verify: Verify = False,
     json: Json = False,
+    ray: Ray = None,
 ) -> None:
     """Tune a pipeline by nested cross-validation: what it finds, and what that is worth on topics held out."""
     from ...datasets import judged_topics
@@ -61,6 +62,7 @@ def tune(
         groups=group,
         seed=seed,
         index=open_index(index, analyzer, verify),
+        ray=ray_of(ray),
     )
     if plot is not None:
         result.plot().save(plot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -74,6 +74,39 @@ def disagreements(store: Store, topics: Iterable[str]) -> list[dict[str, Any]]:
                 ]
                 differing.append({"topic": topic, "document": document, "grades": of_judges, "settled": grade, "by": judge})
     return sorted(differing, key=lambda one: one["settled"] is not None)
+
+
+def different_evidence(store: Store, topics: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """The groups of evidence of the topics for which judges name different ones, as JSON values: those that all name first.
+
+    Args:
+        store: The judgments.
+        topics: The topics' ids, each with the judges to compare.
+    """
+    differing = []
+    for topic, judges in topics.items():
+        relevant: dict[str, dict[str, int]] = {}
+        for judgment in store.judgments(topic=topic):
+            relevant.setdefault(judgment.judge, {})[judgment.document] = judgment.grade
+        groups = {judge: _groups(store, [judge], topic, relevant.get(judge, {})) for judge in sorted(judges)}
+        every = {group for own in groups.values() for group in own}
+        alike = {group for group in every if all(group in own for own in groups.values())}
+        if every != alike:
+            naming = {group: [judge for judge, own in groups.items() if group in own] for group in every}
+            order = sorted(every, key=lambda group: (group not in alike, sorted(group)))
+            of_judges = [
+                {
+                    "judge": judge,
+                    "groups": [
+                        {"documents": sorted(group), "others": [name for name in naming[group] if name != judge]}
+                        for group in order
+                        if judge in naming[group]
+                    ],
+                }
+                for judge in groups
+            ]
+            differing.append({"topic": topic, "alike": len(alike), "groups": len(every), "judges": of_judges})
+    return differing
 
 
 def judgments_of(store: Store, rule: str) -> Qrels:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from ...core.values import Topic
 from ...index import Index
 from ..server.problems import RefusedError
 from ..server.searching import matches_in
-from .agreement import agreement, disagreements
+from .agreement import agreement, different_evidence, disagreements
 from .export import ALL, names
 from .pool import shuffled
 from .store import Judgment, Store
@@ -109,21 +110,41 @@ class Judging:
         documents = [
             {
                 "id": one.document,
-                "title": index.doc(one.document).title if one.document in index else "",
+                "title": _title(one.document, index),
                 "grade": one.grade,
                 "note": notes.get((judge, topic, one.document), ""),
                 "missing": one.document not in index,
             }
             for one in reversed(self.store.judgments(judge, topic))
         ]
-        return {"documents": documents, "groups": self.store.evidence(judge, topic)}
+        progress = self.progress(judge, topic, index)
+        return {"topic": progress, "documents": documents, "groups": self.store.evidence(judge, topic)}
+
+    def _finished(self, judge: str, index: Index) -> list[str]:
+        """The topics of which a judge has judged all documents."""
+        return [one["id"] for one in self.overview(judge, index) if one["judged"] and not one["left"]]
 
     def compared(self, judge: str, index: Index) -> dict[str, Any]:
         """The agreement, and the differences in the topics that this judge has finished."""
-        topics = [one["id"] for one in self.overview(judge, index) if one["judged"] and not one["left"]]
-        differing = disagreements(self.store, topics)
+        finished = {name: self._finished(name, index) for name in self.store.judges()}
+        topics = finished[judge]
+        judges = {topic: [name for name, own in finished.items() if topic in own] for topic in topics}
+        differing, evidence = disagreements(self.store, topics), different_evidence(self.store, judges)
         queries = self.store.topics()
-        for one in differing:
+        for one in differing + evidence:
             one["query"] = queries[one["topic"]].text
-            one["title"] = index.doc(one["document"]).title if one["document"] in index else ""
-        return {"agreement": agreement(self.store), "disagreements": differing, "finished": topics}
+        for one in differing:
+            one["title"] = _title(one["document"], index)
+        groups = [group["documents"] for one in evidence for of_judge in one["judges"] for group in of_judge["groups"]]
+        titles = {document: _title(document, index) for document in sorted({*chain.from_iterable(groups)})}
+        return {
+            "agreement": agreement(self.store),
+            "disagreements": differing,
+            "evidence": evidence,
+            "titles": titles,
+            "finished": topics,
+        }
+
+
+def _title(document: str, index: Index) -> str:
+    return index.doc(document).title if document in index else ""

@@ -185,7 +185,6 @@ def note(judging: Here, judge: Judge, body: Note) -> Response:
 @routes.get("/judging/judged", response_class=Response)
 def mine(judging: Here, judge: Judge, index: Present, topic: TopicId) -> Response:
     """What this judge has judged for a topic, the latest first, and the groups of evidence."""
-    judging.progress(judge, topic, index)
     return json_of(judging.judged(judge, topic, index))
 
 
@@ -199,7 +198,7 @@ def evidence(judging: Here, judge: Judge, index: Present, body: Evidence) -> Res
 
 @routes.get("/judging/agreement", response_class=Response)
 def compared(judging: Here, judge: Judge, index: Present) -> Response:
-    """How far judges agree, and where they differ in topics that this judge has finished."""
+    """How far judges agree, and where grades and evidence differ in topics that this judge has finished."""
     return json_of(judging.compared(judge, index))
 
 

@@ -26,6 +26,7 @@ class SearchQuery(Body):
     facets: str = Field("", description="Columns whose values are counted, with commas.")
     explain: bool = Field(False, description="Whether hits come with the explanations of their scores.")
     text: bool = Field(False, description="Whether hits come with the documents' whole texts.")
+    snippets: bool = Field(True, description="Whether hits come with the piece of the text that fits best.")
 
 
 def described(model: type[BaseModel]) -> dict[str, Any]:
@@ -51,6 +52,7 @@ class Search(Body):
     facets: list[str] = Field([], description="Columns whose values are counted.")
     explain: bool = Field(False, description="Whether hits come with the explanations of their scores.")
     text: bool = Field(False, description="Whether hits come with the documents' whole texts.")
+    snippets: bool = Field(True, description="Whether hits come with the piece of the text that fits best.")
 
 
 class Rewrite(Body):

@@ -38,12 +38,13 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.cycle is None or not self.cycle.more_body:
-            self._expect("head")
             self._head += len(data)
             if self._head > HEAD:
                 self.send_400_response(f"the head of the request has more than {HEAD:,} bytes")
                 return
         super().data_received(data)
+        if self._head:  # is not complete, which most are at once
+            self._expect("head")
 
     def on_headers_complete(self) -> None:
         self._head = 0

@@ -23,6 +23,7 @@ from .settings import Settings
 
 log = logging.getLogger("fontes.server")
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+PORT = re.compile(r":[0-9]+$")
 ALWAYS = ("/health", "/ready", "/metrics")  # are answered however much there is to do
 GONE = 499  # the status of requests whose client has gone
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -99,7 +100,7 @@ class Guard:
         """Raises RefusedError for a request that is not worked on at all."""
         settings, headers = self._settings, exchange.headers
         host = headers.get(b"host", b"").decode("latin-1").lower()
-        if re.sub(r":[0-9]+$", "", host) not in self._hosts:
+        if PORT.sub("", host) not in self._hosts:
             raise self._refused("host", RefusedError(421, f"this server is not called '{host[:100]}' (--name)"))
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower() not in (f"http://{host}", f"https://{host}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from importlib import resources
 from typing import Any
@@ -110,5 +111,5 @@ def _type(schema: dict[str, Any]) -> str:
     kinds = [_type(option) for option in schema.get("anyOf", ())] or [
         str(schema.get("type") or schema.get("$ref", "").rpartition("/")[2] or "any")
     ]
-    default = f", {schema['default']!r} if left out" if schema.get("default") not in (None, [], "") else ""
-    return " or ".join(kind for kind in kinds if kind != "null") + default
+    default = f", {json.dumps(schema['default'])} if left out" if schema.get("default") not in (None, [], "") else ""
+    return " or ".join(kind for kind in kinds if kind not in ("", "null")) + default

@@ -23,6 +23,7 @@ JSON = "application/json"
 EXPLAINED = 100  # hits that come with explanations
 Index = Annotated[str | None, Query(description="The index; the first where none is named.")]
 Pipeline = Annotated[str | None, Query(description="The pipeline, by its name; the first where none is named.")]
+Words = Annotated[str | None, Query(description="A query whose words are looked for in it.")]
 Question = Annotated[str, Query(description="A question or keywords.")]
 
 
@@ -57,6 +58,7 @@ async def searched(service: Service, query_string: bytes) -> Response:
     service.check_query(query.q)
     columns = tuple(column.strip() for column in query.facets.split(",") if column.strip())
     more: dict[str, Any] = {"where": query.where or None, "facets": columns, "explain": query.explain, "text": query.text}
+    more["snippets"] = query.snippets
     kind = asked_for(service, query.index, query.pipeline, query.k, **more)
     return Response(await service.search(kind, Asking((Topic("1", query.q),))), media_type=JSON)
 
@@ -75,6 +77,7 @@ async def search_topics(request: Request, body: Search) -> Response:
         facets=tuple(body.facets),
         explain=body.explain,
         text=body.text,
+        snippets=body.snippets,
     )
     return Response(await service.search(kind, Asking(tuple(body.topics), several=True)), media_type=JSON)
 
@@ -133,11 +136,22 @@ async def rewrite(request: Request, body: Rewrite) -> Response:
     return json_of({"rewriter": name, "topics": topics})
 
 
+@router.get("/documents", response_class=Response, tags=["documents"])
+async def document_of_any_id(
+    request: Request,
+    id: Annotated[str, Query(description="The document's id.")],
+    q: Words = None,
+    index: Index = None,
+) -> Response:
+    """A document, whatever its id: "." and ".." do not get through browsers as parts of a path."""
+    return await document(request, id, q, index)
+
+
 @router.get("/documents/{id:path}", response_class=Response, tags=["documents"])
 async def document(
     request: Request,
     id: Annotated[str, Path(description="The document's id.")],
-    q: Annotated[str | None, Query(description="A query whose words are looked for in it.")] = None,
+    q: Words = None,
     index: Index = None,
 ) -> Response:
     """A document; with a query, where its words are."""

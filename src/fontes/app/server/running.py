@@ -18,6 +18,7 @@ from ...core.errors import FontesError
 from ..flags import flags
 from .application import application
 from .connection import Connection
+from .memory import give_large_back
 from .service import Service
 
 
@@ -33,6 +34,7 @@ def serve(service: Service, routers: Sequence[APIRouter] = (), started: Callable
         FontesError: The address cannot be used.
     """
     _allow_connections()
+    give_large_back()
     server = server_of(service, routers, started)
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda number, frame: None)  # uvicorn raises what it has caught once more when it is done

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from ...core.progress import Progress, Report, silent
 from ...core.run import Ranking
 from ...core.stage import Stage
 from ...core.values import Topic, Topics
 from ...index import Index
+from ...lexical import Lexical
 from ..results import rankings_as_json
 from .expressions import Guarded
 from .metrics import Metrics
+from .problems import busy
 from .served import Served, uses_model
 
 VALUES = 100  # of a facet, the most frequent ones
@@ -34,6 +38,7 @@ class Kind:
         facets: Columns whose values are counted.
         explain: Whether hits come with the explanations of their scores.
         text: Whether hits come with the documents' whole texts.
+        snippets: Whether hits come with the pieces of the texts that fit best.
     """
 
     served: Served
@@ -43,6 +48,7 @@ class Kind:
     facets: tuple[str, ...] = ()
     explain: bool = False
     text: bool = False
+    snippets: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,23 +71,30 @@ class Searcher:
         free: What reads expressions of requests; None where there may be none.
         metrics: Where batches are counted.
         queue: What they call the queue.
+        seconds: How long a batch may take; then it ends where its stages next tell how far they are.
     """
 
-    def __init__(self, free: Guarded | None, metrics: Metrics, queue: str) -> None:
+    def __init__(self, free: Guarded | None, metrics: Metrics, queue: str, seconds: float) -> None:
         self._free = free
+        self._seconds = seconds
         self._metrics = metrics
         self._queue = queue
 
     def __call__(self, kind: Kind, requests: list[Asking]) -> Sequence[bytes | Exception]:
         """For each request the JSON of its answer, or what was raised for it."""
-        state = kind.served.state
+        state, ends = kind.served.state, time.monotonic() + self._seconds
+
+        def report(progress: Progress | None) -> None:
+            if time.monotonic() > ends:  # all who asked have been answered that it takes too long
+                raise busy("the answer takes too long")
+
         self._metrics.batches.labels(self._queue).observe(sum(len(request.topics) for request in requests))
         try:
             stage = state.pipeline(kind.pipeline, kind.where, kind.k, self._free)
             if uses_model(stage):
                 self._metrics.model_calls.labels(kind.pipeline[:100]).inc()
             topics = [topic for request in requests for topic in request.topics]
-            results = iter(results_of(kind, stage, topics))
+            results = iter(results_of(kind, stage, topics, report))
             of = {"index": kind.served.name, "pipeline": kind.pipeline}
             return [
                 as_json(
@@ -90,29 +103,33 @@ class Searcher:
                 for request in requests
             ]
         except Exception as error:
-            if len(requests) == 1:
-                return [error]
+            if len(requests) == 1 or time.monotonic() > ends:
+                return [error] * len(requests)
         return [result for request in requests for result in self(kind, [request])]  # so that each gets its own error
 
 
-def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int) -> list[Ranking]:
+def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: Report = silent) -> list[Ranking]:
     """The rankings of topics, whose ids need not differ, in their order."""
-    if len(topics) == 1:
+    if len(topics) == 1 and isinstance(stage, Lexical):
         return [stage.search(topics[0], k)]
-    run = stage(Topics(replace(topic, id=str(number)) for number, topic in enumerate(topics)))
+    run = stage(Topics(replace(topic, id=str(number)) for number, topic in enumerate(topics)), progress=report)
     return list(run.values())
 
 
-def results_of(kind: Kind, stage: Stage[Topics, Any], topics: Sequence[Topic]) -> list[dict[str, Any]]:
+def results_of(
+    kind: Kind, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
+) -> list[dict[str, Any]]:
     """The JSON values of each topic's hits."""
-    rankings = rankings_of(stage, topics, kind.k)
-    results = rankings_as_json(rankings, text=True)
+    rankings = rankings_of(stage, topics, kind.k, report)
+    report(None)
+    results = rankings_as_json(rankings, text=True, snippets=kind.snippets)
     for topic, ranking, values in zip(topics, rankings, results, strict=True):
         values["topic"] = topic.id
         for hit in values["hits"]:
             if not kind.text:
                 hit.pop("text", None)
             if kind.explain:
+                report(None)
                 hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
         if kind.facets:
             counts = ranking.facets(*kind.facets)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...index.reader import Reader
 
 STAGES = 256  # pipelines with filters or of requests that a state keeps
-PATIENCE = 4  # times the seconds that a new state took to get ready pass before the next one
+PATIENCE = 2  # times the seconds that a new state took to get ready pass before the next one
 Retriever = Stage[Topics, Run]
 Rewriter = Stage[Topics, Topics]
 

@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 
 from ...core.errors import ParameterError
 from ...core.strings import SURROGATE
+from ...core.values import Topic
 from .batching import Batcher
 from .expressions import Guarded
+from .memory import give_way, trim
 from .metrics import Metrics
 from .problems import RefusedError
 from .searching import Asking, Kind, Searcher
@@ -77,8 +79,11 @@ class Service:
         self._pools = {
             name: ThreadPoolExecutor(number, name) for name, number in (("search", threads), ("models", 1), ("others", OTHERS))
         }
-        self._lexical = Batcher(Searcher(self.free, self.metrics, "lexical"), self._pools["search"], threads, TOPICS)
-        self._models = Batcher(Searcher(self.free, self.metrics, "models"), self._pools["models"], 1, PAIRS)
+        self._pools["states"] = ThreadPoolExecutor(1, "states", initializer=give_way)
+        self._lexical = Batcher(
+            Searcher(self.free, self.metrics, "lexical", settings.seconds), self._pools["search"], threads, TOPICS
+        )
+        self._models = Batcher(Searcher(self.free, self.metrics, "models", settings.seconds), self._pools["models"], 1, PAIRS)
         self._writing = asyncio.Lock()
         self._watch()
 
@@ -151,8 +156,10 @@ class Service:
 
     async def work(self, function: Callable[..., T], *arguments: Any, model: bool = False) -> T:
         """What a function gives, in a thread; in that of the models where it needs one."""
-        pool = self._pools["models" if model else "others"]
-        return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
+        return await self._in("models" if model else "others", function, *arguments)
+
+    async def _in(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools[pool], function, *arguments)
 
     async def change(self, served: Served, name: str, *arguments: Any, **options: Any) -> Any:
         """A change of an index, one after the other; see `Served.change`."""
@@ -163,6 +170,7 @@ class Service:
         """Gets ready, and then goes over to newer states of the indexes as they come; until it is cancelled."""
         for served in self.indexes.values():
             await self.work(served.warm)
+            await self.work(self._rehearse, served)
         gc.collect()
         gc.freeze()  # what is there now stays: to look through it for garbage again and again takes a fifth of the time
         self.ready = True
@@ -170,8 +178,23 @@ class Service:
             await asyncio.sleep(self.settings.refresh or 3600)
             if self.settings.refresh:
                 for served in self.indexes.values():
-                    await self.work(served.refresh)
+                    if await self._in("states", served.refresh):
+                        await self._in("states", trim)
             self.talks.forget()
+
+    def _rehearse(self, served: Served) -> None:
+        """Asks each pipeline in all ways, so that no request waits for what is compiled; what cannot be asked is left."""
+        index = served.state.index
+        if not len(index.terms):
+            return
+        topic = Topic("1", index.terms[int(index.df.argmax())])
+        columns = tuple(index.columns)
+        any_value = " or ".join(f"metadata[{column!r}] is None" for column in columns) or None
+        searcher = Searcher(self.free, self.metrics, "rehearsal", self.settings.seconds)
+        for name in served.state.pipelines:
+            for where in {None, any_value, any_value and f"not ({any_value})"}:
+                searcher(Kind(served, name, where, facets=columns), [Asking((topic,))] * 2)
+                searcher(Kind(served, name, where, explain=True), [Asking((topic,))])
 
     def close(self) -> None:
         """Ends the threads."""

@@ -20,7 +20,7 @@ from ...storage.artifact import commit, seal
 from ...storage.hashes import hash_text
 from ...storage.interrupts import uninterrupted
 from .embeddings import DTYPES, KIND, Embeddings, find, latest
-from .journal import JOURNAL, Column, Encoding, encode
+from .journal import JOURNAL, Column, Encoding
 
 MOST = 1e15  # the length of a vector; inner products then stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
@@ -60,13 +60,12 @@ class Job:
         return f"{hash_text(self.fingerprint)[:16]}-{self.dtype}"
 
 
-def store_vectors(segment: Path, job: Job, overwrite: bool, progress: Report) -> Embeddings:
-    """Encodes the documents of a segment and stores their vectors there, unless that is done; see `journal.encode`."""
-    return encode(segment, _Vectors(job), overwrite, progress)
+class VectorEncoding(Encoding[Embeddings]):
+    """The vectors of a job.
 
-
-class _Vectors(Encoding[Embeddings]):
-    """Of a job."""
+    Args:
+        job: What is to be encoded.
+    """
 
     def __init__(self, job: Job) -> None:
         self.ids, self.place, self._job = job.ids, f"vectors-{job.name}", job

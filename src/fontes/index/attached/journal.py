@@ -23,6 +23,10 @@ from ...storage.artifact import drafting
 
 BLOCK = 512  # documents that are encoded and committed to the journal together
 JOURNAL = ("journal", "settings.json")  # the files of a draft that are no column
+PARTS = "part-"  # how the files of blocks begin that are made elsewhere
+
+Span = tuple[int, int]  # the documents from one ordinal up to another
+Block = tuple[NDArray[Any], ...]
 
 T = TypeVar("T")
 
@@ -73,7 +77,7 @@ class Encoding(ABC, Generic[T]):
         """What is there already and is sound."""
 
     @abstractmethod
-    def block(self, first: int, last: int, report: Report) -> tuple[NDArray[Any], ...]:
+    def block(self, first: int, last: int, report: Report) -> Block:
         """The numbers of the documents from one ordinal up to another, in the order of the columns."""
 
     @abstractmethod
@@ -84,7 +88,11 @@ class Encoding(ABC, Generic[T]):
         """Removes what a process has left that was killed after the last step."""
 
 
-def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Report) -> T:
+Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
+"""Gives the blocks of an encoding, with its draft, in the order of the spans."""
+
+
+def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Report, elsewhere: Blocks | None = None) -> T:
     """Encodes the documents of a segment, unless that is done already.
 
     An encoding that was killed, or that filled the disk, goes on after the last block that is in its journal.
@@ -94,6 +102,7 @@ def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Repo
         encoding: What is encoded.
         overwrite: Whether it is encoded again where it is there.
         progress: Is called as documents are done.
+        elsewhere: Gives the blocks; None: they are encoded here.
 
     Raises:
         FontesError: Another process does the same, or the disk cannot be written; what is encoded stays.
@@ -109,13 +118,15 @@ def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Repo
             shutil.rmtree(draft, ignore_errors=True)
             encoding.tidy(existing)
             return existing
-        return _encoded(segment, draft, encoding, progress)
+        return _encoded(segment, draft, encoding, progress, elsewhere)
 
 
-def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report) -> T:
+def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report, elsewhere: Blocks | None) -> T:
     count = len(encoding.ids)
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
+        for left in [] if elsewhere else draft.glob(f"*{PARTS}*"):  # of a run on a cluster
+            left.unlink(missing_ok=True)
     try:
         before, start = journal.documents, time.perf_counter()
 
@@ -123,9 +134,10 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report
             part = done / count if count else 1.0
             progress(Progress("encoding", int(done), count, time.perf_counter() - start, part=part, before=before))
 
-        while journal.documents < count:
-            first, last = journal.documents, min(journal.documents + BLOCK, count)
-            block = encoding.block(first, last, _within(first, last, report))
+        spans = [(first, min(first + BLOCK, count)) for first in range(before, count, BLOCK)]
+        here = (encoding.block(first, last, _within(first, last, report)) for first, last in spans)
+        blocks = here if elsewhere is None else elsewhere(draft, encoding, spans)
+        for (first, last), block in zip(spans, blocks, strict=True):
             with _writing(segment, encoding, journal):
                 journal.append(last - first, block)
             report(journal.documents)

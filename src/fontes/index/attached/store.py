@@ -17,11 +17,12 @@ from ...storage.artifact import check_folder, read_settings
 from ..leaf import Leaf
 from ..segment import Segment
 from ..tables import union
+from .elsewhere import Elsewhere
 from .embeddings import DTYPES, Embeddings, find
-from .encoding import Job, VectorsOfDocuments, store_vectors
+from .encoding import Job, VectorEncoding, VectorsOfDocuments
 from .joined_embeddings import JoinedEmbeddings, Share
 from .joined_weights import JoinedWeights
-from .journal import encode
+from .journal import Encoding, encode
 from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, weights_of
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class VectorStore:
         dtype: str | None,
         overwrite: bool,
         progress: Report,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         """Encodes the documents of the segments that have no vectors, or makes them of float32 ones that are there.
 
@@ -102,6 +104,7 @@ class VectorStore:
             dtype: "float32", "float16" or "int8"; None: those in which other segments have them, float32 where none has.
             overwrite: Whether vectors that are there already are made again.
             progress: Is called as documents are done.
+            elsewhere: The actors that encode; None: it is done here.
 
         Raises:
             ParameterError: There is no such dtype.
@@ -117,12 +120,18 @@ class VectorStore:
             for number, report in in_turn(self._leaves, lacking, progress):
                 segment, stored = self._leaves[number].segment, self._stored[number]
                 full = None if overwrite or chosen == "float32" else next(iter(self._fitting(stored, encoder, "float32")), None)
-                vectors = _encoded(segment, making.vectors) if full is None else _decoded(full)
                 precision = full.meta.get("precision") if full else making.precision() if lacking[number] else None
-                ids, settings = segment.ids.tolist(), making.settings
-                job = Job(encoder.fingerprint, repr(encoder), settings, encoder.dim, chosen, ids, vectors, precision)
-                stored[job.name] = store_vectors(segment.folder, job, overwrite, report)
-                self._joined.pop(job.name, None)
+                job = partial(
+                    Job, encoder.fingerprint, repr(encoder), making.settings, encoder.dim, chosen, precision=precision
+                )
+                if full is None:
+                    make = partial(vector_encoding, job, making.vectors)
+                    vectors = encode_segment(segment, make, overwrite, report, elsewhere)
+                else:
+                    whole = VectorEncoding(job(ids=segment.ids.tolist(), vectors=_decoded(full)))
+                    vectors = encode(segment.folder, whole, overwrite, report)
+                stored[vectors.name] = vectors
+                self._joined.pop(vectors.name, None)
                 self.changes += 1
 
     def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
@@ -154,7 +163,14 @@ class VectorStore:
         sparse = [lists.meta for leaf in self._leaves for lists in _sparse(leaf.segment)]
         return next((meta.get("precision") for meta in (*dense, *sparse) if meta["fingerprint"] == fingerprint), None)
 
-    def add_weights(self, encoder: SparseEncoder, making: Making[TermVectors], overwrite: bool, progress: Report) -> None:
+    def add_weights(
+        self,
+        encoder: SparseEncoder,
+        making: Making[TermVectors],
+        overwrite: bool,
+        progress: Report,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         """Encodes the documents as weighted terms; the parameters are those of `add`."""
         check_there(self._path, self._leaves)
         fingerprint = encoder.fingerprint
@@ -163,14 +179,10 @@ class VectorStore:
             for leaf in self._leaves
         ]
         for number, report in in_turn(self._leaves, lacking, progress):
-            segment = self._leaves[number].segment
-
-            vectors = _encoded(segment, making.vectors)
             precision = making.precision() if lacking[number] else None
-            job = WeightEncoding(
-                fingerprint, repr(encoder), making.settings, segment.ids, encoder.vocabulary, vectors, precision
-            )
-            encode(segment.folder, job, overwrite, report)
+            facts = fingerprint, repr(encoder), making.settings, precision
+            make = partial(weight_encoding, encoder, facts, making.vectors)
+            encode_segment(self._leaves[number].segment, make, overwrite, report, elsewhere)
             self._weights.pop(fingerprint, None)
 
     def check(self, deep: bool = False) -> None:
@@ -279,6 +291,45 @@ def check_there(path: Path, leaves: Sequence[Leaf]) -> None:
     """Raises FontesError where another process has merged a segment into another one, or replaced the index."""
     if not all(leaf.segment.folder.is_dir() for leaf in leaves):
         raise FontesError(f"{path} has changed since it was opened; index.refresh() goes on with what it is now")
+
+
+def encode_segment(
+    segment: Segment,
+    make: Callable[[Segment], Encoding[T]],
+    overwrite: bool,
+    progress: Report,
+    elsewhere: Elsewhere | None,
+) -> T:
+    """Encodes the documents of a segment and stores what comes of it there, unless that is done; see `journal.encode`.
+
+    Args:
+        segment: The segment.
+        make: Makes the encoding of a segment; it can travel.
+        overwrite: Whether it is encoded again where it is there.
+        progress: Is called as documents are done.
+        elsewhere: The actors that encode; None: it is done here.
+    """
+    blocks = None if elsewhere is None else elsewhere.blocks(make, segment)
+    return encode(segment.folder, make(segment), overwrite, progress, blocks)
+
+
+def vector_encoding(
+    job: Callable[..., Job], vectors: Callable[[Sequence[Doc], Report], VectorsOfDocuments], segment: Segment
+) -> VectorEncoding:
+    """The encoding of a segment's documents as vectors, by a job that lacks `ids` and `vectors`."""
+    return VectorEncoding(job(ids=segment.ids.tolist(), vectors=_encoded(segment, vectors)))
+
+
+def weight_encoding(
+    encoder: SparseEncoder,
+    facts: tuple[str, str, str | None, str | None],
+    vectors: Callable[[Sequence[Doc], Report], TermVectors],
+    segment: Segment,
+) -> WeightEncoding:
+    """The encoding of a segment's documents as weights of terms."""
+    fingerprint, name, settings, precision = facts
+    own = _encoded(segment, vectors)
+    return WeightEncoding(fingerprint, name, settings, segment.ids, encoder.vocabulary, own, precision)
 
 
 def docs_of(segment: Segment, first: int, last: int) -> list[Doc]:

@@ -2,8 +2,8 @@
 
 from .facets import facets_of
 from .filters import Filter, filter_of, left_out
-from .merge import merge_columns
-from .schema import Schema
+from .merge import columns_anew, merge_columns
+from .schema import Schema, joined_schema
 from .stored import SegmentColumns, columns_of
 from .writer import ColumnWriter
 
@@ -12,9 +12,11 @@ __all__ = [
     "Filter",
     "Schema",
     "SegmentColumns",
+    "columns_anew",
     "columns_of",
     "facets_of",
     "filter_of",
+    "joined_schema",
     "left_out",
     "merge_columns",
 ]

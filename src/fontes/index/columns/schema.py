@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...core.where import REFUSED, TYPES, date_of
 MOST = 128  # columns that are taken up by themselves
 LONGEST = 256  # characters of a string in them
 LEAST = -(2**63)  # stands for a missing whole number
+WIDENING = (("boolean",), ("integer", "float"), ("date", "keyword", "keywords", "text"))  # the later has room for the earlier
 WHOLE = re.compile(r"[+-]?\d{1,19}")
 REMEDY = "mend the document, or build the index with columns={…} that names the types"
 
@@ -68,6 +69,28 @@ class Schema:
     def with_types(self, types: Mapping[str, str]) -> Schema:
         """The same with more types."""
         return Schema(self.declared, dict(sorted({**self.types, **types}.items())))
+
+
+def widest(kinds: Collection[str]) -> str:
+    """The type that has room for the values of several types; "mixed" where none has."""
+    for row in WIDENING:
+        if set(kinds) <= set(row):
+            return max(kinds, key=row.index)
+    return "mixed"
+
+
+def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
+    """The columns that are found in the metadata of documents, by those that were found in the parts of the documents.
+
+    Args:
+        parts: Of each part, in their order, the names that were taken up with the types of their values; see `ColumnWriter`.
+    """
+    kinds: dict[str, set[str]] = {}
+    for names in parts:
+        for name, kind in names:
+            if name in kinds or len(kinds) < MOST:
+                kinds.setdefault(name, set()).update({kind} - {""})
+    return Schema().with_types({name: widest(own) for name, own in kinds.items() if own})
 
 
 def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:

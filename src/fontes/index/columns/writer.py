@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from ...core.strings import Strings, encodable, utf8
 from ...core.where import REFUSED, TYPES, date_of
-from .schema import LEAST, LONGEST, MOST, Schema, typed
+from .schema import LEAST, LONGEST, MOST, Schema, typed, widest
 from .values import Values, ascending, write_columns
 
 KINDS: dict[type, str] = {bool: "boolean", int: "integer", float: "float", str: "keyword", list: "keywords", tuple: "keywords"}
-WIDER = {frozenset(("integer", "float")): "float", frozenset(("keyword", "keywords")): "keywords"}
 
 
 class ColumnWriter:
@@ -27,6 +26,8 @@ class ColumnWriter:
 
     Attributes:
         schema: The columns; when it is closed, with those that have come up.
+        names: When it is closed, the names that were taken up, in their order, each with the type of its values, which is empty
+            where it has none.
     """
 
     def __init__(self, folder: Path, schema: Schema) -> None:
@@ -36,6 +37,7 @@ class ColumnWriter:
             for name, kind in schema.types.items()
             if kind not in REFUSED
         }
+        self.names: list[tuple[str, str]] = []
         self._refused = {name for name, kind in schema.types.items() if kind in REFUSED}
 
     def add(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> None:
@@ -58,7 +60,7 @@ class ColumnWriter:
     def _takes(self, name: Any) -> bool:
         """Whether there is a column of this name; one that may be begins to be."""
         if name in self._columns:
-            return self._columns[name].kind not in REFUSED
+            return self._columns[name].kind != "mixed"
         if self.schema.declared or name in self._refused or len(self._columns) + len(self._refused) >= MOST:
             return False
         if not isinstance(name, str) or not name or encodable(name) != name:
@@ -70,6 +72,7 @@ class ColumnWriter:
         """Writes the files."""
         finished = {name: column.values(self._count) for name, column in self._columns.items() if column.kind in TYPES}
         write_columns(self._folder, finished)
+        self.names = [(name, column.kind) for name, column in self._columns.items()]
         new = {name: column.kind for name, column in self._columns.items() if column.kind in REFUSED}
         self.schema = self.schema.with_types({**new, **{name: values.kind for name, values in finished.items()}})
 
@@ -86,8 +89,6 @@ class _Column:
 
     def extend(self, before: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
         """Appends the values of the documents with the numbers before + docs."""
-        if self.kind in REFUSED:
-            return
         if not self._fixed:
             self._widen(values)
             if self.kind in REFUSED or not self.kind:
@@ -133,18 +134,16 @@ class _Column:
         kinds |= {self.kind} if self.kind else set()
         if not kinds:
             return
-        kind = kinds.pop() if len(kinds) == 1 else WIDER.get(frozenset(kinds), "mixed")
+        kind = widest(kinds)
         if kind in ("integer", "float") and any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
             kind = "mixed"
-        if kind == "keywords":
+        if kind in ("keyword", "keywords", "text"):
             flat = [item for value in values if isinstance(value, list | tuple) for item in value]
-            strings = [value for value in values if isinstance(value, str)] + [item for item in flat if isinstance(item, str)]
+            strings = [item for item in (*values, *flat) if isinstance(item, str)]
             if not all(item is None or isinstance(item, str) for item in flat):
                 kind = "mixed"
-        else:
-            strings = [value for value in values if isinstance(value, str)] if kind == "keyword" else []
-        if max(map(len, strings), default=0) > LONGEST and kind in ("keyword", "keywords"):
-            kind = "text"
+            elif max(map(len, strings), default=0) > LONGEST:
+                kind = "text"
         self.kind = kind
         if kind in REFUSED:
             self._docs, self._pieces, self._sizes, self._table = [], [], [], {}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,15 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Topics
+from ...index.attached.elsewhere import Elsewhere, elsewhere
 from ...index.attached.embeddings import Embeddings
-from ...index.attached.encoding import Job, VectorsOfDocuments, store_vectors
+from ...index.attached.encoding import Job, VectorEncoding
 from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
-from ...index.attached.store import check_there, docs_of, in_turn
+from ...index.attached.store import check_there, encode_segment, in_turn, vector_encoding
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from ..dense.settings import in_precision, precision_of
+from ..models.base import settled
 from .colbert import ColBERT
 from .residual import FITTING, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
@@ -59,6 +62,7 @@ def encode_late(
     topics: object = None,
     overwrite: bool = False,
     progress: Report = silent,
+    ray: bool | str | None = None,
 ) -> dict[str, Any]:
     """Stores the documents' token vectors with the index, for `index.late(colbert)`, and measures what the search finds.
 
@@ -75,6 +79,7 @@ def encode_late(
         topics: Queries to measure recall with; default: the first sentences of 32 documents.
         overwrite: Make it anew where it is there already; else there is nothing to do for such documents.
         progress: Is called as documents are encoded.
+        ray: Encode on a cluster: True or an address, as `index.encode` takes it. The rest is done here.
 
     Returns:
         What there is then: see `JoinedTokens.info`; `recall` says for the best 10, 100 and 1,000 documents which share of those
@@ -90,10 +95,11 @@ def encode_late(
     reader = index.reader
     check_there(reader.path, reader.leaves)
     widths = [nbits] if nbits else widths_of(reader, colbert.fingerprint) or [FITTING]
-    for bits in widths:
-        work = _Work(reader, colbert, bits, centroids, topics, overwrite)
-        with contextlib.ExitStack() as stack:
-            work.run(stack, progress)
+    with elsewhere(ray, colbert) as actors:
+        for bits in widths:
+            work = _Work(reader, colbert, bits, centroids, topics, overwrite)
+            with contextlib.ExitStack() as stack:
+                work.run(stack, progress, actors)
     forget(reader)
     return stored(reader, colbert, widths[0]).info()
 
@@ -118,7 +124,7 @@ class _Work:
         self._name = folder_name(colbert.fingerprint, nbits)
         self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
 
-    def run(self, stack: contextlib.ExitStack, progress: Report) -> None:
+    def run(self, stack: contextlib.ExitStack, progress: Report, actors: Elsewhere | None) -> None:
         """Encodes the segments that have none, fits centroids where there are none, compresses, and puts all in place."""
         path = self._index.path
         busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
@@ -128,7 +134,7 @@ class _Work:
             raise FontesError(f"{path}: token vectors cannot be written: {error.strerror}") from error
         drafts = {n: drafts[n] for n in self._lacking()}  # another process may just have finished
         if drafts:
-            whole = self._encoded(list(drafts), progress)
+            whole = self._encoded(list(drafts), progress, actors)
             try:
                 self._compress(drafts, whole)
             except OSError as error:
@@ -140,7 +146,7 @@ class _Work:
         """The numbers of the segments that have none, or are to have new ones."""
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
-    def _encoded(self, numbers: Sequence[int], progress: Report) -> dict[int, Embeddings]:
+    def _encoded(self, numbers: Sequence[int], progress: Report, actors: Elsewhere | None) -> dict[int, Embeddings]:
         """The token vectors of segments, whole; those that are there already serve."""
         leaves, colbert = self._index.leaves, self._colbert
         whole: dict[int, Embeddings] = {}
@@ -152,8 +158,8 @@ class _Work:
         lacking = [number in numbers and number not in whole for number in range(len(leaves))]
         for number, report in in_turn(leaves, lacking, progress):
             if lacking[number]:
-                segment = leaves[number].segment
-                whole[number] = store_vectors(segment.folder, self._job(segment), self._overwrite, report)
+                make = self._making(actors is not None)
+                whole[number] = encode_segment(leaves[number].segment, make, self._overwrite, report, actors)
         return whole
 
     def _remove_whole(self) -> None:
@@ -166,17 +172,14 @@ class _Work:
                     if (vectors := whole_vectors(segment, self._colbert.fingerprint, 16)) is not None:
                         shutil.rmtree(vectors.folder, ignore_errors=True)
 
-    def _job(self, segment: Segment) -> Job:
+    def _making(self, travels: bool) -> Callable[[Segment], VectorEncoding]:
+        """What makes the encoding of a segment."""
         colbert = self._colbert
-
         own = colbert if self._overwrite else in_precision(colbert, self._precision())
-
-        def vectors(first: int, last: int, report: Report) -> VectorsOfDocuments:
-            return own.encode_documents(docs_of(segment, first, last), report)
-
+        own = settled(own) if travels else own
         dtype = "float32" if self._nbits == 32 else "float16"
-        ids, precision = segment.ids.tolist(), precision_of(own)
-        return Job(colbert.fingerprint, repr(colbert), None, colbert.width, dtype, ids, vectors, precision)
+        job = partial(Job, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(own))
+        return partial(vector_encoding, job, own.encode_documents)
 
     def _precision(self) -> object:
         """The precision in which the model has made those of other documents; None where that is not known."""

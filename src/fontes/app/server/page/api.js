@@ -41,7 +41,8 @@ export async function ask(place, path, query = {}, body = undefined) {
 /** Gives up what a place waits for. */
 export const giveUp = place => running.get(place)?.abort();
 
-function sentence(detail) {
+/** What the server refuses, as a sentence. */
+export function sentence(detail) {
   const text = String(detail).trim();
   return text ? text[0].toLocaleUpperCase("en") + text.slice(1) + (/[.!?)]$/.test(text) ? "" : ".") : "The server refuses this.";
 }

@@ -77,5 +77,12 @@ export const count = (n, one, more = `${one}s`) => `${n.toLocaleString("en")} ${
 /** A value of metadata that says something. */
 export const filled = value => value !== null && value !== "" && !(Array.isArray(value) && !value.length);
 
+/** One metadata value as text. */
+export const shown = value => typeof value === "string" ? value : typeof value === "boolean" ? (value ? "yes" : "no")
+  : Array.isArray(value) ? value.map(shown).join(", ") : value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
+
+/** A text of at most so many characters. */
+export const short = (text, most) => text.length > most ? `${text.slice(0, most - (/[\udc00-\udfff]/.test(text[most - 1]) ? 2 : 1))}…` : text;
+
 export const figure = value => Number.isInteger(value) ? String(value) : Math.abs(value) >= 1000 ? value.toFixed(0)
-  : Math.abs(value) >= 0.001 ? String(Number(value.toPrecision(5))) : value.toExponential(2);
+  : Math.abs(value) >= 0.01 ? value.toFixed(4) : value.toExponential(2);

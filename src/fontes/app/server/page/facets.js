@@ -2,11 +2,12 @@
 
 import { app, go, index } from "./app.js";
 import { ask, overtaken } from "./api.js";
-import { apart, at, button, make } from "./dom.js";
-import { chosen, conditions, ranged, range, toggled, without } from "./filter.js";
+import { apart, at, button, make, short, shown } from "./dom.js";
+import { chosen, column, conditions, ranged, range, toggled, without } from "./filter.js";
 
 const COUNTED = ["keyword", "keywords", "boolean"], COLUMNS = 6, VALUES = 8;
 const open = new Set();  // columns all of whose values are shown
+let latest = {}, of = "";  // the counts that are shown until others come, and their index
 
 /** The columns whose values are counted, and those that have bounds. */
 const counted = () => Object.entries(index().columns).filter(([, type]) => COUNTED.includes(type)).slice(0, COLUMNS);
@@ -21,10 +22,11 @@ export async function drawFilter(facets, search) {
   const side = at("side"), { where } = app.state;
   side.hidden = !Object.keys(index().columns).length;
   if (side.hidden) return;
+  if (of !== index().name) [latest, of] = [{}, index().name];
   const number = conditions(where).length;
   at("filters").querySelector("summary").textContent = number ? `Filter (${number})` : "Filter";
-  draw(facets ?? {});
   const others = counted().filter(([name, type]) => chosen(where, name, type).length);
+  draw({ ...facets ?? latest, ...Object.fromEntries(others.filter(([name]) => latest[name]).map(([name]) => [name, latest[name]])) });
   if (!facets || !others.length) return;
   try {  // of a column with a chosen value, the others are counted as if none were
     const more = await Promise.all(others.map(([name, type]) =>
@@ -36,16 +38,18 @@ export async function drawFilter(facets, search) {
 }
 
 function draw(facets) {
+  latest = facets;
   const focused = document.activeElement?.dataset?.facet, field = document.activeElement?.id;
-  at("filter-body").replaceChildren(text(), ...counted().map(([name, type]) => values(name, type, facets[name] ?? [])).filter(Boolean), ...bounded().map(([name, type]) => bounds(name, type)));
+  at("filter-body").replaceChildren(make("p", { class: "head" }, make("span", {}, "Filter"), button("Clear", () => filter(""), { class: "plain", hidden: !app.state.where })),
+    ...counted().map(([name, type]) => values(name, type, facets[name] ?? [])).filter(Boolean), ...bounded().map(([name, type]) => bounds(name, type)), text());
   const back = focused ? [...document.querySelectorAll("[data-facet]")].find(b => b.dataset.facet === focused) : at("filter-body").contains(at(field ?? "")) && at(field);
   if (back && !document.activeElement?.closest?.("main")) back.focus({ preventScroll: true });
 }
 
 function text() {
   const { where } = app.state;
-  const name = bounded()[0]?.[0] ?? counted()[0]?.[0], type = index().columns[name];
-  const example = type === "date" ? `${name} >= '2015-01-01'` : type === "integer" || type === "float" ? `${name} >= 2000` : `${name} is not None`;
+  const name = bounded()[0]?.[0] ?? Object.keys(index().columns)[0], type = index().columns[name], c = column(name);
+  const example = `such as ${type === "date" ? `${c} >= '2015-01-01'` : type === "integer" || type === "float" ? `${c} >= 2000` : `${c} is not None`}`;
   const input = make("textarea", { id: "where", rows: "2", spellcheck: "false", placeholder: example, oninput: changed, onkeydown: event => {
     if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
@@ -56,39 +60,40 @@ function text() {
   function changed() {
     apply.hidden = input.value.trim() === where;
   }
-  return make("div", { class: "written" }, make("label", { for: "where" }, "Filter"), input,
-    make("p", {}, apply, button("Clear", () => filter(""), { class: "plain", hidden: !where })));
+  return make("div", { class: "written facet" }, make("label", { for: "where" }, "As text"), input, make("p", {}, apply));
 }
 
 function values(name, type, facet) {
   const own = chosen(app.state.where, name, type);
   const all = [...facet.filter(({ value }) => value !== null), ...own.filter(v => !facet.some(({ value }) => value === v)).map(value => ({ value, count: 0 }))];
   if (!all.length) return null;
-  const shown = open.has(name) ? all.slice(0, 200) : all.filter(({ value }, i) => i < VALUES || own.includes(value));
-  const items = shown.map(({ value, count }) => make("li", {}, button("", () => filter(toggled(app.state.where, name, type, value)),
+  const first = open.has(name) ? all.slice(0, 200) : all.filter(({ value }, i) => i < VALUES || own.includes(value));
+  const items = first.map(({ value, count }) => make("li", {}, button("", () => filter(toggled(app.state.where, name, type, value)),
     { "aria-pressed": String(own.includes(value)), "data-facet": JSON.stringify([name, value]) })));
-  items.forEach((item, i) => item.firstChild.append(apart(shown[i].value === true ? "yes" : shown[i].value === false ? "no" : shown[i].value),
-    " ", make("span", { class: "count" }, shown[i].count.toLocaleString("en"))));
+  items.forEach((item, i) => item.firstChild.append(apart(short(shown(first[i].value), 200)),
+    " ", make("span", { class: "count" }, first[i].count.toLocaleString("en"))));
   const more = all.length > VALUES ? [button(open.has(name) ? "fewer" : `all ${Math.min(all.length, 200).toLocaleString("en")}`, () => {
     if (!open.delete(name)) open.add(name);
     const next = values(name, type, facet);
     group.replaceWith(next);
     next.querySelector(".more").focus();
   }, { class: "plain more", "aria-expanded": String(open.has(name)) })] : [];
-  const group = make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(name)), make("ul", {}, items), more);
+  const group = make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(short(name, 200))), make("ul", {}, items), more);
   return group;
 }
 
 function bounds(name, type) {
   const own = range(app.state.where, name);
-  const kind = type === "date" ? { type: "text", placeholder: "YYYY-MM-DD" } : { type: "number", step: type === "integer" ? "1" : "any" };
+  const kind = type === "date" ? { type: "text", placeholder: "YYYY-MM-DD" } : { type: "number", step: type === "integer" ? "1" : "any", placeholder: "any" };
   const fields = own.map((value, i) => {
     const input = make("input", { ...kind, id: `bound-${i}-${name}`, "aria-label": `${name} ${i ? "to" : "from"}`, onchange: apply });
     input.value = value;
     return input;
   });
   function apply() {
-    if (fields.every(input => input.checkValidity())) filter(ranged(app.state.where, name, type, fields.map(input => input.value.trim())));
+    if (!fields.every(input => input.checkValidity())) return fields.find(input => !input.checkValidity()).reportValidity();
+    const bounds = fields.map(input => input.value.trim());
+    setTimeout(() => filter(ranged(app.state.where, name, type, bounds)));  // once the focus is where it goes, as the fields are drawn anew
   }
-  return make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(name)), make("div", { class: "bounds" }, fields[0], make("span", { "aria-hidden": "true" }, "–"), fields[1]));
+  return make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(short(name, 200))), make("div", { class: "bounds" }, fields[0], make("span", { "aria-hidden": "true" }, "–"), fields[1]));
 }

@@ -2,17 +2,11 @@
 
 import { app, go, href } from "./app.js";
 import { overtaken } from "./api.js";
-import { apart, button, filled, link, make, marked, units, weighed } from "./dom.js";
+import { apart, button, filled, link, make, marked, short, shown, units, weighed } from "./dom.js";
 import { explained, termsOf, weigher } from "./tree.js";
 
-const FIRST = 50, PIECE = 100;  // hits that are made at once, and at a time after that
+const TITLE = 300, FIRST = 50, PIECE = 100;  // hits that are made at once, and at a time after that
 let generation = 0;
-
-/** One metadata value as text. */
-export const shown = value => typeof value === "string" ? value : Array.isArray(value) ? value.map(shown).join(", ")
-  : value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
-
-const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
 /**
  * The list. `side` is 0 or 1; `explain(hit)` gives a promise of the explanation of a hit; `edge(hit)` more for its right end;
@@ -34,9 +28,9 @@ export function listed(hits, { side = 0, explain, edge = null, level = 2, label 
 
 function item(hit, { side, explain, edge, level }) {
   const title = hit.title.trim() ? hit.title : hit.id;
-  const own = link(href({ doc: hit.id }), () => go({ doc: hit.id }), { "aria-current": app.state.doc === hit.id && "true" }, apart(title));
-  const about = make("p", { class: "about" }, apart(hit.id, { class: "id" }),
-    Object.entries(hit.metadata).filter(([, value]) => filled(value)).slice(0, 6).map(([key, value]) => make("span", {}, apart(key, { class: "key" }), " ", apart(short(shown(value), 80)))));
+  const own = link(href({ doc: hit.id }), () => go({ doc: hit.id }), { "aria-current": app.state.doc === hit.id && "true" }, apart(short(title, TITLE)));
+  const about = make("p", { class: "about" }, apart(short(hit.id, TITLE), { class: "id" }),
+    Object.entries(hit.metadata).filter(([, value]) => filled(value)).slice(0, 6).map(([key, value]) => make("span", {}, apart(short(key, TITLE), { class: "key" }), " ", apart(short(shown(value), 80)))));
   const text = make("div", { class: "text" }), why = make("div", { class: "reason", hidden: true });
   const more = explain && button("Why", () => ask(), { class: "plain why", "aria-expanded": "false", "aria-label": `Why ${short(title, 60)}` });
   const element = make("li", { class: "hit", "data-id": hit.id, "data-side": side },
@@ -81,7 +75,7 @@ function item(hit, { side, explain, edge, level }) {
 function words(place, hit, weigh) {
   if (hit.rationales?.length) {
     const most = Math.max(...hit.rationales.map(({ score }) => score));
-    place.replaceChildren(make("p", { class: "kind" }, "Evidence"), make("ol", { class: "picked" }, hit.rationales.map(({ number, score, text }) =>
+    place.replaceChildren(make("p", { class: "kind" }, "Evidence sentences, with number and score"), make("ol", { class: "picked" }, hit.rationales.map(({ number, score, text }) =>
       make("li", {}, make("span", { class: "number", title: "number of the sentence, from 0" }, String(number)),
         weighed(make("p", { dir: "auto" }, text), most > 0 ? score / most : 0), make("span", { class: "score", title: "score of the sentence" }, score.toFixed(4))))));
   } else if (hit.snippet.text) {

@@ -1,9 +1,10 @@
 // How far judges agree, and their differences side by side, to be settled.
 
 import { ask } from "./api.js";
-import { apart, button, count, make } from "./dom.js";
+import { apart, button, count, make, short } from "./dom.js";
 import { doing, place, say } from "./judge.js";
 import { words } from "./judge-document.js";
+import { together } from "./judge-evidence.js";
 
 const figure = value => value === null ? "not to be told" : value.toFixed(3);
 
@@ -13,11 +14,24 @@ export async function show(args, present) {
   const open = () => values.disagreements.filter(one => one.settled === null).length;
   const told = () => say(values.disagreements.length ? `${count(values.disagreements.length, "difference")}, ${open()} not settled` : "");
   told();
+  const none = values.finished.length && values.agreement.length && !values.disagreements.length ? [make("p", {}, "There are none: others have graded alike what they have graded of these topics.")] : [];
   place(make("h1", {}, "Agreement"),
     make("div", { class: "pairs" }, ...values.agreement.map(pair)), ...values.agreement.length ? [] : [make("p", {}, "No two judges have graded the same document yet.")],
     make("section", { class: "differing" }, make("h2", {}, "Differences"),
       make("p", { class: "notes" }, values.finished.length ? "Those of the topics that you have finished. The grade that you settle takes the place of both in the settled judgments; each judge's own stays." : "They are shown once you have finished a topic."),
-      make("ul", {}, ...values.disagreements.map(one => difference(one, told)))));
+      ...none, make("ul", {}, ...values.disagreements.map(one => difference(one, told)))),
+    ...values.evidence.length ? [make("section", { class: "differing" }, make("h2", {}, "Evidence"),
+      make("p", { class: "notes" }, "Groups of documents, in topics that you and another have finished and of which you name different groups. All groups whose documents are relevant are exported."),
+      make("ul", {}, ...values.evidence.map(one => evidence(one, new Map(Object.entries(values.titles))))))] : []);
+}
+
+/** The groups of a topic, a column for each judge. */
+function evidence(of, titles) {
+  return make("li", { class: "one", tabindex: "-1", "data-evidence": of.topic }, make("p", { class: "kind" }, "Topic ", apart(of.topic), ": ", apart(short(of.query, 300))),
+    make("p", {}, `${of.alike} of ${count(of.groups, "group")} alike`),
+    make("ul", { class: "beside" }, ...of.judges.map(({ judge, groups }) => make("li", {}, apart(judge), ...groups.length ? [] : [make("p", { class: "notes" }, "No group.")],
+      make("ol", { class: "groups" }, ...groups.map(({ documents, others }) => make("li", { class: others.length ? "" : "only" }, together(documents, titles),
+        make("p", { class: "notes" }, ...others.length ? ["also of ", ...others.flatMap((name, i) => [i ? ", " : "", apart(name)])] : ["only here"]))))))));
 }
 
 function pair(of) {
@@ -26,7 +40,8 @@ function pair(of) {
     ["… linear weights", figure(of.linear)], ["… quadratic weights", figure(of.quadratic)], ["… 0 against 1 to 3", figure(of.relevant)]];
   return make("section", {}, make("h2", {}, apart(first), " and ", apart(second)),
     make("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
-    make("table", {}, make("caption", {}, "Rows: ", apart(first), "; columns: ", apart(second)),
+    make("p", { class: "kind" }, "Rows: ", apart(first), "; columns: ", apart(second)),
+    make("table", { "aria-label": `Grades of ${first} in rows, of ${second} in columns` },
       make("tr", {}, make("td"), ...of.table.map((_, grade) => make("th", { scope: "col" }, String(grade)))),
       ...of.table.map((row, grade) => make("tr", {}, make("th", { scope: "row" }, String(grade)), ...row.map((number, other) => make("td", { class: grade === other && "same" }, String(number)))))));
 }
@@ -53,7 +68,7 @@ function difference(one, told) {
       text.append(make("div", { class: "words", tabindex: "0", role: "region", "aria-label": "Text" }, ...words(doc)));
     });
   } }, make("summary", {}, "Read it"));
-  const item = make("li", { class: "one", tabindex: "-1", "data-topic": one.topic, "data-document": one.document }, make("p", { class: "kind" }, "Topic ", apart(one.topic), ": ", apart(one.query)), make("h3", { class: "title", dir: "auto" }, one.title.trim() || one.document), text,
+  const item = make("li", { class: "one", tabindex: "-1", "data-topic": one.topic, "data-document": one.document }, make("p", { class: "kind" }, "Topic ", apart(one.topic), ": ", apart(short(one.query, 300))), make("h3", { class: "title", dir: "auto" }, short(one.title.trim() || one.document, 300)), text,
     make("ul", { class: "beside" }, ...one.grades.map(({ judge, grade, note }) => make("li", {}, apart(judge), ": ", make("span", { class: "grade" }, String(grade)), ...note ? [make("p", { class: "notes" }, apart(note))] : []))),
     make("div", { class: "settle", role: "group", "aria-label": "The grade that holds" }, make("span", {}, "Settle"), ...buttons, undo, by));
   item.settle = settle;
@@ -62,7 +77,7 @@ function difference(one, told) {
 
 export function key(pressed) {
   const all = [...document.querySelectorAll(".differing li.one")], here = all.indexOf(document.activeElement?.closest("li.one"));
-  if (/^[0-3]$/.test(pressed) && here >= 0) all[here].settle(Number(pressed));
+  if (/^[0-3]$/.test(pressed) && all[here]?.settle) all[here].settle(Number(pressed));
   else if (pressed === "j" || pressed === "k") {
     const to = all[here < 0 ? 0 : here + (pressed === "j" ? 1 : -1)];
     to?.focus();

@@ -1,12 +1,12 @@
 // One document at a time: read it, grade it. The next one comes when the server has the grade on disk.
 
 import { ask } from "./api.js";
-import { apart, at, button, count, filled, make, marked, units } from "./dom.js";
+import { apart, at, button, filled, make, marked, short, shown as text, units } from "./dom.js";
 import { doing, go, judge, path, place, say } from "./judge.js";
 import { bar, far } from "./judge-topics.js";
 
 export const GRADES = ["Not relevant", "Partly", "Relevant", "Highly"];
-const PIECE = 8000;  // characters of a piece of a text
+const PIECE = 8000, LONG = 1200;  // characters of a piece of a text, and of a narrative that folds
 let shown = null, busy = false, looked = 0, since = 0, pending = Promise.resolve();
 
 export async function show([topic, id], present) {
@@ -14,8 +14,6 @@ export async function show([topic, id], present) {
   const values = judge.view === "document" ? await ask("view", "/judging/document", { topic, id }) : await ask("view", "/judging/next", { topic });
   if (present()) draw(values);
 }
-
-const value = it => typeof it === "string" ? it : JSON.stringify(it);
 
 /** A text in pieces, with marks. */
 export function words(doc) {
@@ -35,19 +33,20 @@ function draw({ topic, document: doc }) {
   since = performance.now();
   say(far(topic));
   const need = make("section", { class: "need", "aria-label": "Topic" }, make("h1", { dir: "auto" }, topic.text),
-    ...[topic.description, topic.narrative].filter(Boolean).map(text => make("p", { dir: "auto" }, text)), bar(topic),
+    ...[topic.description, topic.narrative].filter(Boolean).map(more => more.length > LONG ? make("details", {}, make("summary", { dir: "auto" }, short(more, LONG / 4)), make("p", { dir: "auto" }, more)) : make("p", { dir: "auto" }, more)), bar(topic),
     make("p", { class: "line" }, button("Undo", undo, { class: "plain", id: "undo", disabled: !topic.judged }), ...doc ? [button("Later", later, { class: "plain", id: "later" })] : [],
       button("Evidence", () => go("evidence", topic.id), { class: "plain" }), button("Topics", () => go("topics"), { class: "plain" })));
   if (!doc) {
     place(make("div", { class: "bench" }, need, make("section", { class: "document", id: "document", tabindex: "-1" }, make("h2", {}, topic.pool ? "This topic is finished" : "The pool is empty"),
       make("p", {}, topic.pool ? `${far(topic)}.` : "No pipeline finds a document for this topic."), make("p", {}, make("a", { href: path("topics") }, "Topics"), " · ", make("a", { href: path("evidence", topic.id) }, "Judged and evidence"), " · ", make("a", { href: path("compare") }, "Agreement")))));
     at("document").focus({ preventScroll: true });
+    doing(() => further(topic.id));
     return;
   }
   const note = make("textarea", { id: "note", rows: 3, maxlength: 10000, dir: "auto", onchange: () => save(topic.id, doc.id, note.value) });
   note.value = doc.note;
   need.append(make("div", {}, make("label", { for: "note" }, "Note"), note));
-  const facts = Object.entries(doc.metadata).filter(([, it]) => filled(it)).map(([key, it]) => [make("dt", {}, apart(key)), make("dd", {}, apart(value(it)))]).flat();
+  const facts = Object.entries(doc.metadata).filter(([, it]) => filled(it)).map(([key, it]) => [make("dt", {}, apart(key)), make("dd", {}, apart(text(it)))]).flat();
   const article = make("section", { class: "document", id: "document", tabindex: "-1", "aria-labelledby": "title" },
     make("h2", { id: "title", dir: "auto" }, doc.title.trim() ? marked(doc.title, units(doc.title, doc.title_matches)) : doc.id), ...facts.length ? [make("dl", { class: "metadata" }, ...facts)] : [],
     make("div", { class: "words" }, ...words(doc)),
@@ -58,6 +57,15 @@ function draw({ topic, document: doc }) {
   article.focus({ preventScroll: true });
 }
 
+/** A link to the next topic that is not finished. */
+async function further(from) {
+  const { topics } = await ask("topics", "/judging/topics"), here = topics.findIndex(({ id }) => id === from);
+  const next = [...topics.slice(here + 1), ...topics.slice(0, here)].find(topic => topic.left), place = at("document");
+  if (!place || shown?.doc || shown?.topic.id !== from) return;
+  place.append(make("p", {}, next ? [make("a", { href: path("judge", next.id), id: "further" }, "Next topic"), ": ", apart(next.text)] : "All topics are finished."));
+  at("further")?.focus({ preventScroll: true });
+}
+
 /** Seconds that the document was looked at, those in which the page is hidden left out. */
 const seconds = () => Math.min(86_400, (looked + (document.hidden ? 0 : performance.now() - since)) / 1000);
 document.addEventListener("visibilitychange", () => {
@@ -66,7 +74,10 @@ document.addEventListener("visibilitychange", () => {
 });
 
 function save(topic, id, note) {
-  pending = doing(() => ask(`note ${topic} ${id}`, "/judging/notes", {}, { topic, document: id, note }));
+  pending = doing(async () => {
+    await ask(`note ${topic} ${id}`, "/judging/notes", {}, { topic, document: id, note });
+    say(note.trim() ? "The note is kept." : "The note is gone.");
+  });
 }
 
 /** One thing after the other: a key that is pressed twice grades one document. */
@@ -102,8 +113,10 @@ async function undo() {
   say(`Taken back. ${far(values.topic)}`);
 }
 
-function later() {
-  if (shown?.doc) alone(() => ask("view", "/judging/next", { topic: shown.topic.id, after: shown.doc.id }));
+async function later() {
+  if (!shown?.doc) return;
+  const { doc } = shown, values = await alone(() => ask("view", "/judging/next", { topic: shown.topic.id, after: doc.id }));
+  if (values) say(`${values.document?.id === doc.id ? "This is the only document left." : "Left for later."} ${far(values.topic)}`);
 }
 
 export function key(pressed) {

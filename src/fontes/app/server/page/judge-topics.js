@@ -1,13 +1,13 @@
 // The topics with how far they are; a new one; the files to take away.
 
-import { ask, headers, Problem } from "./api.js";
-import { apart, button, count, make } from "./dom.js";
+import { ask, headers, Problem, sentence } from "./api.js";
+import { apart, button, count, make, short } from "./dom.js";
 import { doing, go, judge, path, place, say } from "./judge.js";
 
 export const minutes = seconds => seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60).toLocaleString("en")} min`;
 
 /** How far a topic is, in words. */
-export const far = topic => [`${topic.judged} of ${count(topic.pool, "document")} judged`, `${topic.relevant} relevant`, minutes(topic.seconds),
+export const far = topic => [`${topic.judged} of ${count(topic.pool, "document")} judged`, ...topic.judged ? [`${topic.relevant} relevant`, minutes(topic.seconds)] : [],
   ...topic.missing ? [`${topic.missing} not in this index`] : []].join(", ");
 
 export const bar = topic => make("progress", { value: topic.judged, max: Math.max(topic.pool, 1), "aria-label": "Judged" });
@@ -17,15 +17,16 @@ export async function show(args, present) {
   if (!present()) return;
   const done = topics.filter(topic => !topic.left).length;
   say(topics.length ? `${done} of ${count(topics.length, "topic")} finished` : "There are no topics yet: write the first one.");
-  place(make("h1", {}, "Topics"), ...topics.length ? [make("ul", { class: "topics" }, ...topics.map(row))] : [], form(), files());
+  const add = button("New topic", () => document.getElementById("text").focus(), { class: "plain" });
+  place(make("div", { class: "line" }, make("h1", {}, "Topics"), topics.length > 5 ? add : null), ...topics.length ? [make("ul", { class: "topics" }, ...topics.map(row))] : [], form(), files());
 }
 
 function row(topic) {
-  const others = Object.entries(topic.others).map(([name, judged]) => `${name}: ${judged}`).join(", ");
+  const others = Object.entries(topic.others).flatMap(([name, judged], i) => [i ? ", " : "", apart(name), ` judged ${judged}`]);
   return make("li", { "data-topic": topic.id },
-    make("div", {}, make("p", { class: "title" }, apart(topic.id, { class: "id" }), make("a", { href: path("judge", topic.id) }, apart(topic.text))), topic.description ? make("p", { class: "about" }, apart(topic.description)) : null,
+    make("div", {}, make("p", { class: "title" }, apart(topic.id, { class: "id" }), make("a", { href: path("judge", topic.id) }, apart(short(topic.text, 300)))), topic.description ? make("p", { class: "about" }, apart(short(topic.description, 300))) : null,
       make("p", { class: "figures" }, make("a", { href: path("evidence", topic.id) }, "Judged and evidence", make("span", { class: "hidden" }, ` of topic ${topic.id}`)))),
-    make("div", {}, bar(topic), make("p", { class: "figures" }, far(topic)), others ? make("p", { class: "figures" }, apart(others)) : null));
+    make("div", {}, bar(topic), make("p", { class: "figures" }, far(topic)), others.length ? make("p", { class: "figures" }, others) : null));
 }
 
 function form() {
@@ -45,12 +46,13 @@ function form() {
 const says = name => name === "queries.jsonl" ? "topics" : name.replace(/\.qrels$/, " (TREC)").replace(/\.tsv$/, " (BEIR)");
 
 function files() {
-  return make("section", {}, make("h2", {}, "Take away"), make("p", { class: "files" }, ...judge.exports.map(name => button(says(name), () => doing(() => taken(name)), { "data-file": name }))));
+  return make("section", {}, make("h2", {}, "Export"),
+    make("p", { class: "notes" }, "Settled: the grade that was settled, or that all who graded gave. Agreed: what two or more graded alike. TREC's form has the groups of evidence."), make("p", { class: "files" }, ...judge.exports.map(name => button(says(name), () => doing(() => taken(name)), { "data-file": name }))));
 }
 
 async function taken(name) {
   const answer = await fetch(`/judging/export/${encodeURIComponent(name)}`, { headers });
-  if (!answer.ok) throw new Problem((await answer.json().catch(() => ({}))).detail ?? "The server refuses this.", answer.status);
+  if (!answer.ok) throw new Problem(sentence((await answer.json().catch(() => ({}))).detail ?? ""), answer.status);
   const address = URL.createObjectURL(await answer.blob());
   make("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);

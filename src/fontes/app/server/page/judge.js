@@ -10,10 +10,11 @@ import * as topics from "./judge-topics.js";
 const VIEWS = { topics, judge: bench, document: bench, evidence, compare };
 const KEYS = [
   ["0  1  2  3", "grade the document; in Agreement, settle it"], ["u", "take the last grade back"], ["l", "leave the document for later"], ["n", "write a note; Escape ends it"],
-  ["e", "evidence, and what is judged"], ["t", "topics"], ["j  k", "in Agreement: the next difference, the one before"], ["?", "this list"],
+  ["e", "evidence, and what is judged"], ["t", "topics"], ["j  k", "in Agreement and Evidence: to the next, to the one before"], ["g", "in Evidence: make a group of the checked documents"], ["?", "this list"],
 ];
 export const judge = { name: "", judges: [], exports: [], view: "", args: [] };
-let shows = 0;
+let topic;  // that was shown last
+let shows = 0, placed = 0;  // views that were asked for, and the last one that came
 
 export const say = text => { at("status").textContent = text; };
 
@@ -34,12 +35,14 @@ export async function doing(work) {
     if (error.status === 401) return signIn("This token is not known here.");
     if (!error.status && !error.message.startsWith("The server")) console.error(error);
     at("trouble").replaceChildren(make("p", { class: "problem", role: "alert" }, error.message));
+    at("trouble").scrollIntoView({ block: "nearest" });
     return undefined;
   }
 }
 
-/** What is shown now; nothing where another view has been asked for since. */
+/** What is shown now. */
 export function place(...inside) {
+  placed = shows;
   at("content").replaceChildren(...inside);
 }
 
@@ -52,11 +55,23 @@ async function show() {
   for (const link of document.querySelectorAll("nav [data-view]")) {
     link.hidden = false;
     if (link.dataset.view === judge.view) link.setAttribute("aria-current", "page");
+    else if (link.dataset.view === "topics" && judge.view !== "compare") link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
   }
   at("content").setAttribute("aria-busy", "true");
   await doing(() => VIEWS[judge.view].show(args, () => own === shows));
-  if (own === shows) at("content").removeAttribute("aria-busy");
+  if (own !== shows) return;
+  document.title = [{ topics: "Topics", compare: "Agreement" }[judge.view] ?? `Topic ${args[0]}`, "Judge", "Fontes"].join(" · ");
+  if (placed !== own && judge.name) {
+    say("");
+    place(make("p", {}, make("a", { href: path("topics") }, "Topics")));
+  }
+  at("content").removeAttribute("aria-busy");
+  scrollTo(0, 0);
+  const to = judge.view === "topics" && topic !== undefined && [...document.querySelectorAll(".topics li")].find(row => row.dataset.topic === topic)?.querySelector("a");
+  if (to) to.focus();
+  else if (document.activeElement === document.body) at("content").focus({ preventScroll: true });
+  topic = judge.view === "topics" || judge.view === "compare" ? topic : args[0];
 }
 
 const stored = () => { try { return sessionStorage.token ?? ""; } catch { return ""; } };

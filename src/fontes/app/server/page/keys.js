@@ -2,11 +2,11 @@
 
 import { app, go } from "./app.js";
 import { at, button, make } from "./dom.js";
-import { step } from "./reader.js";
+import { match, step } from "./reader.js";
 
 const KEYS = [
   ["/", "to the box"], ["j  ↓", "to the next result"], ["k  ↑", "to the one before"], ["Enter", "open the document"],
-  ["w", "why it is there, or no more"], ["← →", "in a document: to the one before, the one after"], ["Escape", "close, or back to the box"], ["?", "this list"],
+  ["w", "why it is there, or no more"], ["← →", "in a document: to the one before, the one after"], ["n  p", "in a document: to the next match, to the one before"], ["Escape", "close, or back to the box"], ["?", "this list"],
 ];
 const titles = () => [...document.querySelectorAll(".hit .title a")].filter(a => a.offsetParent);
 
@@ -37,6 +37,7 @@ export function listen() {
     else if (event.key === "?") help();
     else if (reading && (event.key === "ArrowLeft" || event.key === "ArrowRight")) step(event.key === "ArrowLeft" ? -1 : 1);
     else if (reading && (event.key === "j" || event.key === "k")) step(event.key === "k" ? -1 : 1);
+    else if (reading && (event.key === "n" || event.key === "p")) match(event.key);
     else if (event.key === "j" || event.key === "ArrowDown" && !reading && listening(on)) move(1);
     else if (event.key === "k" || event.key === "ArrowUp" && !reading && listening(on)) move(-1);
     else if (event.key === "w") on.closest?.(".hit")?.why?.();

@@ -1,7 +1,7 @@
 // The page: one box, three views, and the address that holds what is shown.
 
 import { app, go, index } from "./app.js";
-import { ask, giveUp, overtaken } from "./api.js";
+import { ask, giveUp, overtaken, Problem } from "./api.js";
 import { at, button, make } from "./dom.js";
 import { current } from "./hits.js";
 import { help, listen } from "./keys.js";
@@ -60,18 +60,25 @@ async function show(before) {
   controls(before);
   document.title = `${state.view === "talk" ? "Conversation" : state.q || index().name} · Fontes`;
   if (state.view !== "search") at("side").hidden = true;
-  const work = { search: searching.search, talk: talking.converse, why: asking.why }[state.view];
+  const missing = state.index && state.index !== index().name;
+  const work = missing ? absent : { search: searching.search, talk: talking.converse, why: asking.why }[state.view];
   const listing = waited(() => work(say), () => show(before));
   current(state.doc);
   const key = ["view", "index", "q", "pipeline", "against", "k", "where", "talk"];
   if (before && key.some(name => before[name] !== state[name])) scrollTo(0, 0);
   if (!state.doc) close();
   await listing;
-  if (state.doc && state === app.state) {
-    read(state.view === "talk" ? talking.query() : state.q, state.view === "search" ? searching.evidence(state.doc) : []);
+  if (state.doc && !missing && state === app.state) {
+    read(state.view === "talk" ? talking.query() : state.q, { search: searching, why: asking }[state.view]?.evidence(state.doc) ?? []);
     current(state.doc);
   }
   return view;
+}
+
+/** What is shown of an index that the server does not have. */
+function absent() {
+  at("side").hidden = true;
+  throw new Problem(`There is no index '${app.state.index}'; there are ${app.indexes.map(({ name }) => name).join(", ")}.`, 404);
 }
 
 function controls(before) {
@@ -85,18 +92,18 @@ function controls(before) {
   at("q").placeholder = view.placeholder;
   if (!before || before.q !== state.q || before.view !== state.view) at("q").value = state.view === "talk" ? "" : state.q;
   const fields = [];
-  if (app.indexes.length > 1) fields.push(choice("index", "Index", app.indexes.map(({ name }) => [name, name]), own.name, name => moved({ index: name })));
+  if (app.indexes.length > 1 || state.index && state.index !== own.name) fields.push(choice("index", "Index", app.indexes.map(({ name }) => [name, name]), state.index || own.name, name => moved({ index: name })));
   const names = own.pipelines.map(({ name }) => [name, name]), taken = state.pipeline || names[0][0];
   if (names.length > 1 || app.anyPipeline) fields.push(expression("pipeline", "Pipeline", names, taken, name => moved({ pipeline: name === names[0][0] ? "" : name })));
   if (state.view === "search" && (names.length > 1 || app.anyPipeline))
-    fields.push(expression("against", "Beside", [["", "none"], ...names.filter(([name]) => name !== taken)], state.against, name => moved({ against: name, only: "" })));
+    fields.push(expression("against", "Beside", [["", "none"], ...names.filter(([name]) => name !== taken)], state.against === taken ? "" : state.against, name => moved({ against: name, only: "" })));
   if (state.view === "search") fields.push(choice("k", "Results", sizes().map(k => [String(k), k.toLocaleString("en")]), String(state.k), k => moved({ k: Number(k) })));
   if (state.view === "talk" && own.rewriters.length)
     fields.push(choice("rewriter", "Rewriter", own.rewriters.map(({ name }) => [name, name]), state.rewriter || own.rewriters[0].name, name => moved({ rewriter: name === own.rewriters[0].name ? "" : name })));
   if (state.view === "why") {
     const upTo = (name, label, most, from = 1) => fields.push(choice(name, label, Array.from({ length: most - from + 1 }, (_, i) => [String(i + from), String(i + from)]), String(state[name]), value => go({ [name]: Number(value) })));
-    upTo("depth", "Causes in a row", 5);
-    upTo("breadth", "of an event", 10);
+    upTo("depth", "Steps back", 5);
+    upTo("breadth", "Causes each", 10);
     upTo("leads", "Leads", 5, 0);
     const weak = make("input", { type: "checkbox", id: "weak", checked: Boolean(state.weak), onchange: () => go({ weak: weak.checked ? "1" : "" }) });
     fields.push(make("label", { class: "check" }, weak, "Weak cues too"));
@@ -117,7 +124,8 @@ function moved(changes) {
 
 const sizes = () => [...new Set([10, 20, 50, 100, 1000, app.state.k].filter(k => k <= app.limits.k))].sort((a, b) => a - b);
 
-function choice(id, label, options, value, onchange) {
+function choice(id, label, known, value, onchange) {
+  const options = known.some(([own]) => own === value) ? known : [...known, [value, value]];
   const select = make("select", { id, onchange: () => onchange(select.value) }, options.map(([own, text]) => make("option", { value: own, selected: own === value }, text)));
   return make("label", {}, make("span", {}, label), select);
 }
@@ -133,6 +141,7 @@ function expression(id, label, names, value, onchange) {
 function submit(event) {
   event.preventDefault();
   const text = at("q").value.trim(), { view } = app.state;
+  if (matchMedia("(pointer: coarse)").matches) at("q").blur();  // what is typed with covers the results
   if (view !== "talk") return text === app.state.q ? (VIEWS[view].part.forget(), show(app.state)) : go({ q: text, why: [], why2: [], doc: "" });
   if (!text) return;
   waited(async () => {

@@ -2,12 +2,11 @@
 
 import { app, go, index } from "./app.js";
 import { ask, overtaken } from "./api.js";
-import { apart, at, button, count, filled, make, marked, units } from "./dom.js";
+import { apart, at, button, count, filled, make, marked, shown, units } from "./dom.js";
 import { column, toggled } from "./filter.js";
-import { shown } from "./hits.js";
 
 const PIECE = 8000, FIRST = 3;  // characters of a piece, and pieces that are made at once
-let opened = "", from = null;
+let opened = "", last = "", from = null;  // what is open, the document that was read last, and what had the focus before
 
 /** Opens the document of the state, or closes what is open. */
 export async function read(query, evidence = []) {
@@ -16,13 +15,14 @@ export async function read(query, evidence = []) {
   if (key === opened) return;
   if (reader.hidden) from = document.activeElement;
   opened = key;
+  last = doc;
   reader.hidden = false;
   document.body.classList.add("reading");
   narrow();
   if (!reader.childElementCount) reader.replaceChildren(bar(doc), make("p", { class: "notes" }, "…"));
   if (!reader.contains(document.activeElement)) reader.focus({ preventScroll: true });
   try {
-    const values = await ask("document", `/documents/${encodeURIComponent(doc)}`, { q: query, index: index().name });
+    const values = await ask("document", "/documents", { id: doc, q: query, index: index().name });
     reader.replaceChildren(bar(doc), ...content(values, evidence));
   } catch (error) {
     if (overtaken(error)) return;
@@ -41,7 +41,8 @@ export function close() {
   reader.replaceChildren();
   document.body.classList.remove("reading");
   narrow();
-  const back = from?.isConnected ? from : document.querySelector(".hit .title a");
+  const own = [...document.querySelectorAll(".hit[data-id]")].filter(hit => hit.dataset.id === last).map(hit => hit.querySelector(".title a"));
+  const back = !from?.isConnected ? own[0] ?? document.querySelector(".hit .title a") : own.length && from.closest(".title") && !own.includes(from) ? own[0] : from;
   if (inside) back?.focus();
 }
 
@@ -52,6 +53,9 @@ export function narrow() {
 
 /** The documents of the results in their order, each once. */
 const order = () => [...new Set([...document.querySelectorAll(".hit[data-id]")].filter(hit => !hit.hidden).map(hit => hit.dataset.id))];
+
+/** Goes to the match before, "p", or after, "n". */
+export const match = key => at("reader").querySelector(`.jumps [aria-keyshortcuts=${key}]`)?.click();
 
 /** Goes on to the document that is `by` places further in the results. */
 export function step(by) {
@@ -70,8 +74,8 @@ function bar(doc) {
 
 function content(values, evidence) {
   const title = make("h2", { dir: "auto" }, values.title_matches ? marked(values.title, units(values.title, values.title_matches)) : values.title);
-  const text = values.text, matches = [...units(text, values.matches ?? []), ...sentences(text, evidence)];
-  return [...values.title.trim() ? [title] : [], ...metadata(values.metadata), ...body(text, matches)];
+  const { text } = values;
+  return [...values.title.trim() ? [title] : [], ...metadata(values.metadata), ...body(text, units(text, values.matches ?? []), sentences(text, evidence))];
 }
 
 /** Where sentences that were picked are in the text. */
@@ -124,15 +128,26 @@ function center(mark, times = 4) {
   if (times) requestAnimationFrame(() => center(mark, times - 1));
 }
 
-function body(text, all) {
-  const cuts = cut(text), matches = apiece(all, cuts);
+/** A piece of a text: its words marked, and the sentences that were picked with the words in them. */
+function written(text, words, picked, start, end) {
+  const within = all => all.filter(([first, after]) => after > start && first < end), own = within(words), parts = [];
+  let last = start;
+  for (const [first, after] of within(picked)) {
+    parts.push(...marked(text, own, last, first), make("mark", { class: "sentence" }, marked(text, own, first, after)));
+    last = after;
+  }
+  return [...parts, ...marked(text, own, last, end)];
+}
+
+function body(text, all, evidence) {
+  const cuts = cut(text), words = apiece(all, cuts), picked = apiece(evidence, cuts), matches = picked.length ? picked : words;
+  const number = picked.length ? count(picked.length, "evidence sentence") : count(words.length, "match", "matches");
   const place = make("div", { class: "words" }), rest = make("div", { class: "rest" });
   let made = 0, here = -1;
   const upTo = number => {
     for (; made < Math.min(number, cuts.length); made++) {
       const [start, end] = [cuts[made], cuts[made + 1] ?? text.length];
-      const own = matches.filter(([first, after]) => after > start && first < end);
-      place.append(make("div", { class: "piece", dir: "auto" }, marked(text, own, start, end)));
+      place.append(make("div", { class: "piece", dir: "auto" }, written(text, words, picked, start, end)));
     }
     const left = text.length - (cuts[made] ?? text.length);
     rest.replaceChildren(...left ? [button(`Show the rest (${count(left, "character")})`, () => upTo(cuts.length))] : []);
@@ -149,14 +164,14 @@ function body(text, all) {
   const jump = by => {
     here = (here + by + matches.length) % matches.length;
     upTo(cuts.filter(cut => cut <= matches[here][0]).length);
-    const mark = place.querySelectorAll("mark")[here];
+    const mark = place.querySelectorAll(picked.length ? ".sentence" : "mark")[here];
     place.querySelector("mark.here")?.classList.remove("here");
     mark?.classList.add("here");
     if (mark) center(mark);
-    said.textContent = `${(here + 1).toLocaleString("en")} of ${count(matches.length, "match", "matches")}`;
+    said.textContent = `${(here + 1).toLocaleString("en")} of ${number}`;
   };
-  const said = make("span", { role: "status" }, count(matches.length, "match", "matches"));
+  const said = make("span", { role: "status" }, number);
   const jumps = matches.length ? [make("div", { class: "jumps notes" }, said,
-    button("↑", () => jump(here < 0 ? 0 : -1), { class: "plain", "aria-label": "Match before" }), button("↓", () => jump(1), { class: "plain", "aria-label": "Match after" }))] : [];
+    button("↑", () => jump(here < 0 ? 0 : -1), { class: "plain", "aria-label": "Match before", "aria-keyshortcuts": "p" }), button("↓", () => jump(1), { class: "plain", "aria-label": "Match after", "aria-keyshortcuts": "n" }))] : [];
   return text ? [...jumps, place, rest] : [make("p", { class: "notes" }, "This document has no text.")];
 }

@@ -68,15 +68,16 @@ function beside(names, say) {
   const columns = lists.map((hits, side) => {
     const edge = hit => {
       const there = ranks[1 - side].get(hit.id), gap = there - hit.rank, other = names[1 - side];
+      const where = `rank ${there} in ${other}, ${gap > 0 ? `${gap} further down` : gap < 0 ? `${-gap} further up` : "as here"}`;
       if (there === undefined) return make("span", { class: "other alone", title: `not among the first ${lists[1 - side].length} of ${other}` }, "only here");
-      return button(`${there} ${gap > 0 ? `▲${gap}` : gap < 0 ? `▼${-gap}` : "="}`, () => reach(1 - side, hit.id), { class: "plain other", "aria-label": `rank ${there} in ${other}` });
+      return button(`${there} ${gap > 0 ? `▲${gap}` : gap < 0 ? `▼${-gap}` : "="}`, () => reach(1 - side, hit.id), { class: "plain other", title: where, "aria-label": where });
     };
     const list = hits.length ? listed(hits, { side, explain: explainer(names[side]), edge, level: 3, label: `Results of ${names[side]}` }) : make("p", { class: "notes" }, "No document matches.");
     const text = index().pipelines.find(({ name }) => name === names[side])?.text ?? "";
-    return make("section", { "aria-label": names[side], class: "side" }, make("h2", {}, apart(names[side])), ...text && text !== names[side] ? [make("p", { class: "notes" }, make("code", {}, text))] : [], list);
+    return make("section", { "aria-label": names[side], class: "side" }, make("h2", { tabindex: "-1" }, apart(names[side])), ...text && text !== names[side] ? [make("p", { class: "notes" }, make("code", {}, text))] : [], list);
   });
-  at("content").replaceChildren(make("p", { class: "line notes" }, make("label", { class: "check" }, box, "Only what differs"),
-    button("Swap", () => go({ pipeline: names[1], against: names[0], why: [], why2: [] }), { class: "plain" })),
+  at("content").replaceChildren(make("p", { class: "line notes" }, make("label", { class: "check" }, box, "Only what differs"), make("span", { class: "kind" }, "Rank in the other list: ▲ higher here, ▼ lower here"),
+    button(`To ${names[1]}`, () => columns[1].querySelector("h2").focus(), { class: "plain stacked" }), button("Swap", () => go({ pipeline: names[1], against: names[0], why: [], why2: [] }), { class: "plain" })),
     make("div", { class: "pair", onmouseover: together, onfocusin: together, onmouseleave: together }, columns));
   for (const [side, column] of columns.entries()) column.ranks = ranks[1 - side];
   differing(app.state.only);

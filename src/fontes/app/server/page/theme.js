@@ -9,7 +9,11 @@
     if (theme === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
     const button = document.getElementById("theme");
-    if (button) button.textContent = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" }[theme];
+    if (!button) return;
+    const name = document.createElement("span");
+    name.textContent = `: ${theme === "auto" ? "system" : theme}`;
+    button.replaceChildren("Theme", name);
+    button.setAttribute("aria-label", button.textContent);
   };
   set(stored());
   addEventListener("DOMContentLoaded", () => {

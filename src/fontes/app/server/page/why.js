@@ -4,9 +4,12 @@ import { app, go, href, index, pipeline } from "./app.js";
 import { ask } from "./api.js";
 import { apart, at, count, link, make, weighed } from "./dom.js";
 
-let shown = "";
+let shown = "", sentences = new Map();  // those that say so, by document
 
 export const forget = () => { shown = ""; };
+
+/** The sentences of a document that state causes. */
+export const evidence = id => sentences.get(id) ?? [];
 
 export async function why(say) {
   const { q, depth, breadth, weak, leads } = app.state;
@@ -20,6 +23,8 @@ export async function why(say) {
   }
   const chain = await ask("list 0", "/why", { event: q, depth, breadth, weak: weak ? "true" : "", leads: leads || "", pipeline: pipeline(), index: index().name });
   shown = key;
+  sentences = new Map();
+  gather(chain.causes);
   const number = total(chain.causes);
   say(number ? count(number, "cause") : "No document states a cause");
   at("content").replaceChildren(number ? make("ul", { class: "causes" }, make("li", {}, make("p", { class: "event", dir: "auto" }, chain.event), branches(chain.causes)))
@@ -27,6 +32,13 @@ export async function why(say) {
 }
 
 const total = causes => causes.reduce((sum, cause) => sum + 1 + total(cause.causes), 0);
+
+function gather(causes) {
+  for (const { sources, causes: further } of causes) {
+    for (const { doc_id: id, sentence } of sources) sentences.set(id, [...evidence(id), sentence]);
+    gather(further);
+  }
+}
 
 const branches = causes => make("ul", {}, causes.map(cause => make("li", {}, make("details", { open: true, class: cause.lead ? "lead" : "stated" },
   make("summary", {}, make("span", { class: "cause", dir: "auto" }, cause.cause), ...cause.lead ? [" ", make("span", { class: "other" }, "found, not stated")] : []),

@@ -1,0 +1,31 @@
+"""`fontes copy`: an index to an address, or from one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import Json
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Index")
+def copy(
+    source: Annotated[str, typer.Argument(help="An index: a directory, or an address (s3://…, gs://…).", show_default=False)],
+    target: Annotated[str, typer.Argument(help="Where it goes: an address, or a directory.", show_default=False)],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Copy an index to an address, or from one. What is there already is not copied again."""
+    from ...index.remote import copy_index
+    from ..output import print_json, say
+    from ..progress import reporting
+
+    with reporting(json) as report:
+        copy_index(source, target, overwrite=overwrite, progress=report)
+    if json:
+        print_json({"source": source, "target": target})
+    else:
+        say(f"{source} is at {target}")

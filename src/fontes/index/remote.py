@@ -1,0 +1,176 @@
+"""An index at an address, such as "s3://bucket/papers.index": put there, and copied from there to be read."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
+from ..core.progress import Progress, Report, silent
+from ..storage.artifact import META, FileTable, changed, check_folder, wrong_size
+from ..storage.caches import LIMIT, cache_folder, touch, trim
+from ..storage.hashes import hash_text
+from ..storage.locks import locked
+from ..storage.remote import address_of, fetch, files_below, put, read_at, remove
+from .files import MANIFEST, SEGMENT, check_contents, check_place, folders, read_manifest, remove_unnamed
+
+FETCHED = ".fetched"  # where files are until their sums are right
+
+
+def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = False, progress: Report = silent) -> None:
+    """Copies an index to an address, or from one; what is there already is not copied again, and the manifest comes last.
+
+    Args:
+        source: An index: a directory, or an address such as "s3://bucket/papers.index".
+        target: Where it goes: an address, or a directory.
+        overwrite: Replace an index that is there.
+        progress: Is called after each file.
+
+    Raises:
+        InputError: Something is at the target already, or an address cannot be reached.
+        ParameterError: Neither is an address, or both are.
+        IndexFormatError: There is no index, or a damaged one.
+    """
+    here, there = address_of(source), address_of(target)
+    if (here is None) == (there is None):
+        raise ParameterError("copy goes between a directory and an address such as s3://bucket/papers.index")
+    if there is not None:
+        _put(Path(source), there.rstrip("/"), overwrite, progress)
+    elif here is not None:
+        check_place(Path(target), overwrite, drop_vectors=False)
+        Path(target).mkdir(parents=True, exist_ok=True)
+        with locked(Path(target)):
+            _fetch(here.rstrip("/"), Path(target), progress)
+
+
+def local_copy(address: str) -> Path:
+    """The folder among the user's caches with a copy of the index at an address, as it is there now.
+
+    Raises:
+        InputError: The address cannot be reached.
+        IndexFormatError: There is no index, or a damaged one; the message names the object.
+    """
+    place = copies() / hash_text(address.rstrip("/"))[:16]
+    place.mkdir(parents=True, exist_ok=True)
+    with locked(place):
+        _fetch(address.rstrip("/"), place, silent)
+    touch(place)
+    trim(place.parent, LIMIT)
+    return place
+
+
+def copies() -> Path:
+    """Where copies of indexes at addresses are."""
+    return cache_folder().absolute() / "indexes"
+
+
+def _put(path: Path, address: str, overwrite: bool, progress: Report) -> None:
+    manifest = read_manifest(path)
+    check_contents(path, manifest)
+    there = _listed(address)
+    if there and not overwrite:
+        what = "is an index already; overwrite=True (--overwrite) replaces it"
+        raise InputError(f"{address} {what if MANIFEST in there else 'holds other files; choose another place'}")
+    own = {}
+    for segment in manifest["segments"]:
+        files = [file for file in sorted((path / segment["name"]).rglob("*")) if file.is_file()]
+        own.update({file.relative_to(path).as_posix(): file for file in files})
+    own = {name: file for name, file in own.items() if not any(part.startswith(".") for part in name.split("/"))}
+    for number, (name, file) in enumerate(own.items(), 1):
+        if there.get(name) != file.stat().st_size:
+            put(file, f"{address}/{name}")
+        progress(Progress("copying", number, len(own), 0.0, unit="files"))
+    put(path / MANIFEST, f"{address}/{MANIFEST}")
+    for name in there:
+        if name not in own and name.startswith(f"{SEGMENT}-"):
+            remove(f"{address}/{name}")
+
+
+def _fetch(address: str, place: Path, progress: Report) -> None:
+    """Copies what is missing; the manifest is put in its place when all that it names is there."""
+    draft = place / FETCHED
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir()
+    try:
+        manifest = _manifest(address, draft)
+        there = _listed(address)
+        missing = list(_missing(place, manifest))
+        for number, (name, table) in enumerate(missing, 1):
+            _fetch_file(f"{address}/{name}", draft / "file", table)
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / "file").replace(place / name)
+            progress(Progress("copying", number, len(missing), 0.0, unit="files"))
+        for segment in manifest["segments"]:
+            for name in _attachments(there, segment["name"]):
+                if not (place / name).exists():
+                    _fetch_folder(address, name, there, draft / "folder")
+                    (draft / "folder").rename(place / name)
+        (draft / MANIFEST).replace(place / MANIFEST)
+    except OSError as error:
+        raise FontesError(f"{place} cannot be written: {error.strerror or error}; nothing was changed") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    remove_unnamed(place)
+
+
+def _manifest(address: str, draft: Path) -> dict[str, Any]:
+    """The manifest at an address, which is put into the draft."""
+    there = f"{address}/{MANIFEST}"
+    try:
+        (draft / MANIFEST).write_bytes(read_at(there))
+    except InputError as error:
+        if "there is no such" in str(error):
+            raise IndexFormatError(f"{address} is not an index: it has no {MANIFEST}; fontes copy puts one there") from None
+        raise
+    try:
+        return read_manifest(draft)
+    except IndexFormatError as error:
+        raise IndexFormatError(str(error).replace(str(draft / MANIFEST), there).replace(str(draft), address)) from None
+
+
+def _missing(place: Path, manifest: dict[str, Any]) -> Iterator[tuple[str, FileTable]]:
+    """The files of a manifest that are not in a folder in their full length, each with its table."""
+    for folder, files in folders(place, manifest):
+        for name, facts in files.items():
+            table = {name: facts}
+            if wrong_size(folder, table) is not None:
+                yield (folder / name).relative_to(place).as_posix(), {"file": facts}
+
+
+def _fetch_file(address: str, path: Path, table: FileTable) -> None:
+    """Copies one file, whose sum must be right."""
+    fetch(address, path)
+    if wrong_size(path.parent, table) is not None or changed(path.parent, table) is not None:
+        raise IndexFormatError(f"{address} is damaged: it is not what {MANIFEST} says; put the index there again (fontes copy)")
+
+
+def _attachments(there: dict[str, int], segment: str) -> list[str]:
+    """The folders of vectors and weights of a segment."""
+    ends = (f"{segment}/", f"/{META}")
+    names = [name.removesuffix(f"/{META}") for name in there if name.startswith(ends[0]) and name.endswith(ends[1])]
+    return [name for name in names if name.count("/") == 1]
+
+
+def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path) -> None:
+    """Copies an artifact, whose sums must be right."""
+    place.mkdir()
+    for name in there:
+        if name.startswith(f"{folder}/") and "/" not in (inner := name.removeprefix(f"{folder}/")):
+            fetch(f"{address}/{name}", place / inner)
+    try:
+        check_folder(place)
+    except IndexFormatError as error:
+        problem = str(error).replace(str(place), f"{address}/{folder}").partition(";")[0]
+        raise IndexFormatError(f"{problem}; put the index there again (fontes copy)") from None
+
+
+def _listed(address: str) -> dict[str, int]:
+    """The files at an address, with their bytes; none where there is nothing."""
+    try:
+        return {name: size for name, _, size in files_below(address)}
+    except InputError as error:
+        if "there is no such" in str(error):
+            return {}
+        raise

@@ -1,0 +1,1 @@
+"""Building an index on a cluster: segments of parts of the documents, made side by side, and their merges."""

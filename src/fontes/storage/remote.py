@@ -1,0 +1,210 @@
+"""Files at addresses, such as "s3://bucket/key" or "https://host/file", by the drivers of fsspec."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import FontesError, InputError, MissingExtraError
+
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://")
+DRIVERS = {  # by the beginning of an address: the library that reads it, and the extra that brings it
+    "s3": ("s3fs", "s3"),
+    "gs": ("gcsfs", "gcs"),
+    "gcs": ("gcsfs", "gcs"),
+    "http": ("aiohttp", "http"),
+    "https": ("aiohttp", "http"),
+}
+OF_PATH = re.compile(rf"({'|'.join(DRIVERS)}):/(?=[^/])")  # what `Path` makes of an address
+BLOCK = 1 << 23  # bytes that are fetched at a time
+REFUSED = (401, 403)  # how servers say that one may not
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is at an address.
+
+    Args:
+        size: Its bytes; None where nobody knows.
+        is_folder: Whether it is a folder, or the beginning of several keys.
+        stamp: What tells it from what may replace it, as far as the store says so.
+    """
+
+    size: int | None
+    is_folder: bool
+    stamp: str
+
+
+def address_of(path: str | Path) -> str | None:
+    """The address that a path is, even one that `Path` has shortened; None for a path on this machine."""
+    text = str(path)
+    if isinstance(path, Path):
+        return OF_PATH.sub(r"\1://", text) if OF_PATH.match(text) else None
+    return text if ADDRESS.match(text) else None
+
+
+def stored_at(address: str) -> Stored:
+    """What is at an address.
+
+    Raises:
+        InputError: There is nothing, or it cannot be read.
+        MissingExtraError: The driver is not installed.
+    """
+    system, place = _system(address)
+    with reaching(address):
+        facts = system.info(place)
+        is_folder = facts["type"] == "directory"
+        stamp = [facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "size")]
+        return Stored(None if is_folder else facts.get("size"), is_folder, repr([str(fact) for fact in stamp if fact]))
+
+
+def files_below(address: str) -> list[tuple[str, str, int]]:
+    """The files below a folder at an address: the path inside it, the address and the bytes of each, in order of their paths.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    system, place = _system(address)
+    with reaching(address):
+        files = system.find(place, detail=True)
+    start = len(place.rstrip("/")) + 1
+    whole = sorted((name[start:], system.unstrip_protocol(name), facts.get("size") or 0) for name, facts in files.items())
+    return [file for file in whole if file[0] and not file[0].endswith("/")]
+
+
+def open_at(address: str) -> io.RawIOBase:
+    """Opens the file at an address for reading.
+
+    Raises:
+        InputError: There is none, or it cannot be read; also while it is read.
+        MissingExtraError: The driver is not installed.
+    """
+    system, place = _system(address)
+    with reaching(address):
+        return _Fetched(address, system.open(place, "rb", block_size=BLOCK))
+
+
+def read_at(address: str) -> bytes:
+    """The bytes of the file at an address; raises as `open_at`."""
+    system, place = _system(address)
+    with reaching(address):
+        return bytes(system.cat_file(place))
+
+
+def fetch(address: str, path: Path) -> None:
+    """Copies the file at an address to a path; raises as `open_at`."""
+    system, place = _system(address)
+    with reaching(address):
+        system.get_file(place, str(path))
+
+
+def put(path: Path, address: str) -> None:
+    """Copies a file to an address.
+
+    Raises:
+        FontesError: It cannot be written there.
+    """
+    system, place = _system(address)
+    with reaching(address, "written"):
+        system.put_file(str(path), place)
+
+
+def remove(address: str) -> None:
+    """Removes the file at an address.
+
+    Raises:
+        FontesError: It cannot be removed.
+    """
+    system, place = _system(address)
+    with reaching(address, "removed"):
+        system.rm_file(place)
+
+
+@contextmanager
+def reaching(address: str, done: str = "read") -> Iterator[None]:
+    """Makes one sentence of what goes wrong with an address; `done` is what cannot be done with it.
+
+    Raises:
+        InputError: Something has gone wrong.
+    """
+    try:
+        yield
+    except FontesError:
+        raise
+    except Exception as caught:  # each driver has errors of its own
+        error = _cause(caught)
+        if isinstance(error, FileNotFoundError):
+            raise InputError(f"{address}: there is no such file or folder") from None
+        kind, status = type(error).__name__, getattr(error, "status", None)
+        said = " ".join(str(error).split()) or kind
+        if isinstance(error, PermissionError) or "Credentials" in kind or status in REFUSED:
+            scheme = address.partition(":")[0]
+            library = DRIVERS.get(scheme, ("its driver", ""))[0]
+            raise InputError(f"{address}: no access ({said}); set up the credentials as {library} reads them") from None
+        if status == 404:
+            raise InputError(f"{address}: there is no such file or folder") from None
+        raise InputError(f"{address}: cannot be {done} ({said})") from None
+
+
+def _cause(error: Exception) -> BaseException:
+    """What an error comes from: the web's driver calls all of them missing files."""
+    cause = error.__cause__
+    return cause if cause is not None and type(cause).__module__.startswith("aiohttp") else error
+
+
+class _Fetched(io.RawIOBase):
+    """A file of fsspec's as one that is read without a surprise: an error of its driver becomes a sentence."""
+
+    def __init__(self, address: str, file: Any) -> None:
+        self._address, self._stream = address, file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._stream.seekable())
+
+    def readinto(self, buffer: Any) -> int:
+        with reaching(self._address):
+            piece = self._stream.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        with reaching(self._address):
+            return int(self._stream.seek(place, whence))
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            with reaching(self._address):
+                self._stream.close()
+        super().close()
+
+
+def _system(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the place in it.
+
+    Raises:
+        InputError: There is no such beginning of an address.
+        MissingExtraError: fsspec or the driver is not installed.
+    """
+    scheme = address.partition(":")[0]
+    library, extra = DRIVERS.get(scheme, ("fsspec", "ray"))
+    try:
+        from fsspec.core import url_to_fs
+
+        system, place = url_to_fs(address)
+    except ImportError:
+        raise MissingExtraError.of(library, extra, f"reading {address}") from None
+    except ValueError as error:
+        raise InputError(f"{address}: cannot be read ({error})") from None
+    system.invalidate_cache()
+    return system, place

@@ -1,0 +1,137 @@
+"""The pieces of texts that are shown, compiled: for many texts at once what `snippets` does to one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..storage.compiled import inner, kernel
+
+SPACE = 0x20
+
+
+def windows(
+    text: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+    tokens: tuple[NDArray[Any], NDArray[Any], NDArray[np.int32]],
+    matches: NDArray[np.int64],
+    most: NDArray[np.int64],
+    length: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each text the window with the most different terms, the earliest of equals.
+
+    Args:
+        text: The UTF-8 of all texts end to end.
+        bounds: Text i is text[bounds[i]:bounds[i+1]].
+        tokens: The tokens that match: their first bytes in `text`, their ends, and the numbers of their terms.
+        matches: Those of text i are from matches[i] to matches[i+1].
+        most: For each text how many different terms a window can have.
+        length: About how many characters a window has.
+
+    Returns:
+        For each text the first character of its window, its end, and the first and the end of the matches inside it; and for
+        each match its first character and its end, counted from where the window begins.
+    """
+    cuts = np.empty((len(bounds) - 1, 4), dtype=np.int64)
+    places = np.empty((len(tokens[0]), 2), dtype=np.int64)
+    _windows(text, bounds, *tokens, matches, most, length, cuts, places)
+    return cuts, places
+
+
+@kernel(steps=lambda text, bounds, starts, *rest: 2 * len(text) + 20 * len(starts))
+def _windows(
+    text: Any,
+    bounds: Any,
+    starts: Any,
+    ends: Any,
+    numbers: Any,
+    matches: Any,
+    most: Any,
+    length: int,
+    cuts: Any,
+    places: Any,
+) -> None:
+    for i in range(len(bounds) - 1):
+        first, last = matches[i], matches[i + 1]
+        size = _located(text, bounds[i], bounds[i + 1], starts, ends, first, last, places)
+        best = _best(numbers, places, first, last, length, most[i])
+        start, end = _around(text, bounds[i], bounds[i + 1], size, best, length)
+        while first < last and places[first, 0] < start:
+            first += 1
+        while last > first and places[last - 1, 1] > end:
+            last -= 1
+        for m in range(first, last):
+            places[m, 0] -= start
+            places[m, 1] -= start
+        cuts[i, 0], cuts[i, 1], cuts[i, 2], cuts[i, 3] = start, end, first, last
+
+
+@inner()
+def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: int, last: int, places: Any) -> int:
+    """Writes the places of the matches of a text in characters; returns how many of these the text has."""
+    at, count = begin, 0
+    for m in range(first, last):
+        while at < starts[m]:
+            count += (text[at] & 0xC0) != 0x80
+            at += 1
+        own = count
+        for byte in range(at, ends[m]):
+            own += (text[byte] & 0xC0) != 0x80
+        places[m, 0], places[m, 1] = count, own
+    while at < stop:
+        count += (text[at] & 0xC0) != 0x80
+        at += 1
+    return count
+
+
+@inner()
+def _best(numbers: Any, places: Any, first: int, last: int, length: int, most: int) -> int:
+    """Where the window with the most different terms begins."""
+    best, count, different, left = 0, 0, 0, first
+    for m in range(first, last):
+        different += not _among(numbers, numbers[m], left, m)
+        while left <= m and places[m, 1] > places[left, 0] + length * 5 // 6:
+            left += 1
+            different -= not _among(numbers, numbers[left - 1], left, m + 1)
+        if different > count:
+            best, count = places[left, 0], different
+            if count >= most:
+                break
+    return best
+
+
+@inner()
+def _among(numbers: Any, number: int, first: int, last: int) -> bool:
+    for m in range(first, last):
+        if numbers[m] == number:
+            return True
+    return False
+
+
+@inner()
+def _around(text: Any, begin: int, stop: int, size: int, best: int, length: int) -> tuple[int, int]:
+    """The first character of the window that begins a little before a place, and its end; between words where it can be."""
+    start = 0 if size <= length else min(max(0, best - length // 6), size - length)
+    at, count = begin, 0
+    while count < start:
+        at += 1
+        count += (text[at] & 0xC0) != 0x80
+    if start:
+        byte, character = at, start
+        while byte < stop and text[byte] != SPACE:
+            byte += 1
+            character += byte == stop or (text[byte] & 0xC0) != 0x80
+        if byte < stop:
+            at, start = byte + 1, character + 1
+    end = min(size, start + length)
+    if end < size:
+        space, character = start + 1, start
+        while character < end:
+            if text[at] == SPACE:
+                space = max(character, start + 1)
+            at += 1
+            character += at == stop or (text[at] & 0xC0) != 0x80
+        end = space
+    return start, end

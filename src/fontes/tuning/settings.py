@@ -1,0 +1,136 @@
+"""Settings that are scored: here one after the other, or by actors of a cluster side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cluster import Actors, joined
+from ..cluster.tasks import in_order
+from ..core import Qrels, Topics
+from ..measures.agreement import check_agreement
+from ..measures.evaluation import measured
+from ..measures.measure import Measure
+from .result import Trial
+from .reuse import Memory
+from .tunable import Maker, Setting
+
+Floats = NDArray[np.float64]
+Study = Callable[["Search"], list[int]]
+
+
+class Search:
+    """Settings that are scored once, with the values of all topics.
+
+    Args:
+        maker: Makes a stage of a setting.
+        topics: What is searched for.
+        qrels: The judgments.
+        measure: What the values are of.
+        precisions: In which precision models run that leave it open: see `neural.models.base.settled`.
+    """
+
+    def __init__(
+        self, maker: Maker, topics: Topics, qrels: Qrels, measure: Measure, precisions: dict[str, str] | None = None
+    ) -> None:
+        self.trials: list[Trial] = []
+        self._numbers: dict[str, int] = {}
+        self._known: dict[str, Floats] = {}
+        self._maker, self._memory, self._qrels, self._measure = maker, Memory(topics), qrels, measure
+        self._precisions = precisions or {}
+
+    def number(self, setting: Setting) -> int:
+        """The number of the trial of a setting, which is scored if it is new."""
+        key = _key(setting)
+        if key not in self._numbers:
+            values = self._known.pop(key) if key in self._known else self.values(self._maker(setting))
+            self._numbers[key] = len(self.trials)
+            self.trials.append(Trial(dict(setting), values))
+        return self._numbers[key]
+
+    def know(self, setting: Setting, values: Floats) -> None:
+        """Takes the values of a setting from elsewhere."""
+        self._known[_key(setting)] = values
+
+    def values(self, stage: Any) -> Floats:
+        """The measure of each topic under a stage."""
+        # A cutoff that is no whole number is a recall, as in IPrec@0.1, and needs the whole run.
+        depth = self._measure.cutoff
+        if self._precisions:
+            from ..neural.models.base import settled
+
+            stage = settled(stage, self._precisions)
+        cut = stage % depth if isinstance(depth, int) else stage
+        run = self._memory.reusing(cut)(self._memory.topics)
+        # Without its documents, a run that finds nothing judged may be of a poor setting, or of another collection.
+        if run.documents is not None:
+            check_agreement(run, self._qrels)
+        return measured(run, self._qrels, [self._measure]).array(self._measure)
+
+    def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
+        """The first trial of the pool with the greatest mean over these topics."""
+        return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
+
+    def makes_again(self, setting: Setting) -> Callable[[], Search]:
+        """What makes the same search in another process, its models in the precision in which those of a setting run here."""
+        from ..neural.models.base import precisions_of
+
+        precisions = precisions_of(self._maker(setting))
+        return partial(Search, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
+
+
+class SearchActors:
+    """Actors that score settings for a search.
+
+    Args:
+        search: The search.
+        ray: See `cluster.joined`.
+    """
+
+    def __init__(self, search: Search, ray: bool | str) -> None:
+        self._search, self._ray = search, ray
+
+    def value(self, settings: Sequence[Setting]) -> None:
+        """Tells the search the values of settings."""
+        unique = list({_key(setting): setting for setting in settings}.values())
+        if unique:
+            for setting, values in zip(unique, self._spread(_valued, unique, unique[0]), strict=True):
+                self._search.know(setting, values)
+
+    def studied(self, studies: Sequence[Study], example: Setting) -> list[list[int]]:
+        """The trials of studies, each of which sees its own alone; with one setting that the precision of models is of."""
+        pools = []
+        for trials in self._spread(_studied, studies, example):
+            for setting, values in trials:
+                self._search.know(setting, values)
+            pools.append([self._search.number(setting) for setting, _ in trials])
+        return pools
+
+    def _spread(self, function: Callable[[Search, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
+        with joined(self._ray, "tuning on a cluster") as cluster:
+            make = self._search.makes_again(example)
+            with Actors.alike(cluster, make, "tuning", len(parts)) as actors:
+                return list(in_order(actors.spread(function, parts)))
+
+
+def _valued(search: Search, setting: Setting) -> Floats:
+    from ..lexical.impacts import in_memory
+
+    with in_memory():
+        return search.trials[search.number(setting)].values
+
+
+def _studied(search: Search, study: Study) -> list[tuple[Setting, Floats]]:
+    from ..lexical.impacts import in_memory
+
+    with in_memory():
+        numbers = study(search)
+    return [(search.trials[number].params, search.trials[number].values) for number in numbers]
+
+
+def _key(setting: Setting) -> str:
+    return repr(sorted(setting.items()))

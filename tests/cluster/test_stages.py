@@ -1,0 +1,77 @@
+"""Stages over the topics of a run, and experiments, on a cluster: the runs of one machine."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.hashed_encoder import Hashed, made_docs, queries
+from support.tiny_cross_encoder import save_cross_encoder
+
+from fontes.cluster import apply
+from fontes.core import Run, Topics
+from fontes.core.errors import FontesError, InputError
+from fontes.experiments.systems import Searches
+from fontes.index import Index
+from fontes.neural import CrossEncoder
+from fontes.neural.models.base import settled
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    index = Index.build(made_docs(300), tmp_path_factory.mktemp("stages") / "x", analyzer="whitespace")
+    index.encode(Hashed())
+    return index
+
+
+def columns(run: Run) -> tuple[dict[str, dict[str, float]], list[str]]:
+    return run.to_dict(), list(run.topics)
+
+
+def test_a_stage_that_was_called_can_travel(index: Index) -> None:
+    topics = Topics.of(queries(3))
+    stage = index.bm25() % 5 + 0.5 * (index.dense(Hashed()) % 5)
+    here = stage(topics)
+    assert columns(pickle.loads(pickle.dumps(stage))(topics)) == columns(here)
+
+
+def test_runs_of_a_cluster_are_those_of_one_machine(index: Index, ray: str) -> None:
+    topics = Topics.of(queries(37))
+    for stage in (index.bm25() % 20, index.dense(Hashed()) % 10):
+        here, there = stage(topics), apply(stage, topics, ray)
+        assert columns(there) == columns(here)
+        assert there.documents.fingerprint == index.fingerprint
+
+
+def test_a_reranker_scores_on_a_cluster_as_on_one_machine(index: Index, ray: str, tmp_path: Path) -> None:
+    reranker = settled(CrossEncoder(str(save_cross_encoder(tmp_path / "model"))))
+    assert reranker.precision != "auto"
+    candidates = (index.bm25() % 5)(Topics.of(queries(9)))
+    here, there = reranker(candidates), apply(reranker, candidates, ray)
+    assert {t: set(r) for t, r in there.to_dict().items()} == {t: set(r) for t, r in here.to_dict().items()}
+    for topic, ranking in here.to_dict().items():
+        ours = [there.to_dict()[topic][doc] for doc in ranking]
+        np.testing.assert_allclose(ours, list(ranking.values()), atol=1e-5, rtol=0)
+    assert there.provenance["reranked"]["pairs"] == candidates.rows
+
+
+def test_an_experiment_spreads_the_topics_of_each_step(index: Index, ray: str) -> None:
+    topics = Topics.of(queries(12))
+    system = index.bm25() % 10 + 0.5 * (index.dense(Hashed()) % 10)
+    here, there = (Searches(topics, None, ray=where).of("both", system).run for where in (None, ray))
+    assert columns(there) == columns(here)
+
+
+def test_an_index_that_has_changed_meanwhile_is_refused(tmp_path: Path, ray: str) -> None:
+    index = Index.build(made_docs(30), tmp_path / "x", analyzer="whitespace")
+    stage = index.bm25() % 5
+    Index.open(tmp_path / "x").add([("new", "w1 w2")])
+    with pytest.raises(FontesError, match=r"the index .+ is another one on .+ than here"):
+        apply(stage, Topics.of(queries(3)), ray)
+
+
+def test_an_error_of_a_stage_is_its_own_sentence(index: Index, ray: str) -> None:
+    with pytest.raises(InputError, match="needs the documents' text"):
+        apply(CrossEncoder("/nowhere"), Run.of({"q": {"d1": 1.0}}), ray)
