@@ -62,7 +62,8 @@ def test_an_approximate_search_keeps_its_index_in_the_users_cache_and_gives_exac
     first = stored.read_bytes()
     stored.write_bytes(first[:100])
     assert (
-        Index.open(tmp_path / "x").dense(Hashed(), algorithm=algorithm, k=20, threads=1)(queries()) == run
+    anew = Index.open(tmp_path / "x").dense(Hashed(), algorithm=algorithm, k=20, threads=1)
+    assert anew(queries()) == run
     )  # built anew, and the same
     assert stored.read_bytes() == first
     again.check()
