@@ -83,6 +83,9 @@ class Lexical(Stage[Topics, Run]):
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
+        if (actors := self.index.reader.actors) is not None:
+            run = actors.run(self, "apply", (topics, silent), progress)
+            return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
         weighting = self.weighting
         bags = _bags(weighting, self._counts(list(topics.values()), progress))
         threads = self.threads or os.cpu_count() or 1
@@ -99,6 +102,8 @@ class Lexical(Stage[Topics, Run]):
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
         self = pinned(self)
+        if self.index.reader.actors is not None:
+            return super().search(query, k)
         topic = topic_of(query)
         weighting, passed = self._ready
         bag = _bag(weighting, self._counts([topic])[0])

@@ -54,7 +54,7 @@ class Codec:
 
     @classmethod
     def fitted(cls, centroids: NDArray[np.float32], sample: NDArray[np.float32], nbits: int) -> Codec:
-        """The codec of these centroids, with the buckets of least squared error for the residuals of a part of a sample.
+        """The codec of these centroids, with the buckets of least squared error for a part of a sample's residuals.
 
         nbits 0 makes one without buckets, for vectors that are kept whole.
         """
