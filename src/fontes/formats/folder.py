@@ -1,5 +1,4 @@
-"""Folders: one in BEIR's form (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv, packed or not), and the pieces of a corpus, its files
-or ranges of them that can each be read without the others."""
+"""Folders in BEIR's form, and the pieces of a corpus: its files, or parts of them."""
 
 from __future__ import annotations
 
