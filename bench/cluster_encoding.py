@@ -2,7 +2,7 @@
 
     FONTES_DATA=DIR python bench/cluster_encoding.py [--model FOLDER] [--documents 1024] [--runs 3] [--work DIR]
 
-Abstracts of SciFact, all-MiniLM-L6-v2 in float32, all processors for both. "Encoding" begins with the first block that is done and
+SciFact, all-MiniLM-L6-v2 in float32, all processors for both. "Encoding" begins with the first block that is done and
 ends with the last one, so that it is without the start of the actors and without loading the model there.
 """
 

@@ -69,6 +69,7 @@ def ray(_own_cache: None) -> Iterator[str]:
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")  # else what else runs on the machine comes first
         patch.setenv("PYTHONPATH", os.pathsep.join([*importable(), os.environ.get("PYTHONPATH", "")]))
         library.init("local", num_cpus=2, object_store_memory=100_000_000, _temp_dir=folder, **quiet)
         yield library.get_runtime_context().gcs_address

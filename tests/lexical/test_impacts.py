@@ -68,6 +68,7 @@ def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(colle
         assert np.all(bounds <= found.best[term] * (1 + 1e-6))
         for depth, k in enumerate((10, 100, 1000)):
             assert np.count_nonzero(found.weights[part] >= found.kth[term, depth]) >= min(k, len(found.weights[part]))
+        assert np.array_equal(found.lists.places[part], found.lists.docs[part] % WINDOW)
         windows = np.bincount(found.lists.docs[part] // WINDOW, minlength=found.lists.starts.shape[1] - 1)
         assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
 

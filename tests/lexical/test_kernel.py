@@ -119,17 +119,8 @@ def results(
     keys, counts = np.zeros((len(bags) - 1, k), dtype=np.uint64), np.zeros(len(bags) - 1, dtype=np.int64)
     limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts)
     topics = (bounds, terms, weights)
-    search(
-        1,
-        len(bags),
-        topics,
-        (c.bounds, c.docs, (c.docs % WINDOW).astype(np.uint16), c.weights),
-        limits,
-        c.rank,
-        k,
-        depth,
-        (keys, counts),
-    )
+    postings = (c.bounds, c.docs, (c.docs % WINDOW).astype(np.uint16), c.weights)
+    search(1, len(bags), topics, postings, limits, c.rank, k, depth, (keys, counts))
     found = []
     for row, count in zip(keys, counts, strict=True):
         best = np.sort(row[:count])[::-1]
@@ -217,3 +208,16 @@ def test_selecting_moves_the_greatest_keys_to_the_front_with_the_least_of_them_l
 def test_the_six_highest_bits_tell_which_bit_is_set() -> None:
     for bit in range(64):
         assert kernel.BIT[(int(kernel.DEBRUIJN) << bit & (1 << 64) - 1) >> 58] == bit
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 200])
+@pytest.mark.parametrize("order", ["drawn", "ascending", "descending"])
+def test_the_greatest_keys_are_moved_to_the_front_and_the_least_of_them_stands_last(size: int, order: str) -> None:
+    drawn = np.random.default_rng(size).permutation(1000)[:size].astype(np.uint64)
+    keys = {"drawn": drawn, "ascending": np.sort(drawn), "descending": np.sort(drawn)[::-1].copy()}[order]
+    for k in {1, 2, size // 2 + 1, size, size + 5}:
+        own, expected = keys.copy(), np.sort(keys)[::-1][:k]
+        assert kernel._select(own, size, k) == len(expected)
+        assert np.array_equal(np.sort(own[: len(expected)])[::-1], expected)
+        assert k > size or own[k - 1] == expected[-1]
+        assert np.array_equal(np.sort(own), np.sort(keys))

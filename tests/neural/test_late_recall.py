@@ -71,8 +71,8 @@ def shares(index: ft.Index, k: int, **changes: Any) -> float:
 
 @pytest.mark.parametrize("k", [10, 100])
 def test_without_being_told_how_hard_to_look_it_finds_the_best(index: ft.Index, k: int) -> None:
-    """With 2 bits a dimension .919 and .907 are found, and .936 and .902 with the effort that PLAID has for this k."""
-    assert shares(index, k) >= 0.93
+    """With 2 bits a dimension .942 and .924 are found, and with buckets of equally many residuals .945 and .944."""
+    assert shares(index, k) >= 0.955
 
 
 def test_4_bits_are_stored_where_none_are_named(index: ft.Index) -> None:

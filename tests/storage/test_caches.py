@@ -92,6 +92,18 @@ def test_what_fails_is_raised_and_tried_again() -> None:
     assert cached.get("x", lambda: 7) == 7
 
 
+def test_the_value_asked_for_last_is_the_same_until_the_cache_is_cleared() -> None:
+    cached: Cached[str, list[int]] = Cached(1)
+    first = cached.get("a", lambda: [1])
+    assert cached.get("a", lambda: [2]) is first
+    assert "a" in cached
+    assert cached.get("b", lambda: [3]) == [3]
+    assert "a" not in cached
+    cached.clear()
+    assert "b" not in cached
+    assert cached.get("b", lambda: [4]) == [4]
+
+
 def test_threads_that_ask_for_one_value_get_the_same_object_made_once() -> None:
     made: list[int] = []
     cached: Cached[int, object] = Cached()

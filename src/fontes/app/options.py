@@ -88,6 +88,8 @@ def documents(
 
 Verify = Annotated[bool, typer.Option("--verify", help="Read every file of the index first, and compare its sum.")]
 
+Partial = Annotated[bool, typer.Option("--partial", help="Leave shards out that cannot be read, and say which.")]
+
 # What is searched with: an expression, or shorthands for simple ones; `pipelines.retriever` takes them.
 Pipeline = Annotated[
     str | None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,13 +145,21 @@ def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: Repor
     return apply(settled(stage), value, ray_of(ray) or True, progress)
 
 
-def open_index(index: str | Path, analyzer: str | None = None, verify: bool = False) -> Index:
+def open_index(
+    index: str | Path,
+    analyzer: str | None = None,
+    verify: bool = False,
+    partial: bool = False,
+    ray: bool | str | None = None,
+) -> Index:
     """The index at a path.
 
     Args:
         index: The path.
         analyzer: What was typed for its analyzer, perhaps a function as "module:function", which is imported.
         verify: Whether every file is read first.
+        partial: Whether shards that cannot be read are left out, which is said on standard error.
+        ray: Where actors search the shards of an index that has several; see `Index.open`.
 
     Raises:
         IndexFormatError: There is none, or it cannot be read.
@@ -158,7 +168,21 @@ def open_index(index: str | Path, analyzer: str | None = None, verify: bool = Fa
     from ..index import Index
     from ..text.analyzer import typed_analyzer
 
-    return Index.open(index, analyzer=None if analyzer is None else typed_analyzer(analyzer), verify=verify)
+    function = None if analyzer is None else typed_analyzer(analyzer)
+    opened = Index.open(index, analyzer=function, verify=verify, partial=partial)
+    if ray and "shards" in opened.reader.manifest:
+        opened = Index.open(index, analyzer=function, partial=partial, ray=ray)
+    say_missing(index, opened.reader.missing)
+    return opened
+
+
+def say_missing(index: str | Path, missing: Sequence[Mapping[str, Any]]) -> None:
+    """Says on standard error which shards an answer lacks."""
+    from .output import counted
+
+    for shard in missing:
+        lacking = f"shard {shard['shard']} with {counted(shard['documents'], 'document')} is missing"
+        print(f"fontes: {index}: {lacking}: {shard['problem']}", file=sys.stderr)
 
 
 def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:

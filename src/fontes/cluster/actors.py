@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from ..core.errors import FontesError
 from ..core.progress import Report, silent
 from .errors import translated
 from .joining import Cluster
@@ -48,7 +49,7 @@ class Actors(Generic[H]):
     ) -> None:
         self._cluster, self._task = cluster, task
         options: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus} | ({"memory": memory} if memory else {})
-        options |= {"max_restarts": RETRIES, "max_task_retries": RETRIES}
+        options |= {"max_restarts": RETRIES, "max_task_retries": RETRIES, "scheduling_strategy": "SPREAD"}
         with translated(task):
             remote = cluster.ray.remote(**options)(_Holder)
             self._actors = [remote.remote(make) for make in makes]
@@ -124,6 +125,25 @@ class Actors(Generic[H]):
             references = [actor.call.remote(function, part) for actor, part in zip(self._actors, parts, strict=True)]
             results: list[R] = self._cluster.ray.get(references)
         return results
+
+    def answers(self, function: Callable[[H, P], R], part: P) -> list[R | FontesError]:
+        """Calls a function in all actors at once, each with the same part.
+
+        Returns:
+            Of each actor the result, or the error: what the function raised of Fontes, or what has become of the actor, which
+            has Ray's own error as its cause.
+        """
+        with translated(self._task):
+            common = self._cluster.ray.put(part)
+            references = [actor.call.remote(function, common) for actor in self._actors]
+        answers: list[R | FontesError] = []
+        for reference in references:
+            try:
+                with translated(self._task):
+                    answers.append(self._cluster.ray.get(reference))
+            except FontesError as error:
+                answers.append(error)
+        return answers
 
 
 class _Holder:

@@ -22,7 +22,10 @@ from ..storage.files import write
 from ..text import Snippet
 from ..text.snippets import snippets
 from .attached.elsewhere import elsewhere
+from .attached.joined_embeddings import JoinedEmbeddings
+from .attached.joined_weights import JoinedWeights
 from .attached.store import Making, VectorStore
+from .attached.weights import WeightLists
 from .ciff import ciff_messages
 from .columns import facets_of
 from .leaf import Leaf
@@ -73,6 +76,24 @@ class Factory:
             if len(absent := np.flatnonzero(docs < 0)):
                 raise InputError(f"document '{ids[int(absent[0])]}' is not in the index {reader.path}")
         return facets_of(reader, np.arange(len(reader)) if docs is None else docs, columns)
+
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
+        """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
+
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
+        """
+        return self._vectors.of(encoder, dtype)
+
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
+        """The weights of terms that a learned sparse encoder gave the documents.
+
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
+        """
+        return self._vectors.weights(encoder)
 
     @property
     def has_texts(self) -> bool:

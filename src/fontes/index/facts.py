@@ -28,6 +28,7 @@ def facts_of(reader: Reader) -> dict[str, Any]:
         "columns": reader.columns,
         "analyzer": reader.manifest["analyzer"],
         **({"shards": reader.manifest["shards"]} if "shards" in reader.manifest else {}),
+        **({"missing": reader.missing} if reader.missing else {}),
         "segments": len(segments),
         "deleted": sum(s["deleted"]["documents"] for s in segments if s["deleted"]),
         "bytes": sum(size for _, size in files),
@@ -46,7 +47,8 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
     rows = [
         ("path", info["path"]),
         *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
-        *(("shards", f"{info[name]}") for name in ("shards",) if name in info),
+        *((name, str(info[name])) for name in ("shards",) if name in info),
+        *(("missing", f"shard {one['shard']}: {one['problem']}") for one in info.get("missing", ())),
         ("segments", f"{info['segments']}, with {info['deleted']:,} deleted documents in them"),
         ("mean length", f"{info['mean_length']:.1f} terms"),
         ("fields", ", ".join(info["fields"])),

@@ -124,9 +124,11 @@ def check_contents(path: Path, manifest: dict[str, Any]) -> None:
 
 
 def _check(path: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]) -> None:
-    for folder, files in folders(path, manifest):
-        if problem := problem_of(folder, files):
-            raise IndexFormatError(f"{path} is damaged: {problem}; {REMEDY}")
+    for segment in manifest["segments"]:
+        for folder, files in folders(path, {"segments": [segment]}):
+            if problem := problem_of(folder, files):
+                whose = f"shard {shard_of(segment)} of {manifest['shards']}: " if "shards" in manifest else ""
+                raise IndexFormatError(f"{path} is damaged: {whose}{problem}; {REMEDY}")
 
 
 def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTable]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,14 @@ from ..core.values import Doc
 from ..storage.files import as_path
 from ..storage.remote import address_of
 from ..text import Analyzer
-from .attached.joined_embeddings import JoinedEmbeddings
-from .attached.joined_weights import JoinedWeights
 from .attached.store import VectorStore
-from .attached.weights import WeightLists
 from .build import Form, memory_size
 from .factory import Factory
 from .facts import shown
 from .reader import Reader, stored_analyzer
 from .remote import local_copy
+from .shards.actors import ShardActors
 from .writer import Change, add, build, delete, merge
-
-if TYPE_CHECKING:
-    from ..neural.encoders.base import Encoder
-    from ..neural.sparse.base import SparseEncoder
 
 
 class Index(Factory):
@@ -115,6 +109,8 @@ class Index(Factory):
         *,
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] | None = None,
         verify: bool = False,
+        partial: bool = False,
+        ray: bool | str | None = None,
     ) -> Index:
         """Opens the index in a directory.
 
@@ -128,15 +124,21 @@ class Index(Factory):
                 where that was a function, or a model of spaCy in a folder: an index brings no code of its own. Without it such
                 an index opens all the same, and analysing a text raises ParameterError.
             verify: Whether every file is read first, as `check` does.
+            partial: Whether shards that cannot be read are left out. What is there is an index of its own then, with its own
+                statistics; `info()` and the provenance of runs say what is "missing", and nothing can be changed.
+            ray: Let actors of Ray, each of which holds some shards, search: True for those of this machine, or the address of a
+                cluster. They end with the index.
 
         Raises:
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
             ParameterError: The analyzer is not the one that the index was made with.
         """
-        folder = local_copy(address) if (address := address_of(path)) else as_path(path)
-        reader = Reader.newest(folder, lambda manifest: stored_analyzer(folder, manifest, analyzer))
-        if verify:
-            reader.check()
+        address = address_of(path)
+        path = as_path(path) if address is None else local_copy(address)
+        analyzer_of = functools.partial(stored_analyzer, path, analyzer=analyzer)
+        reader = Reader.newest(path, analyzer_of, partial=partial, verify=verify)
+        if ray:
+            reader.actors = ShardActors(reader, ray, partial)
         return cls(reader)
 
     @property
@@ -238,24 +240,6 @@ class Index(Factory):
             before = self._reader
             self._reader = reader.refreshed()
             return self._reader is not before
-
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
-        """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
-
-        Raises:
-            ParameterError: Where there are none.
-            IndexFormatError: Where they are damaged.
-        """
-        return self._reader.embeddings(encoder, dtype)
-
-    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
-        """The weights of terms that a learned sparse encoder gave the documents.
-
-        Raises:
-            ParameterError: Where there are none.
-            IndexFormatError: Where they are damaged.
-        """
-        return self._reader.weights(encoder)
 
     @property
     def path(self) -> Path:
@@ -384,7 +368,7 @@ class Index(Factory):
         return self._reader.is_sound
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
+        return functools.partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:
         return len(self._reader)

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
+from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY
 from ..text import Analyzer
-from .attached.joined_embeddings import JoinedEmbeddings
-from .attached.joined_weights import JoinedWeights
 from .attached.store import VectorStore
-from .attached.weights import WeightLists
 from .build import Form, TermWeights
 from .building.batches import content
 from .columns import Schema, columns_of
 from .deletions import Deletions
 from .factory import Factory
 from .facts import facts_of
-from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest
+from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest, shard_of
 from .inverted import PostingLists
 from .joined import JoinedLists
 from .leaf import Leaf, leaves_of
 from .segment import Segment
+from .shards.partial import readable
 from .tables import joined, located
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
-    from ..neural.encoders.base import Encoder
-    from ..neural.sparse.base import SparseEncoder
+    from ..core.run import Run
+
+
+class Searchers(Protocol):
+    """Those who hold the shards of an index, and search them for it."""
+
+    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: Report) -> Run:
+        """The best documents of all shards: the results of a stage's method, called with these arguments over each."""
+        ...
 
 
 class Reader(Factory):
@@ -54,6 +61,9 @@ class Reader(Factory):
         ciff: The header of the CIFF file that it was made of, for one without texts; None for one of documents.
         fingerprint: The SHA-256 of all that the state is made of.
         leaves: Its segments that have documents.
+        actors: Who holds its shards and searches them; None where this process does.
+        missing: What there is to say of each shard that could not be read, where that was allowed: "shard", "documents",
+            "problem". All else is of the shards that are there.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -70,20 +80,34 @@ class Reader(Factory):
         self.fingerprint: str = manifest["fingerprint"]
         opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
         self.ciff: dict[str, Any] | None = manifest.get("ciff")
-        segments = (_opened(path, entry, opened, self.ciff is None) for entry in manifest["segments"])
+        segments = [_opened(path, opened, manifest, entry) for entry in manifest["segments"]]
         self.leaves: tuple[Leaf, ...] = leaves_of(segments)
         for leaf in self.leaves:
             columns_of(leaf.segment)  # opens them, before a commit removes them
         self._vectors = VectorStore(path, self.leaves)
+        self.actors: Searchers | None = None if before is None else before.actors
+        self.missing: list[dict[str, Any]] = manifest.get("missing", [])
+        self.committed: str = manifest.get("committed", self.fingerprint)  # the fingerprint on the disk
+        self._partial = False
 
     @classmethod
-    def newest(cls, path: Path, analyzer_of: Callable[[dict[str, Any]], Analyzer], before: Reader | None = None) -> Reader:
+    def newest(
+        cls,
+        path: Path,
+        analyzer_of: Callable[[dict[str, Any]], Analyzer],
+        before: Reader | None = None,
+        *,
+        partial: bool = False,
+        verify: bool = False,
+    ) -> Reader:
         """The newest state of the index in a directory.
 
         Args:
             path: The directory.
             analyzer_of: Makes the analyzer that a manifest names.
             before: An older state, whose open segments the new one shares.
+            partial: Whether shards that cannot be read are left out.
+            verify: Whether every file is read first.
 
         Raises:
             IndexFormatError: There is no index, or a damaged one, or one of another format version.
@@ -92,8 +116,15 @@ class Reader(Factory):
             seen = manifest_file(path)
             manifest = read_manifest(path)
             try:
-                check_sizes(path, manifest)
-                return cls(path, manifest, analyzer_of(manifest), before)
+                if partial:
+                    manifest = readable(path, manifest, verify, functools.partial(_opened, path, {}, manifest))
+                else:
+                    check_sizes(path, manifest)
+                reader = cls(path, manifest, analyzer_of(manifest), before)
+                reader._partial = partial
+                if verify and not partial:
+                    reader.check()
+                return reader
             except (IndexFormatError, FileNotFoundError):
                 # Another process may have replaced the manifest between two files, perhaps by an equal one: once more.
                 if manifest_file(path) == seen:
@@ -106,9 +137,10 @@ class Reader(Factory):
             IndexFormatError: There is no index any more, or a damaged one.
             FontesError: In its place is an index that was made with another analyzer.
         """
-        if read_manifest(self.path)["fingerprint"] == self.fingerprint:
+        if read_manifest(self.path)["fingerprint"] == self.committed and not self.missing:
             return self
-        return Reader.newest(self.path, self._same_analyzer, self)
+        newest = Reader.newest(self.path, self._same_analyzer, self, partial=self._partial)
+        return self if newest.fingerprint == self.fingerprint else newest
 
     def _same_analyzer(self, manifest: dict[str, Any]) -> Analyzer:
         if {**manifest["analyzer"], "libraries": None} != {**self.manifest["analyzer"], "libraries": None}:
@@ -129,14 +161,6 @@ class Reader(Factory):
     def name(self) -> str:
         """See `Index.name`."""
         return self.path.absolute().stem
-
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
-        """See `Index.embeddings`."""
-        return self._vectors.of(encoder, dtype)
-
-    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
-        """See `Index.weights`."""
-        return self._vectors.weights(encoder)
 
     @property
     def vectors(self) -> VectorStore:
@@ -230,10 +254,11 @@ class Reader(Factory):
 
     def check(self, deep: bool = False) -> None:
         """See `Index.check`."""
+        self.require_all()
         try:
             check_contents(self.path, self.manifest)
         except IndexFormatError:
-            if read_manifest(self.path)["fingerprint"] == self.fingerprint:
+            if read_manifest(self.path)["fingerprint"] == self.committed:
                 raise
             raise FontesError(
                 f"{self.path} has changed since it was opened; index.refresh() goes on with what it is now"
@@ -242,6 +267,17 @@ class Reader(Factory):
             leaf.check()
             columns_of(leaf.segment).check(self.schema.types)
         self._vectors.check(deep)
+
+    def require_all(self) -> None:
+        """Raises IndexFormatError where a shard is missing."""
+        for shard in self.missing:
+            raise IndexFormatError(f"shard {shard['shard']} of {self.manifest['shards']} cannot be read: {shard['problem']}")
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What a run says of the state that it comes from."""
+        missing = {"missing": self.missing} if self.missing else {}
+        return {"index": str(self.path), "fingerprint": self.fingerprint, **missing}
 
     def info(self) -> dict[str, Any]:
         """See `Index.info`."""
@@ -278,11 +314,18 @@ def _again(path: Path, analyzer: Analyzer) -> Reader:
     return Reader.newest(path, lambda manifest: analyzer)
 
 
-def _opened(path: Path, entry: dict[str, Any], before: dict[Path, Segment], texts: bool) -> tuple[Segment, Deletions | None]:
-    folder = path / entry["name"]
-    segment = before.get(folder) or Segment(folder, entry, texts)
-    deleted = entry["deleted"]
-    return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
+def _opened(
+    path: Path, before: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
+) -> tuple[Segment, Deletions | None]:
+    """A segment of a manifest and its deletions, opened, or shared with an older state."""
+    folder, deleted = path / entry["name"], entry["deleted"]
+    try:
+        segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
+        return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
+    except IndexFormatError as error:
+        if "shards" not in manifest:
+            raise
+        raise IndexFormatError(f"shard {shard_of(entry)} of {manifest['shards']}: {error}") from error
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:

@@ -114,9 +114,8 @@ def build(
         segments = [(folder, counts)]
         if shards is not None:
             manifest["shards"] = shards
-            segments = cut(
-                Segment(folder, texts=ciff is None), shards, stage, memory=memory, threads=threads, progress=progress
-            )
+            whole = Segment(folder, texts=ciff is None)
+            segments = cut(whole, shards, stage, memory=memory, threads=threads, progress=progress)
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
@@ -262,7 +261,9 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
             try:
                 _empty(draft)
                 (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
-                yield reader.refreshed(), draft
+                newest = reader.refreshed()
+                newest.require_all()
+                yield newest, draft
             finally:
                 with uninterrupted():
                     _empty(draft)

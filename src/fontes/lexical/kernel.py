@@ -296,11 +296,11 @@ def _exhaustive(
 def _select(keys: Any, size: int, k: int) -> int:
     """Moves the `k` greatest of the first `size` keys to the front, the least of them last; returns how many there are then.
 
-    No key is there twice. Quickselect (C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961) with Lomuto's
-    partition, in which nothing is decided by a branch.
+    No key is there twice. By C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961, with N. Lomuto's
+    partition, whose loop has no branch that depends on a key.
     """
     low, high = np.uint64(0), np.uint64(size if size >= k else 0)
-    one, wanted = np.uint64(1), np.uint64(k - 1)
+    one, target = np.uint64(1), np.uint64(k - 1)
     while low + one < high:
         last, middle = high - one, (low + high) >> one
         pivot, keys[middle] = keys[middle], keys[last]
@@ -311,9 +311,9 @@ def _select(keys: Any, size: int, k: int) -> int:
             keys[front] = key
             front += np.uint64(key > pivot)
         keys[last], keys[front] = keys[front], pivot
-        if front < wanted:
+        if front < target:
             low = front + one
-        elif front > wanted:
+        elif front > target:
             high = front
         else:
             break

@@ -24,7 +24,7 @@ from ..core.values import Explanation, Topic, Topics
 from ..index.columns import Filter, filter_of, left_out
 from .searching import Bags, search_topic, search_topics
 from .weighting import Postings, Statistics, Weighting
-from .words import WORDS
+from .words import KNOWN
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -83,6 +83,9 @@ class Lexical(Stage[Topics, Run]):
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
+        if (actors := self.index.reader.actors) is not None:
+            run = actors.run(self, "apply", (topics, silent), progress)
+            return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
         weighting = self.weighting
         bags = _bags(weighting, self._counts(list(topics.values()), progress))
         threads = self.threads or os.cpu_count() or 1
@@ -99,6 +102,8 @@ class Lexical(Stage[Topics, Run]):
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
         self = pinned(self)
+        if self.index.reader.actors is not None:
+            return super().search(query, k)
         topic = topic_of(query)
         weighting, passed = self._ready
         bag = _bag(weighting, self._counts([topic])[0])
@@ -137,7 +142,7 @@ class Lexical(Stage[Topics, Run]):
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
         """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
-        counts = iter(WORDS.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
+        counts = iter(KNOWN.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
 
 

@@ -55,8 +55,7 @@ def search_topics(
     counts, docs, scores = _best(searched, weighting, bags, k, threads, where)
     bounds = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=bounds[1:])
-    provenance = {"index": str(index.path), "fingerprint": index.fingerprint}
-    return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=provenance)
+    return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=index.reader.provenance)
 
 
 def search_topic(

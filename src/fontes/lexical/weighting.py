@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from weakref import proxy
+from weakref import ProxyType, proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ class Weighting(ABC):
 
 
 class Statistics:
-    """What weightings know of a collection.
+    """What weightings know of a collection; of a part of an index, what they know of the whole and of the part's documents.
 
     Attributes:
         documents: N, the number of documents.
@@ -89,10 +89,11 @@ class Statistics:
 
     def __init__(self, index: Searchable) -> None:
         self._index = index
-        self.documents = len(index)
-        self.tokens = index.tokens
+        self._whole: Searchable = getattr(index, "whole", index)
+        self.documents = len(self._whole)
+        self.tokens = self._whole.tokens
         self.lengths = index.lengths.astype(np.float64)
-        self.df = index.df.astype(np.float64)
+        self.df = self._whole.df.astype(np.float64)
         self._norms: Cached[Weighting, Floats] = Cached(NORMS)
 
     @classmethod
@@ -102,7 +103,6 @@ class Statistics:
 
     def over(self, lengths: Floats) -> Statistics:
         """The statistics of the same collection, for other texts of these lengths in place of its documents."""
-        self.documents_with_terms  # noqa: B018  # is counted from the lengths, once
         others = copy(self)
         others.lengths, others._norms = lengths, Cached(NORMS)
         return others
@@ -110,7 +110,7 @@ class Statistics:
     @cached_property
     def cf(self) -> Floats:
         """For each term how often it occurs in the collection, float64."""
-        return self._index.cf.astype(np.float64)
+        return self._whole.cf.astype(np.float64)
 
     @cached_property
     def mean_length(self) -> float:
@@ -120,27 +120,31 @@ class Statistics:
     @cached_property
     def documents_with_terms(self) -> int:
         """The number of documents that have any term: N as Lucene counts it."""
-        return int(np.count_nonzero(self.lengths))
+        return int(np.count_nonzero(self._whole.lengths))
 
     def norms(self, weighting: Weighting) -> Floats:
         """For each document the Euclidean length of its row of posting weights; 1 for a row of zeros."""
         return self._norms.get(weighting, lambda: self._norms_of(weighting))
 
     def _norms_of(self, weighting: Weighting) -> Floats:
-        squares = np.zeros(self.documents, dtype=np.float64)
-        ends = np.cumsum(self._index.df, dtype=np.int64)
+        squares = np.zeros(len(self._index), dtype=np.float64)
+        ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same pieces in each part, so that sums round alike
         total = int(ends[-1]) if len(ends) else 0
         for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
             docs, tf = self._index.postings(terms)
             weights = weighting.postings(self, Postings(terms, self._index.df[terms], docs, tf))
-            squares += np.bincount(docs, weights * weights, self.documents)
+            squares += np.bincount(docs, weights * weights, len(squares))
         norms = np.sqrt(squares)
         norms[norms == 0] = 1.0
         return norms
 
 
 # By proxy, as in all that an index keeps of itself: a circle of the two would outlive the state of the index that it is of.
-_STATISTICS = Attached("statistics", lambda index: Statistics(proxy(index)))
+def _statistics(index: Searchable) -> Statistics:
+    return Statistics(index if isinstance(index, ProxyType) else proxy(index))
+
+
+_STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", _statistics)
 
 
 def check_lengths(lengths: str) -> None:

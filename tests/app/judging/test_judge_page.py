@@ -217,7 +217,7 @@ def test_what_is_known_of_a_document_is_in_words_and_a_kept_note_is_said(session
     for document in store.pool("1")[1:]:
         store.judge("anna", "1", document, 0)
     page.goto(f"{judges.address}/judge#/judge/1")
-    page.wait_for_selector("#later")
+    page.wait_for_selector("#document h2:text-is('<i>Oasis</i>')")
     page.keyboard.press("l")
     page.wait_for_selector("#status:has-text('This is the only document left.')")
 

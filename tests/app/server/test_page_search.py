@@ -261,6 +261,15 @@ def test_the_focus_goes_on_from_a_bound_and_comes_back_to_the_document_that_was_
     assert second.evaluate("a => a === document.activeElement")
 
 
+@pytest.mark.parametrize(("width", "more"), [(390, ""), (1280, ""), (1280, "&against=rm3")])
+def test_the_ring_of_what_has_the_focus_is_drawn_whole(pages: Pages, width: int, more: str) -> None:
+    page = pages(PORT + more, width)
+    inside = """button => { const own = button.getBoundingClientRect(), hit = button.closest('.hit').getBoundingClientRect();
+        return own.right + 4 <= hit.right && own.left - 4 >= hit.left; }"""
+    for button in page.locator(".hit button").all():
+        assert button.evaluate(inside)
+
+
 def test_an_index_that_is_not_there_is_said(pages: Pages) -> None:
     page = pages("/?index=nothing&q=hostile")
     assert page.locator("[role=alert]").text_content() == "There is no index 'nothing'; there are harbour, odd."

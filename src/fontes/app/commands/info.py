@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from ..options import IndexPath, Json
+from ..options import IndexPath, Json, Partial
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
-def info(index: IndexPath, json: Json = False) -> None:
+def info(index: IndexPath, partial: Partial = False, json: Json = False) -> None:
     """Say what an index holds."""
-    from ...index import Index
     from ..output import print_info, print_json
+    from ..pipelines import open_index
 
-    facts = Index.open(index).info()
+    facts = open_index(index, partial=partial).info()
     if json:
         print_json(facts)
     else:

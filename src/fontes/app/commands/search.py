@@ -14,6 +14,7 @@ from ..options import (
     IndexPath,
     Json,
     Model,
+    Partial,
     Pipeline,
     Ray,
     RunOutput,
@@ -22,6 +23,7 @@ from ..options import (
     Variant,
     Verify,
     Where,
+    ray_of,
 )
 
 commands = typer.Typer()
@@ -47,6 +49,7 @@ def search(
     where: Where = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
+    partial: Partial = False,
     k: Annotated[
         int | None,
         typer.Option("-k", help="Documents a topic.", min=1, show_default="10; with --topics 1000, or as --pipeline says"),
@@ -58,7 +61,7 @@ def search(
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
     from ..output import print_hits, print_json
-    from ..pipelines import applied, open_index, retriever
+    from ..pipelines import applied, open_index, retriever, say_missing
     from ..progress import reporting
     from ..results import ranking_as_json
 
@@ -66,9 +69,10 @@ def search(
         raise typer.BadParameter("give either a query or --topics FILE")
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
-    if ray is not None and topics is None:
-        raise typer.BadParameter("--ray goes with --topics")
-    opened = open_index(index, analyzer, verify)
+    opened = open_index(index, analyzer, verify, partial, ray_of(ray))
+    actors = opened.reader.actors is not None
+    if ray is not None and topics is None and not actors:
+        raise typer.BadParameter("--ray goes with --topics, or with an index of several shards")
     stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
     if topics is None:
         ranking = stage.search(query or "", k or SHOWN)
@@ -83,7 +87,8 @@ def search(
     if k is not None or pipeline is None:
         stage = stage % (k or DEPTH)
     with reporting(json) as report:
-        run = applied(stage, topics_of(topics, split=split), ray, report)
+        run = applied(stage, topics_of(topics, split=split), None if actors else ray, report)
+    say_missing(index, [one for one in run.provenance.get("missing", ()) if one not in opened.reader.missing])
     if json:
         for ranking in run.values():
             print_json(ranking_as_json(ranking, text=False))

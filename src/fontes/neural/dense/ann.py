@@ -101,7 +101,7 @@ class Faiss(Searcher):
         return self.index.ntotal, self.index.d
 
     def build(self, embeddings: JoinedEmbeddings, threads: int | None) -> None:
-        """Trains on up to SAMPLE vectors and adds all; in one thread what with several would differ for no great gain in time."""
+        """Trains on up to SAMPLE vectors and adds all; in one thread where several would give another index for little."""
         faiss = _faiss()
         factory = HNSW if self.spec == "hnsw" else self.spec
         if "OPQ" in factory and len(embeddings) < embeddings.dim:

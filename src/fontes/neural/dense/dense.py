@@ -76,7 +76,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         effort: Of an approximate search: how many lists IVF visits (one in 8, more for a large k), HNSW's efSearch (256, or
             twice k), how many nodes Annoy inspects (trees times twice k); more is slower and finds more.
         dtype: Which of the stored vectors: "float32", "float16" or "int8". None: the most exact ones.
-        threads: How many threads search; they do not change the run. None: as many as the machine has.
+        threads: How many threads search, and link an HNSW graph, which is the same each time with 1 alone. The run of an index
+            that is built is the same for any number. None: as many as the machine has.
         where: What must hold of a document's metadata, such as "year >= 2020 and lang in ('cs', 'en')"; others are left out
             before the search; an approximate one asks its index on until it has k, and the run's provenance names the topics
             under "exhausted" for which it could not. None: nothing.
@@ -101,20 +102,33 @@ class Dense(Stage[Topics, Run], name="dense"):
         return encoder_in(self)
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
+        actors = self.index.reader.actors
+        if actors is not None and self.algorithm != "flat":
+            raise ParameterError(f"{self!r}: an approximate index is of all vectors; actors search shards by 'flat' alone")
+        embeddings = self._ready().embeddings
+        vectors = self._queries([topic.text for topic in topics.values() if topic.text.strip()], embeddings, progress)
+        if actors is None:
+            return self.found(topics, vectors)
+        run = actors.run(self, "found", (topics, vectors), progress)
+        return run.with_(provenance={**run.provenance, **self._facts(embeddings)})
+
+    def found(self, topics: Topics, vectors: NDArray[np.float32]) -> Run:
+        """The best documents for each topic.
+
+        Args:
+            topics: The topics.
+            vectors: (topics with a text, dimensions); their vectors.
+        """
         embeddings, searcher, passed = ready = self._ready()
-        texts = {i: topic.text for i, topic in enumerate(topics.values()) if topic.text.strip()}
+        texts = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings: list[Best] = [NOTHING] * len(topics)
-        vectors = self._queries(list(texts.values()), embeddings, progress)
         for i, ranking in zip(texts, self._nearest(ready, vectors, self.k), strict=True):
             rankings[i] = ranking
         bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs, scores = (np.concatenate(column) for column in zip(NOTHING, *rankings, strict=True))
         provenance = {
-            "index": str(self.index.path),
-            "fingerprint": self.index.fingerprint,
-            "encoder": embeddings.meta["fingerprint"],
-            "vectors": embeddings.meta["digest"],
-            "exact": searcher is None,
+            **self.index.reader.provenance,
+            **self._facts(embeddings),
             **({"approximate": searcher.facts} if searcher else {}),
         }
         if searcher is not None and passed is not None:
@@ -122,9 +136,16 @@ class Dense(Stage[Topics, Run], name="dense"):
             provenance["exhausted"] = [names[i] for i in texts if len(rankings[i][0]) < most]
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
+    def _facts(self, embeddings: JoinedEmbeddings) -> dict[str, Any]:
+        """What a run says of the vectors that it comes from."""
+        meta = embeddings.meta
+        return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
+
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
         self = pinned(self)
+        if self.index.reader.actors is not None:
+            return super().search(query, k)
         topic, k, ready, best = topic_of(query), min(check_depth(k), self.k), self._ready(), NOTHING
         if topic.text.strip():
             (best,) = self._nearest(ready, self._vector(topic.text, ready.embeddings.dim)[None], k)

@@ -156,15 +156,17 @@ class Search:
             scores, ordinals, bounds = self._products(block), self._ordinals(block), block.share.embeddings.bounds
             if len(bounds):
                 bounds = bounds[block.first : block.last + 1] - bounds[block.first]
-            for query, row in enumerate(scores):
-                at = 0
-                while (at := _gather(row, bounds, ordinals, at, query, self._k, state.arrays)) < len(ordinals):
-                    # So many are so close that only their scores tell them apart.
-                    docs = state.docs[query, : state.counts[query]]
-                    docs, best = rescored(self._embeddings, self._queries[query], docs, self._k, self._ids)
-                    state.docs[query, : len(docs)], state.values[query, : len(docs)] = docs, best
-                    state.counts[query] = len(docs)
-                    state.least[query] = max(state.least[query], float(best[-1]) - self._errors[query])
+            query = at = 0
+            while True:
+                query, at = _gather_all(scores, bounds, ordinals, query, at, self._k, state.arrays)
+                if query == len(scores):
+                    break
+                # So many are so close that only their scores tell them apart.
+                docs = state.docs[query, : state.counts[query]]
+                docs, best = rescored(self._embeddings, self._queries[query], docs, self._k, self._ids)
+                state.docs[query, : len(docs)], state.values[query, : len(docs)] = docs, best
+                state.counts[query] = len(docs)
+                state.least[query] = max(state.least[query], float(best[-1]) - self._errors[query])
         return state
 
     def _products(self, block: Block) -> NDArray[np.float32]:
@@ -266,6 +268,17 @@ def _controller() -> Any:
     except ImportError:
         return None
     return ThreadpoolController()
+
+
+@njit(cache=True, nogil=True)
+def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, at: int, k: int, state: Any) -> Any:
+    """`_gather` for each query from `query` on; where it stopped because a buffer is full, or the number of queries and 0."""
+    while query < len(products):
+        at = _gather(products[query], bounds, ordinals, at, query, k, state)
+        if at < len(ordinals):
+            return query, at
+        query, at = query + 1, 0
+    return query, at
 
 
 @njit(cache=True, nogil=True)

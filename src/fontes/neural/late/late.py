@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.part import pinned
-from ...core.progress import Progress, Report
+from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Doc, Explanation, Topic, Topics
@@ -79,10 +80,27 @@ class Late(Stage[Topics, Run], name="late"):
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
+        actors = self.index.reader.actors
+        if actors is not None and self.algorithm != "exhaustive":
+            raise ParameterError(f"{self!r}: candidates are chosen among all documents; actors search by 'exhaustive' alone")
         store = self._stored()
-        texts = {i: topic.text for i, topic in enumerate(topics.values()) if topic.text.strip()}
-        queries, numbers, start = self._colbert.encode_queries(list(texts.values())), list(texts), time.perf_counter()
-        rankings = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(topics)
+        queries = self._colbert.encode_queries([topic.text for topic in topics.values() if topic.text.strip()])
+        if actors is None:
+            return self.found(topics, queries, progress)
+        run = actors.run(self, "found", (topics, queries), progress)
+        return run.with_(provenance={**run.provenance, **self._facts(store)})
+
+    def found(self, topics: Topics, queries: Sequence[NDArray[np.float32]], progress: Report = silent) -> Run:
+        """The best documents for each topic.
+
+        Args:
+            topics: The topics.
+            queries: For each topic with a text the vectors of its tokens.
+            progress: Is called as topics are done.
+        """
+        store = self._stored()
+        numbers = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
+        rankings, start = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(topics), time.perf_counter()
         for first in range(0, len(numbers), TOGETHER):
             part = slice(first, first + TOGETHER)
             for i, ranking in zip(numbers[part], self._rankings(store, queries[part]), strict=True):
@@ -92,14 +110,13 @@ class Late(Stage[Topics, Run], name="late"):
         bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs = np.concatenate([np.zeros(0, np.int32), *(docs.astype(np.int32) for docs, _ in rankings)])
         scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in rankings)])
-        provenance = {
-            "index": str(self.index.path),
-            "fingerprint": self.index.fingerprint,
-            "colbert": store.meta["fingerprint"],
-            "nbits": store.nbits,
-            "recall": store.meta["recall"] if self.algorithm == "centroids" else None,
-        }
+        provenance = {**self.index.reader.provenance, **self._facts(store)}
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
+
+    def _facts(self, store: JoinedTokens) -> dict[str, Any]:
+        """What a run says of the token vectors that it comes from."""
+        recall = store.meta["recall"] if self.algorithm == "centroids" else None
+        return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
     def prepare(self, progress: Report) -> None:
         """Encodes the documents' tokens where the index has no token vectors of this model: in 4 bits where none are named."""
@@ -141,7 +158,7 @@ class Late(Stage[Topics, Run], name="late"):
         return stored(self.index, self._colbert, self.nbits)
 
     def _rankings(
-        self, store: JoinedTokens, queries: list[NDArray[np.float32]]
+        self, store: JoinedTokens, queries: Sequence[NDArray[np.float32]]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """The best documents of some queries, in the one order, and their scores."""
         threads, ranks, passed = (

@@ -15,7 +15,7 @@ from ...core.errors import ParameterError
 from ...storage.arrays import Arrays, write_array
 
 NBITS = (1, 2, 4)
-FITTING = 4  # where nobody says how many: with 2, an eighth of the best 10 are others than those of whole vectors
+FITTING = 4  # where nobody says how many: of the best 10 by whole vectors one in fifty is lost
 WHOLE = (16, 32)  # bits of vectors that are kept whole
 ITERATIONS = 4  # of k-means, as ColBERTv2
 ROUNDS = 200  # of fitting buckets, at most
@@ -54,7 +54,7 @@ class Codec:
 
     @classmethod
     def fitted(cls, centroids: NDArray[np.float32], sample: NDArray[np.float32], nbits: int) -> Codec:
-        """The codec of these centroids, with the buckets of least squared error of the residuals of a part of a sample of vectors.
+        """The codec of these centroids, with the buckets of least squared error for a part of a sample's residuals.
 
         nbits 0 makes one without buckets, for vectors that are kept whole.
         """

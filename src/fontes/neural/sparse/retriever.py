@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ...core.errors import InputError, ParameterError
@@ -71,7 +71,11 @@ class SpladeRetriever(Lexical, name="splade"):
         self._encoder  # noqa: B018  # which says where it is none
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
-        run = super().apply(topics, progress)
+        self.check()
+        if self.index.reader.actors is None:
+            run = super().apply(topics, progress)
+        else:
+            run = super().apply(self._encoded(topics), progress).with_(topics=topics)
         lists = self.searched
         facts = {"encoder": lists.meta["fingerprint"], "weights": lists.fingerprint}
         return run.with_(provenance={**run.provenance, **facts})
@@ -90,6 +94,13 @@ class SpladeRetriever(Lexical, name="splade"):
         if not isinstance(encoder, Part) or encoder.key() is None:
             return None
         return f"{self!r} {self.index.fingerprint} {self.searched.fingerprint}"
+
+    def _encoded(self, topics: Topics) -> Topics:
+        """The topics with the weights of their texts in place of these, for who holds the documents and not the model."""
+        return Topics(
+            replace(topic, text="", weights=self._encoder.encode_queries([topic.text])[0]) if topic.text.strip() else topic
+            for topic in topics.values()
+        )
 
     @property
     def _encoder(self) -> SparseEncoder:

@@ -75,7 +75,7 @@ function item(hit, { side, explain, edge, level }) {
 function words(place, hit, weigh) {
   if (hit.rationales?.length) {
     const most = Math.max(...hit.rationales.map(({ score }) => score));
-    place.replaceChildren(make("p", { class: "kind" }, "Evidence: sentences with their numbers in the text and their scores"), make("ol", { class: "picked" }, hit.rationales.map(({ number, score, text }) =>
+    place.replaceChildren(make("p", { class: "kind" }, "Evidence sentences, with number and score"), make("ol", { class: "picked" }, hit.rationales.map(({ number, score, text }) =>
       make("li", {}, make("span", { class: "number", title: "number of the sentence, from 0" }, String(number)),
         weighed(make("p", { dir: "auto" }, text), most > 0 ? score / most : 0), make("span", { class: "score", title: "score of the sentence" }, score.toFixed(4))))));
   } else if (hit.snippet.text) {
