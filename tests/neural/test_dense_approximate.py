@@ -61,9 +61,8 @@ def test_an_approximate_search_keeps_its_index_in_the_users_cache_and_gives_exac
     stored = next(own_cache.rglob("index"))
     first = stored.read_bytes()
     stored.write_bytes(first[:100])
-    assert (
-        Index.open(tmp_path / "x").dense(Hashed(), algorithm=algorithm, k=20, threads=1)(queries()) == run
-    )  # built anew, and the same
+    anew = Index.open(tmp_path / "x").dense(Hashed(), algorithm=algorithm, k=20, threads=1)
+    assert anew(queries()) == run
     assert stored.read_bytes() == first
     again.check()
     assert {file.name for file in index.path.rglob("*")} == names  # an index brings no file that FAISS or Annoy reads

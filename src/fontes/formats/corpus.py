@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
 from ..storage.files import STANDARD
+from .folder import Piece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
 from .packed import Packing, packed_columns
-from .pieces import Piece, cut, grouped, pieces_of
 from .records import USUAL, Fields, doc_from
 
 Portion: TypeAlias = list[Doc] | Packing
@@ -228,7 +228,7 @@ def read_corpus(
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
     if isinstance(source, (Corpus, Documents)) and fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
-    return source if isinstance(source, (Corpus, Documents)) else Documents(source, Fields.of(fields))
+    return source if isinstance(source, (Corpus, Documents)) else Documents(cast(Iterable[Any], source), Fields.of(fields))
 
 
 def joined(corpora: Sequence[Iterable[Doc]]) -> Corpus:

@@ -1,12 +1,18 @@
-"""A folder in BEIR's form: corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv, each of which may be packed."""
+"""Folders in BEIR's form, and the pieces of a corpus: its files, or parts of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from ..core import InputError, ParameterError
-from ..storage.files import plain_name
+from ..storage.files import LONGEST, STANDARD, as_path, is_gzip, plain_name, reading
+from ..storage.remote import address_of, files_below, stored_at
+from .format import File, Format
+from .records import Fields
 
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 FORM = f"a folder in BEIR's form has {CORPUS}, {QUERIES} and {QRELS}/SPLIT.tsv"
@@ -61,3 +67,156 @@ def split_of(name: object, splits: Collection[str], split: str | None) -> str:
     if split not in splits:
         raise ParameterError(f"{name}: there is no split '{split}'; there are {', '.join(splits)}")
     return split
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file of documents, or a range of its bytes.
+
+    Args:
+        path: Its path or address.
+        inside: The path inside the folder that it is of, or its name.
+        of_folder: Whether it is of a folder.
+        size: The bytes as stored; 0 where nobody knows.
+        start: The first byte.
+        end: The byte before which it ends; None for the end of the file.
+        opening: The first line of the file, where the piece begins after it.
+    """
+
+    path: str | Path
+    inside: str
+    of_folder: bool = False
+    size: int = 0
+    start: int = 0
+    end: int | None = None
+    opening: bytes = b""
+
+    @contextmanager
+    def opened(self) -> Iterator[File]:
+        """The piece open for reading."""
+        with reading(self.path, self.start, self.end) as source:
+            yield File(source, self.inside, self.of_folder, self.opening)
+
+    def absolute(self) -> Piece:
+        """The same with a path that holds in any working directory."""
+        is_here = address_of(self.path) is None and str(self.path) != STANDARD
+        return replace(self, path=Path(self.path).absolute()) if is_here else self
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"{self.path} from byte {self.start:,}" if self.start else str(self.path)
+
+    @property
+    def stamp(self) -> list[object]:
+        """What tells it from other pieces, and its file from what may replace it."""
+        address = address_of(self.path)
+        if address is not None:
+            file: list[object] = [address, stored_at(address).stamp]
+        else:
+            status = Path(self.path).stat()
+            file = [str(Path(self.path).absolute()), status.st_size, status.st_mtime_ns]
+        return [*file, self.inside, self.start, self.end]
+
+
+def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[Piece]:
+    """The files of a path that hold documents, in their order.
+
+    Args:
+        path: A file or folder, here or at an address, or "-".
+        chosen: The format, where it is named.
+        first: The format that is looked for in a folder where none is.
+
+    Raises:
+        InputError: There is nothing, or a folder without files.
+    """
+    address = address_of(path)
+    if str(path) == STANDARD:
+        return [Piece(path, STANDARD)]
+    if address is not None:
+        stored = stored_at(address)
+        if not stored.is_folder:
+            return [Piece(address, address.partition("?")[0].rpartition("/")[2], size=stored.size or 0)]
+        pieces = [Piece(one, inside, True, size) for inside, one, size in files_below(address) if _shown(inside)]
+        corpora = [piece for piece in pieces if piece.inside in (CORPUS, f"{CORPUS}.gz")]
+        if corpora and (chosen is None or chosen.name == first.name):
+            return corpora[:1]
+        return _fitting(address, pieces, chosen, first)
+    if not as_path(path).is_dir():
+        if not Path(path).exists():
+            raise InputError(f"{path}: there is no such file or folder")
+        return [_file(Path(path), Path(path).parent, path)]
+    folder = Path(path)
+    if (chosen is None or chosen.name == first.name) and is_beir(folder):
+        return [_file(beir_file(folder, CORPUS), folder)]
+    files = sorted((file for file in folder.rglob("*") if file.is_file()), key=lambda file: file.relative_to(folder).as_posix())
+    pieces = [_file(file, folder) for file in files if _shown(file.relative_to(folder).as_posix())]
+    return _fitting(folder, pieces, chosen, first)
+
+
+def cut(piece: Piece, format: Format, fields: Fields, size: int) -> list[Piece]:
+    """A file in pieces of about `size` bytes that end where lines end; the file alone where it cannot be cut.
+
+    Args:
+        piece: The whole file.
+        format: Its format.
+        fields: The names of the parts of its documents.
+        size: The bytes of a piece.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if str(piece.path) == STANDARD or is_gzip(piece.path) or piece.size <= size:
+        return [piece]
+    with piece.opened() as file:
+        if not format.is_of_lines(file, fields):
+            return [piece]
+        opening = file.leading
+    count = -(-piece.size // size)
+    edges = [0]
+    for number in range(1, count):
+        edge = _line_end(piece, piece.size * number // count)
+        if edges[-1] < edge < piece.size:
+            edges.append(edge)
+    edges.append(piece.size)
+    ranges = pairwise(edges)
+    return [replace(piece, size=end - start, start=start, end=end, opening=opening if start else b"") for start, end in ranges]
+
+
+def grouped(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
+    """Pieces beside one another in groups of about `size` bytes."""
+    groups: list[list[Piece]] = []
+    filled = size
+    for piece in pieces:
+        if filled + piece.size > size:
+            groups.append([])
+            filled = 0
+        groups[-1].append(piece)
+        filled += piece.size
+    return groups
+
+
+def _line_end(piece: Piece, place: int) -> int:
+    """Where the line ends that holds the byte before a place; the end of the file where it is too long to be one."""
+    with reading(piece.path, place - 1) as source:
+        line = source.file.readline(LONGEST + 1)
+    return place - 1 + len(line) if line.endswith(b"\n") else piece.size
+
+
+def _file(file: Path, folder: Path, path: str | Path | None = None) -> Piece:
+    return Piece(path or file, file.relative_to(folder).as_posix(), path is None, file.stat().st_size)
+
+
+def _shown(inside: str) -> bool:
+    """Whether no part of a path is hidden."""
+    return not any(part.startswith(".") for part in inside.split("/"))
+
+
+def _fitting(folder: str | Path, pieces: list[Piece], chosen: Format | None, first: Format) -> list[Piece]:
+    """Of the files of a folder those whose names end as the format's do, or all where there are none."""
+    fitting = [piece for piece in pieces if plain_name(piece.inside).endswith((chosen or first).endings)]
+    if not fitting and chosen and chosen.name == first.name:
+        raise InputError(f"{folder}: the folder holds no {first.name} files")
+    if not pieces:
+        raise InputError(f"{folder}: the folder holds no files")
+    return fitting or pieces

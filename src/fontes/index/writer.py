@@ -91,8 +91,19 @@ def build(
 ) -> None:
     """Makes an index in a directory; see `Index.build`."""
     if ray is not None and ray is not False:
-        common = {"memory": memory, "threads": threads, "overwrite": overwrite, "drop_vectors": drop_vectors}
-        build_on_cluster(docs, path, form, columns, ray=ray, shards=shards, progress=progress, **common)
+        build_on_cluster(
+            docs,
+            path,
+            form,
+            columns,
+            ray=ray,
+            shards=shards,
+            memory=memory,
+            threads=threads,
+            overwrite=overwrite,
+            drop_vectors=drop_vectors,
+            progress=progress,
+        )
         return
     threads = threads or os.cpu_count() or 1
     documents = read_corpus(docs)

@@ -142,7 +142,7 @@ class Lexical(Stage[Topics, Run]):
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
         """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
-        counts = iter(KNOWN.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
+        counts = iter(KNOWN.of(self.index.reader).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
 
 

@@ -169,7 +169,9 @@ def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterato
         with _stored(path) as stored:
             if start or end is not None:
                 piece = _Piece(stored, start, end)
-                yield Source(f"{name} from byte {start:,}" if start else name, io.BufferedReader(piece, BUFFER), piece)
+                yield Source(
+                    f"{name} from byte {start:,}" if start else name, io.BufferedReader(piece, BUFFER), cast(IO[bytes], piece)
+                )
             elif is_gzip(path):
                 with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), BUFFER) as file:
                     yield Source(name, file, stored)

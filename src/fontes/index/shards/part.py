@@ -41,12 +41,12 @@ class PartOfIndex(Reader):
         return PartLists(super()._lists, self.whole)
 
     @property
-    def tokens(self) -> int:  # type: ignore[override]
+    def tokens(self) -> int:
         """How many terms all documents of the whole have together."""
         return self.whole.tokens
 
     @property
-    def is_sound(self) -> bool:  # type: ignore[override]
+    def is_sound(self) -> bool:
         """Whether the files of the whole are what its fingerprint says."""
         return self.whole.is_sound
 

@@ -154,14 +154,13 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _ready(self) -> Ready:
         """What a search needs, looked up and checked anew where the index has got other vectors or the encoder is another."""
         state = self.index.reader, self.index.reader.vectors.changes, self._encoder.fingerprint
-        before, ready = vars(self).get("_ready_for", (None, None))
-        if ready is None or state != before:
+        kept: tuple[Any, Ready] | None = vars(self).get("_ready_for")
+        if kept is None or state != kept[0]:
             self.check()
             embeddings = self._embeddings()
             searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
-            ready = Ready(embeddings, searcher, filter_of(self.index, self.where))
-            vars(self)["_ready_for"] = state, ready
-        return ready
+            kept = vars(self)["_ready_for"] = state, Ready(embeddings, searcher, filter_of(self.index, self.where))
+        return kept[1]
 
     def prepare(self, progress: Report) -> None:
         """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
@@ -309,8 +308,8 @@ class Dense(Stage[Topics, Run], name="dense"):
             rows = rows[: worth_rescoring(embeddings, query, products[: len(rows)], k)]
         docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
         docs = docs if passed is None else docs[passed.mask[docs]]
-        docs = (docs if embeddings.single else np.unique(docs)).astype(np.int32)
-        return rescored(embeddings, query, docs, k, self.index.ids)
+        docs = docs if embeddings.single else np.unique(docs)
+        return rescored(embeddings, query, docs.astype(np.int32), k, self.index.ids)
 
     def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
         """The approximate index; where it is built now, its recall is measured and logged."""
