@@ -72,6 +72,7 @@ def test_an_index_that_has_changed_meanwhile_is_refused(tmp_path: Path, ray: str
         apply(stage, Topics.of(queries(3)), ray)
 
 
-def test_an_error_of_a_stage_is_its_own_sentence(index: Index, ray: str) -> None:
+def test_an_error_of_a_stage_is_its_own_sentence(ray: str, tmp_path: Path) -> None:
+    reranker = CrossEncoder(str(save_cross_encoder(tmp_path / "model")), precision="float32")
     with pytest.raises(InputError, match="needs the documents' text"):
-        apply(CrossEncoder("/nowhere"), Run.of({"q": {"d1": 1.0}}), ray)
+        apply(reranker, Run.of({"q": {"d1": 1.0}}), ray)
