@@ -44,7 +44,6 @@ def test_a_node_that_is_lost_changes_nothing(here: Path, tmp_path: Path) -> None
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert "a node is lost" in output
-    assert "2 nodes are alive" in output
     assert (vector_files(tmp_path / "plain") == vector_files(here)) is True
     assert not list((tmp_path / "plain").rglob("*part-*"))
 

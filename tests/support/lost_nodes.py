@@ -33,7 +33,7 @@ def lose_a_node(index: Path, log: Path) -> None:
 
     folder = tempfile.mkdtemp(prefix="r", dir="/tmp")
     node = {"num_cpus": 1, "object_store_memory": 80_000_000}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "_temp_dir": folder, "include_dashboard": False})
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "temp_dir": folder, "include_dashboard": False})
     others = [cluster.add_node(**node) for _ in range(2)]
     cluster.wait_for_nodes()
     ray.init(address=cluster.address, **{name: QUIET[name] for name in ("log_to_driver", "logging_level")})
@@ -48,7 +48,6 @@ def lose_a_node(index: Path, log: Path) -> None:
     thread.start()
     Index.open(index).encode(Slow(str(log)), ray=True)
     thread.join()
-    print(sum(node["Alive"] for node in ray.nodes()), "nodes are alive", flush=True)
     ray.shutdown()
     cluster.shutdown()
     shutil.rmtree(folder, ignore_errors=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -14,6 +16,7 @@ from .joining import Cluster
 from .tasks import RETRIES, stream
 
 THREADS = 4  # processors of an actor that has no GPU, where its machine has as many
+ABSENCE = 5.0  # seconds until an actor is asked again that did not answer
 DEPTH = 2  # calls that wait at an actor, so that it need not
 
 H = TypeVar("H")
@@ -101,15 +104,25 @@ class Actors(Generic[H]):
         Raises:
             FontesError: What the function raised, or what has become of the cluster.
         """
-        busy = [0] * len(self)
+        busy, absent = [0] * len(self), [0.0] * len(self)  # calls of each actor, and until when it is not to be asked
         of: dict[int, int] = {}
 
         def submit(number: int) -> Any:
-            of[number] = busy.index(min(busy))
-            busy[of[number]] += 1
-            return self._actors[of[number]].call.remote(function, parts[number])
+            now = time.monotonic()
+            of[number] = best = min(range(len(self)), key=lambda actor: (max(absent[actor], now), busy[actor]))
+            if absent[best] > now:  # all are being started again
+                time.sleep(1)
+            busy[best] += 1
+            return self._actors[best].call.options(max_task_retries=0).remote(function, parts[number])
 
-        results = stream(self._cluster, submit, len(parts), DEPTH * len(self), self._task, progress)
+        def again(number: int, error: Exception) -> bool:
+            """Another actor takes the part: where a machine is lost, there may be no place for the one that was there."""
+            died = isinstance(error, self._cluster.ray.exceptions.ActorDiedError)
+            busy[of[number]] -= 1
+            absent[of[number]] = math.inf if died else time.monotonic() + ABSENCE
+            return min(absent) < math.inf
+
+        results = stream(self._cluster, submit, len(parts), DEPTH * len(self), self._task, progress, again)
         with contextlib.closing(results):
             for number, result in results:
                 busy[of[number]] -= 1

@@ -57,7 +57,13 @@ def spread(
 
 
 def stream(
-    cluster: Cluster, submit: Callable[[int], Any], count: int, limit: int, task: str, progress: Report
+    cluster: Cluster,
+    submit: Callable[[int], Any],
+    count: int,
+    limit: int,
+    task: str,
+    progress: Report,
+    again: Callable[[int, Exception], bool] = lambda number, error: False,
 ) -> Generator[tuple[int, Any]]:
     """The results of `count` calls as they come, with at most `limit` in flight; those are cancelled when the loop is left.
 
@@ -68,6 +74,7 @@ def stream(
         limit: How many at once.
         task: What is done.
         progress: Is called with how many are done.
+        again: Says whether the call of a number is to be begun again, whose actor was lost.
     """
     ray = cluster.ray
     waiting, flying = deque(range(count)), dict[Any, int]()
@@ -79,8 +86,14 @@ def stream(
                     number = waiting.popleft()
                     flying[submit(number)] = number
                 ready, _ = ray.wait(list(flying))
-                result = ray.get(ready[0])
-            number = flying.pop(ready[0])
+                number = flying.pop(ready[0])
+                try:
+                    result = ray.get(ready[0])
+                except ray.exceptions.RayActorError as error:
+                    if not again(number, error):
+                        raise
+                    waiting.appendleft(number)
+                    continue
             done += 1
             progress(Progress(task, done, count, time.perf_counter() - start, unit="parts"))
             yield number, result
