@@ -17,6 +17,7 @@ from support import hostile
 
 import fontes as fontes_package
 from fontes.app import cli
+from fontes.cluster.joining import QUIET
 
 Fontes = Callable[..., tuple[int, str, str]]
 
@@ -68,7 +69,8 @@ def ray(_own_cache: None) -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="r", dir="/tmp")  # the paths of its sockets must be short
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        for name in QUIET:
+            patch.setenv(name, "0")
         patch.setenv("RAY_worker_niceness", "0")  # else what else runs on the machine comes first
         patch.setenv("PYTHONPATH", os.pathsep.join([*importable(), os.environ.get("PYTHONPATH", "")]))
         library.init("local", num_cpus=2, object_store_memory=100_000_000, _temp_dir=folder, **quiet)
@@ -82,6 +84,7 @@ def importable() -> list[str]:
     return [str(Path(fontes_package.__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What needs Ray runs in one process of xdist, which starts it once."""
     for item in items:

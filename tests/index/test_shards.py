@@ -197,7 +197,7 @@ def test_documents_filters_facets_and_explanations_are_those_of_one_index(tmp_pa
 def test_shards_of_real_collections_write_the_run_of_one_index(shared: Path, tmp_path: Path, collection: str) -> None:
     from fontes.datasets import topics_of
 
-    corpus, analyzer = shared / collection / "corpus.jsonl", "czech+chars:4" if collection == "ctkfacts_cs" else "english"
+    corpus, analyzer = shared / collection / "corpus.jsonl", "czech+chars:4-4" if collection == "ctkfacts_cs" else "english"
     if not corpus.exists():
         pytest.skip(f"{corpus} is not there")
     docs = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()[:200]]

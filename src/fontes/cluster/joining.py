@@ -24,6 +24,7 @@ START = 120.0  # seconds for a node to start a worker and say its versions
 _equal: set[tuple[str, str]] = set()
 """The nodes that this process has compared with some versions and found to have the same."""
 
+QUIET = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT")  # reports to Ray's makers, and another `print` in this process
 LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupunkt")
 
 
@@ -65,7 +66,8 @@ def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
         MissingExtraError: Ray is not installed.
         FontesError: Nothing answers at the address, or a node has other versions than this process.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name in QUIET:
+        os.environ.setdefault(name, "0")
     try:
         import ray as library
     except ImportError:

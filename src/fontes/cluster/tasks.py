@@ -12,6 +12,7 @@ from ..core.progress import Progress, Report, silent
 from .errors import translated
 from .joining import Cluster
 
+STOP = 10.0  # seconds for what was cancelled to end
 RETRIES = 3  # times that a task is begun again when its process or machine dies
 
 P = TypeVar("P")
@@ -101,6 +102,8 @@ def stream(
         for reference in flying:
             with contextlib.suppress(Exception):
                 ray.cancel(reference)
+        with contextlib.suppress(Exception):  # what they have begun to write is to be complete or gone
+            ray.wait(list(flying), num_returns=len(flying), timeout=STOP)
 
 
 def in_order(results: Iterator[tuple[int, R]]) -> Iterator[R]:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import proxy
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..index.columns import Filter
-from ..storage.caches import Attached, Cached
+from ..storage.caches import Attached, Cached, weakly
 from ..storage.compiled import inner, kernel
 from .impacts import MOST, impacts_of
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
@@ -132,7 +131,7 @@ class _Pool:
 def filtered(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
     """The impacts of a model on the documents of an index that pass a filter, from memory or made now."""
     key = where.text, weighting.for_postings()
-    return _FILTERED.of(index).get(key, lambda: FilteredImpacts(proxy(index), key[1], where))
+    return _FILTERED.of(index).get(key, lambda: FilteredImpacts(weakly(index), key[1], where))
 
 
 _FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached("filtered", lambda index: Cached(MOST))

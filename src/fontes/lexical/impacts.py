@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..storage.arrays import REMEDY, header_type, write_array
 from ..storage.artifact import Artifact, Kind, commit, seal, staging
-from ..storage.caches import LIMIT, Attached, Cached, cache_folder, touch, trim
+from ..storage.caches import LIMIT, Attached, Cached, cache_folder, touch, trim, weakly
 from ..storage.hashes import block_sums, hash_text
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Postings, Statistics, Weighting
@@ -177,7 +176,7 @@ class _Part:
 def _part(index: Searchable, weighting: Weighting) -> _Part | None:
     """The impacts term by term; None where all are there, or quickly are."""
     small = int(index.df.sum(dtype=np.int64)) < LARGE
-    return None if small or _folder(index, _name(weighting)).exists() else _Part(proxy(index), weighting)
+    return None if small or _folder(index, _name(weighting)).exists() else _Part(weakly(index), weighting)
 
 
 def _no_parts(index: Searchable) -> Cached[Weighting, _Part | None]:

@@ -11,14 +11,13 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from weakref import ProxyType, proxy
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.values import Explanation
-from ..storage.caches import Attached, Cached
+from ..storage.caches import Attached, Cached, weakly
 
 if TYPE_CHECKING:
     from ..index.inverted import Searchable
@@ -139,12 +138,7 @@ class Statistics:
         return norms
 
 
-# By proxy, as in all that an index keeps of itself: a circle of the two would outlive the state of the index that it is of.
-def _statistics(index: Searchable) -> Statistics:
-    return Statistics(index if isinstance(index, ProxyType) else proxy(index))
-
-
-_STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", _statistics)
+_STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda index: Statistics(weakly(index)))
 
 
 def check_lengths(lengths: str) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from weakref import proxy
 
-from ..storage.caches import Attached
+from ..storage.caches import Attached, weakly
 from ..text.analyzer import WORDS
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Words:
         return [_sum([next(numbers)] if words is None else [known[word] for word in words]) for words in plain]
 
 
-KNOWN: Attached[Reader, Words] = Attached("words", lambda index: Words(proxy(index)))  # as for the statistics
+KNOWN: Attached[Reader, Words] = Attached("words", lambda index: Words(weakly(index)))
 
 
 def _sum(words: list[list[int]]) -> dict[int, float]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
+from weakref import ProxyType, proxy
 
 LIMIT = 20 << 30  # bytes that impacts may take, and as many approximate indexes; those used longest ago go first
 K = TypeVar("K")
@@ -157,6 +158,11 @@ class Cached(Generic[K, V]):
         with self._lock:
             if self._entries.get(key) is entry:
                 del self._entries[key]
+
+
+def weakly(owner: Owner) -> Owner:
+    """A proxy that does not keep its owner alive, for what the owner keeps of itself: a circle would outlive it for long."""
+    return owner if isinstance(owner, ProxyType) else proxy(owner)
 
 
 class Attached(Generic[Owner, V]):

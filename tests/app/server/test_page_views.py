@@ -145,7 +145,7 @@ def test_everything_is_reached_by_keys(pages: Pages) -> None:
     page.wait_for_selector(f"#reader .id:text-is('{hits[1]}')")
     press("Escape")
     page.wait_for_selector("#reader", state="hidden")
-    assert page.evaluate(here) == hits[0]
+    assert page.evaluate(here) == hits[1]
     press("/")
     assert page.evaluate(here) == "q"
     press("ArrowDown")
