@@ -44,7 +44,7 @@ LENGTH = range(27, 34)  # of sentences, in words
 RUNS = 5
 
 
-def worker(name: str, peer: Path, verb: str, folder: Path) -> Worker:
+def started(name: str, peer: Path, verb: str, folder: Path) -> Worker:
     """A process with one engine."""
     ours = name == "fontes"
     command = [sys.executable if ours else peers.python(peer), HERE / "searchers.py", verb, name, folder]
@@ -118,7 +118,7 @@ def run(given: argparse.Namespace) -> None:
         builds = json.loads(built.read_text()) if built.exists() else {}
         for engine_name in wanted:
             if engine_name not in builds:
-                building = worker(engine_name, given.peers, "build", folder)
+                building = started(engine_name, given.peers, "build", folder)
                 builds[engine_name] = building.answer()
                 building.end()
                 built.write_text(json.dumps(builds))
@@ -133,7 +133,7 @@ def compare(given: argparse.Namespace, folder: Path, wanted: Sequence[str]) -> d
     texts = read(folder / "queries.terms.jsonl")[1]
     titles = len(texts) - given.sentences
     parts = {"titles": (0, titles), "sentences": (titles, len(texts))}
-    workers = {name: worker(name, given.peers, "serve", folder) for name in wanted}
+    workers = {name: started(name, given.peers, "serve", folder) for name in wanted}
     opened = {name: worker.answer() for name, worker in workers.items()}
     checked = {}
     for name in wanted:

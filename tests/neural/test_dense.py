@@ -114,7 +114,7 @@ def test_the_error_bound_holds_for_the_products_of_this_machine():
 
 def test_a_document_with_several_vectors_has_the_greatest_of_their_scores(index):
     encoder = Parts(dim=24)
-    index.encode(encoder)
+    index.encode(encoder, dtype="float32")
     docs = index.docs(index.ids.tolist())
     table, bounds = encoder.encode_documents_parts(docs)
     for query in list(queries().values())[:5]:
