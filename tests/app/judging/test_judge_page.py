@@ -230,8 +230,10 @@ def test_what_is_long_stays_in_its_place(session: Any) -> None:
     page = judges.judge("anna")
     assert len(page.locator("li[data-topic=long] .title a").text_content()) == 300
     for view in ("document/1/s1", "judge/long"):
+        page.goto("about:blank")  # else the view before is there until this one has come
         page.goto(f"{judges.address}/judge#/{view}")
-        page.wait_for_selector("#document h2")
+        for part in ("#document h2", ".need", "#note"):
+            page.wait_for_selector(part)
         panel, note = (page.locator(each).bounding_box() for each in (".need", "#note"))
         assert panel["width"] < 320
         assert note["width"] < panel["width"]
