@@ -41,9 +41,9 @@ def test_a_task_whose_process_dies_is_begun_again(cluster: Cluster, tmp_path: Pa
 
 def test_actors_hold_what_they_made_and_are_started_again_when_they_die(cluster: Cluster, tmp_path: Path) -> None:
     with Actors(cluster, [ray_parts.Counter, ray_parts.Counter], "counting", cpus=0) as actors:
-        processes = actors.each(ray_parts.process_and_sum, [1, 2])
-        assert [value for _, value in processes] == [101, 102]
-        assert len({process for process, _ in processes}) == 2
+        answers = [answer for answer in actors.answers(ray_parts.process_and_sum, 1) if not isinstance(answer, FontesError)]
+        assert [value for _, value in answers] == [101, 101]
+        assert len({process for process, _ in answers}) == 2
         assert dict(actors.spread(ray_parts.die_once_holding, [(str(tmp_path), 5)])) == {0: 5}
         results = dict(actors.spread(ray_parts.process_and_sum, range(6)))
     assert [results[number][1] for number in range(6)] == [100, 101, 102, 103, 104, 105]

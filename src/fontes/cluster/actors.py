@@ -128,17 +128,6 @@ class Actors(Generic[H]):
                 busy[of[number]] -= 1
                 yield number, result
 
-    def each(self, function: Callable[[H, P], R], parts: Sequence[P]) -> list[R]:
-        """Calls a function in all actors at once, the i-th with the i-th part; the results in that order.
-
-        Raises:
-            FontesError: What the function raised, or what has become of the cluster.
-        """
-        with translated(self._task):
-            references = [actor.call.remote(function, part) for actor, part in zip(self._actors, parts, strict=True)]
-            results: list[R] = self._cluster.ray.get(references)
-        return results
-
     def answers(self, function: Callable[[H, P], R], part: P) -> list[R | FontesError]:
         """Calls a function in all actors at once, each with the same part.
 

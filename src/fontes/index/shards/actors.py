@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import weakref
 from collections.abc import Sequence
@@ -68,7 +67,7 @@ class ShardActors:
             FontesError: What a search raised; or a shard cannot be searched, and is not to be left out.
         """
         reader, (topics, *_) = stage.index.reader, arguments
-        call = _Call(reader.fingerprint, stage.map(dataclasses.replace).with_(index=None), method, tuple(arguments))
+        call = _Call(reader.fingerprint, stage.with_(index=None), method, tuple(arguments))
         answers = self._answers(_searched, call)
         missing = list(reader.missing)
         numbers, codes, scores = [], [], []
