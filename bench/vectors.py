@@ -6,7 +6,9 @@
 Prints Markdown tables. vector_data.py says which vectors these are. All engines read the same arrays, and each is a process of
 its own, which builds its index in --work once, with one thread, and waits while the others have their turn. Fontes is called as
 users call it, by `stage.search(text, k)` and `stage(topics)`; texts are numbers of vectors that are there already. Recall is
-that against all products of the float32 vectors (late: of the float16 ones), by numpy or scipy. --quick times fewer queries.
+that against all products of the float32 vectors (late: of the float16 ones), by numpy or scipy. --quick times a fourth of the
+queries. Each time is noted on stderr when it is there.
+
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ SYSTEMS = {
     "sparse": ["fontes", "scipy", "seismic"],
 }
 TRUTH = {"dense": "numpy float32", "hnsw": "numpy", "late": "numpy", "sparse": "scipy"}
-ASKED = {"dense": (40, 1000), "hnsw": (1000, 1000), "late": (40, 80), "sparse": (1000, 1000)}  # one by one, and in a batch
+ASKED = {"dense": (40, 256), "hnsw": (1000, 1000), "late": (40, 80), "sparse": (500, 500)}  # one by one, and in a batch
+FEWER, SLOW = {"late plaid", "late fontes exhaustive", "late numpy"}, 5  # are timed with one query in five
+COLUMNS = [("one", 1), ("one", 2), ("batch", 1), ("batch", 2)]
 DEPTHS = (10, 100)
 
 
@@ -94,35 +98,51 @@ def compare(part: str, folder: Path, options: argparse.Namespace) -> None:
     one, batch = (count // 4 if options.quick else count for count in ASKED[part])
     truth = _truth(part, folder, options, batch)
     settings = [(n, effort) for n in engines for effort in EFFORTS.get(f"{part} {n}", EFFORTS.get(part, [None]))]
-    columns = [("one", 1, one), ("one", 2, one), ("batch", 1, batch), ("batch", 2, batch)]
     for k in DEPTHS:
         times: dict[Any, list[float]] = {}
-        recalls = {}
-        for turn in range(options.runs + 1):
+        recalls = [1.0 if name == TRUTH[part] else _recall(engines[name], effort, k, truth) for name, effort in settings]
+        for turn in range(options.runs + 1):  # the first one warms up
             for number, (name, effort) in enumerate(settings):
                 order = {"k": k, "effort": effort, "first": 0}
-                if not turn:  # which warms up
-                    ids = engines[name].answer(way="hits", last=batch, threads=2, **order)
-                    same = [len(set(a[:k]) & set(b[:k])) / k for a, b in zip(ids, truth, strict=True)]
-                    recalls[number] = statistics.mean(same)
-                for way, threads, count in columns:
-                    if (not turn and way == "batch") or (way == "batch" and turn > 1 and part in ("dense", "late")):
+                for way, threads in COLUMNS:
+                    again = turn > 1 and way == "batch" and part in ("dense", "late")
+                    if again or (not turn and way == "batch"):
                         continue
-                    took = engines[name].answer(way=way, last=min(count, 5) if not turn else count, threads=threads, **order)
+                    count = 2 if not turn else _asked(part, name, one if way == "one" else batch)
+                    took = engines[name].answer(way=way, last=count, threads=threads, **order)
                     if turn:
                         times.setdefault((number, way, threads), []).append(took)
+                        note(f"{part}, k = {k}, {name} {effort or ''}: {way}, {threads} threads: {took:.3f} ms")
         rows = []
         for number, (name, effort) in enumerate(settings):
-            built = engines[name].built
-            noted = max((key for key in built if name.replace(" ", "-").startswith(key)), key=len, default=None)
-            middle = [statistics.median(times[number, way, threads]) for way, threads, _ in columns]
+            middle = [f"{statistics.median(times[number, *column]):.3f}" for column in COLUMNS]
             shown = "" if effort is None else str(effort)
-            seconds = "" if noted is None else f"{built[noted]:.0f}"
-            rows.append([name, shown, seconds, f"{recalls[number]:.4f}", *(f"{ms:.3f}" for ms in middle)])
+            rows.append([name, shown, _seconds(name, engines[name].built), f"{recalls[number]:.4f}", *middle])
         header = ["", "effort", "built in s", f"recall@{k}", "one, 1 thread", "one, 2", f"{batch} together, 1 thread", "2"]
         table(f"{part}, k = {k}, ms a query; medians of {options.runs}", header, rows)
     for engine in engines.values():
         engine.end()
+
+
+def _asked(part: str, name: str, count: int) -> int:
+    """How many queries a system is timed with: a slow one with fewer."""
+    return max(2, count // SLOW) if f"{part} {name}" in FEWER else count
+
+
+def _recall(engine: Engine, effort: Any, k: int, truth: list[list[int]]) -> float:
+    ids = engine.answer(way="hits", first=0, last=len(truth), k=k, effort=effort, threads=2)
+    return statistics.mean(len(set(a[:k]) & set(b[:k])) / k for a, b in zip(ids, truth, strict=True))
+
+
+def _seconds(name: str, built: dict[str, float]) -> str:
+    """How long the build took, of a system that has one."""
+    noted = max((key for key in built if name.replace(" ", "-").startswith(key)), key=len, default=None)
+    return "" if noted is None else f"{built[noted]:.0f}"
+
+
+def note(line: str) -> None:
+    """What has been measured just now, for who waits for the tables."""
+    sys.stderr.write(line + "\n")
 
 
 def _truth(part: str, folder: Path, options: argparse.Namespace, count: int) -> list[list[int]]:

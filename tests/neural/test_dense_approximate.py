@@ -71,8 +71,8 @@ def test_an_approximate_search_keeps_its_index_in_the_users_cache_and_gives_exac
 @pytest.mark.parametrize(("algorithm", "linked"), [("hnsw", 3), ("IVF4,Flat", 1)])
 def test_a_graph_is_linked_by_as_many_threads_as_search(tmp_path, own_cache, monkeypatch, algorithm, linked):
     threads: list[int | None] = []
-    held = ann._faiss_threads
-    monkeypatch.setattr(ann, "_faiss_threads", lambda count: threads.append(count) or held(count))
+    held = ann.Threads
+    monkeypatch.setattr(ann, "Threads", lambda count: threads.append(count) or held(count))
     index = Index.build(made_docs(200), tmp_path / "x")
     index.encode(Hashed())
     index.dense(Hashed(), algorithm=algorithm, threads=3).search("w1")
@@ -134,11 +134,11 @@ def test_documents_that_a_graphs_own_products_cannot_tell_apart_are_ordered_by_t
 
 
 def test_only_rows_that_can_be_among_the_best_are_scored_again(index):
-    embeddings = index.embeddings(Hashed())
+    longest = index.embeddings(Hashed()).longest
     query = Hashed().encode_queries(["w1 w2"])[0]
     # 2 n u |q| |d| with n = 32 + 4, u = 2^-24, |q| = |d| = 1: 4.3e-6
     products = np.array([0.9, 0.5, 0.5 - 4e-6, 0.5 - 5e-6, 0.1], dtype=np.float32)
-    assert [worth_rescoring(embeddings, query, products, k) for k in (1, 2, 3, 4, 5, 9)] == [1, 3, 4, 4, 5, 5]
+    assert [worth_rescoring(query, products, k, longest) for k in (1, 2, 3, 4, 5, 9)] == [1, 3, 4, 4, 5, 5]
 
 
 def test_a_folder_cache_in_an_index_is_not_read(tmp_path, own_cache, monkeypatch):

@@ -85,7 +85,8 @@ class Strings(Sequence[str]):
         if len(positions) * 2 > len(self):
             table = self.tolist()
             return [table[p] for p in positions.tolist()]
-        return [self._bytes(p).decode() for p in positions.tolist()]
+        starts, ends = self._offsets[positions].tolist(), self._offsets[positions + 1].tolist()
+        return [self._blob[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)]
 
     def reordered(self, places: NDArray[Any]) -> Strings:
         """A table of the strings at these places, in this order."""

@@ -115,8 +115,8 @@ class JoinedEmbeddings:
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
         """Document i has the rows bounds[i]:bounds[i + 1]; empty where each document has one."""
-        if self._whole is not None:
-            return self._whole.bounds
+        if self.whole is not None:
+            return self.whole.bounds
         if all(share.embeddings.single for share in self.shares):
             return np.zeros(0, dtype=np.int64)
         counts = np.concatenate([share.counts for share in self.shares])
@@ -125,8 +125,8 @@ class JoinedEmbeddings:
     @cached_property
     def norms(self) -> NDArray[np.float32]:
         """The length of each row, rounded up; 0 for a vector of zeros."""
-        if self._whole is not None:
-            return self._whole.norms
+        if self.whole is not None:
+            return self.whole.norms
         nothing = np.zeros(0, dtype=np.float32)
         return np.concatenate([nothing, *(share.embeddings.norms[share.chosen] for share in self.shares)])
 
@@ -151,8 +151,8 @@ class JoinedEmbeddings:
 
     def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """These rows as float32."""
-        if self._whole is not None:
-            return self._whole.decoded(rows)
+        if self.whole is not None:
+            return self.whole.decoded(rows)
         numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         vectors = np.empty((len(numbers), self.dim), dtype=np.float32)
         first = 0
@@ -166,7 +166,7 @@ class JoinedEmbeddings:
 
     def split(self, docs: NDArray[np.integer[Any]]) -> Iterator[tuple[Share, slice | NDArray[np.intp], NDArray[Any]]]:
         """For each segment with some of these documents: its share, where they stand among `docs`, their places in it."""
-        if self._whole is not None:
+        if self.whole is not None:
             yield self.shares[0], slice(None), docs
             return
         for number, here, places in located([share.leaf for share in self.shares], docs):
@@ -187,15 +187,15 @@ class JoinedEmbeddings:
         return {**self._facts, "documents": self.documents, "vectors": len(self), "bytes": size}
 
     @cached_property
-    def _whole(self) -> Embeddings | None:
+    def whole(self) -> Embeddings | None:
         """The vectors of the one segment of which no document is deleted; None where it is otherwise."""
         alone = len(self.shares) == 1 and self.shares[0].leaf.dead is None
         return self.shares[0].embeddings if alone else None
 
     @cached_property
     def _digest(self) -> str:
-        if self._whole is not None:
-            return str(self._whole.meta["digest"])
+        if self.whole is not None:
+            return str(self.whole.meta["digest"])
         return hash_json([[share.embeddings.meta["digest"], share.leaf.state] for share in self.shares])
 
 

@@ -9,7 +9,7 @@ import contextlib
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -116,7 +116,7 @@ class Faiss(Searcher):
         self.quantizers = self._quiet()
         if (hnsw := self._hnsw()) is not None:
             hnsw.hnsw.efConstruction = EF_CONSTRUCTION
-        with _faiss_threads(1 if hnsw is None else threads):
+        with Threads(1 if hnsw is None else threads):
             try:
                 self._fill(embeddings)
             except RuntimeError as e:
@@ -161,12 +161,13 @@ class Faiss(Searcher):
         self, queries: NDArray[np.float32], least: int, count: int, effort: int | None, threads: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The nearest rows. `effort` is nprobe of an IVF index, efSearch of HNSW."""
-        with _faiss_threads(threads):
-            if (ivf := self._inner[0]) is not None:
+        with Threads(threads):
+            ivf, graph = self._inner
+            if ivf is not None:
                 enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows
                 ivf.nprobe = min(effort or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
-            elif (hnsw := self._inner[1]) is not None:
-                hnsw.hnsw.efSearch = effort or max(count, EF_SEARCH)
+            elif graph is not None:
+                graph.efSearch = effort or max(count, EF_SEARCH)
                 count = min(count, max(least, effort or count))  # more would be found at the same effort as `count`
             elif effort is not None:
                 raise ParameterError(f"the index {self.spec!r} has no effort to set; IVF and HNSW indexes have")
@@ -189,8 +190,9 @@ class Faiss(Searcher):
 
     @cached_property
     def _inner(self) -> tuple[Any, Any]:
-        """The IVF and the HNSW index inside, when all is built; None for what there is not."""
-        return self._ivf(), self._hnsw()
+        """The IVF index and the HNSW graph inside, when all is built; None for what there is not."""
+        hnsw = self._hnsw()
+        return self._ivf(), None if hnsw is None else hnsw.hnsw
 
     @cached_property
     def precise(self) -> bool:  # type: ignore[override]
@@ -337,18 +339,24 @@ def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
         trim(folder.parent.parent, LIMIT)
 
 
-@contextlib.contextmanager
-def _faiss_threads(threads: int | None) -> Iterator[None]:
-    faiss = _faiss()
-    with _LOCK:
-        before = faiss.omp_get_max_threads()
-        if threads and threads != before:
-            faiss.omp_set_num_threads(threads)
-        try:
-            yield
-        finally:
-            if threads and threads != before:
-                faiss.omp_set_num_threads(before)
+class Threads:
+    """Holds FAISS to a number of threads, None for its own, and other searches back meanwhile."""
+
+    __slots__ = ("_before", "_threads")
+
+    def __init__(self, threads: int | None) -> None:
+        self._threads = threads
+
+    def __enter__(self) -> None:
+        _LOCK.acquire()
+        self._before = _faiss().omp_get_max_threads()
+        if self._threads not in (None, self._before):
+            _faiss().omp_set_num_threads(self._threads)
+
+    def __exit__(self, *_: object) -> None:
+        if self._threads not in (None, self._before):
+            _faiss().omp_set_num_threads(self._before)
+        _LOCK.release()
 
 
 @cache

@@ -44,11 +44,12 @@ def _no_vectors(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
 
 
 class Ready(NamedTuple):
-    """The vectors, the approximate index over them, and the filter; None for what there is not."""
+    """The vectors, the approximate index over them, and the filter; None for what there is not. And the encoder's text."""
 
     embeddings: JoinedEmbeddings
     searcher: Searcher | None
     passed: Filter | None
+    encoder: str = ""
 
 
 _QUERY_VECTORS = Attached("query_vectors", _no_vectors)  # by encoder and text
@@ -119,7 +120,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             topics: The topics.
             vectors: (topics with a text, dimensions); their vectors.
         """
-        embeddings, searcher, passed = ready = self._ready()
+        embeddings, searcher, passed, _ = ready = self._ready()
         texts = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings: list[Best] = [NOTHING] * len(topics)
         for i, ranking in zip(texts, self._nearest(ready, vectors, self.k), strict=True):
@@ -148,7 +149,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             return super().search(query, k)
         topic, k, ready, best = topic_of(query), min(check_depth(k), self.k), self._ready(), NOTHING
         if topic.text.strip():
-            (best,) = self._nearest(ready, self._vector(topic.text, ready.embeddings.dim)[None], k)
+            (best,) = self._nearest(ready, self._vector(topic.text, ready.embeddings.dim, ready.encoder)[None], k)
         return Ranking(topic, self.index.ids, *best, self.index)
 
     def _ready(self) -> Ready:
@@ -159,7 +160,10 @@ class Dense(Stage[Topics, Run], name="dense"):
             self.check()
             embeddings = self._embeddings()
             searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
-            kept = vars(self)["_ready_for"] = state, Ready(embeddings, searcher, filter_of(self.index, self.where))
+            kept = vars(self)["_ready_for"] = (
+                state,
+                Ready(embeddings, searcher, filter_of(self.index, self.where), repr(self._encoder)),
+            )
         return kept[1]
 
     def prepare(self, progress: Report) -> None:
@@ -242,15 +246,16 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def _queries(self, texts: list[str], embeddings: JoinedEmbeddings, progress: Report = silent) -> NDArray[np.float32]:
         """The vectors of texts. Raises ParameterError where the encoder gives others than it should."""
-        vectors, start = np.zeros((len(texts), embeddings.dim), np.float32), time.perf_counter()
+        vectors, encoder = np.zeros((len(texts), embeddings.dim), np.float32), repr(self._encoder)
+        start = time.perf_counter()
         for number, text in enumerate(texts):
-            vectors[number] = self._vector(text, embeddings.dim)
+            vectors[number] = self._vector(text, embeddings.dim, encoder)
             progress(Progress("encoding", number + 1, len(texts), time.perf_counter() - start, "topics"))
         return vectors
 
-    def _vector(self, text: str, dim: int) -> NDArray[np.float32]:
+    def _vector(self, text: str, dim: int, encoder: str) -> NDArray[np.float32]:
         """The vector of one text, encoded by itself, since a model's vectors change with the batch; the last ones are kept."""
-        return _QUERY_VECTORS.of(self.index).get((repr(self._encoder), text), partial(self._query, text, dim))
+        return _QUERY_VECTORS.of(self.index).get((encoder, text), partial(self._query, text, dim))
 
     def _query(self, text: str, dim: int) -> NDArray[np.float32]:
         """The vector of one text. Raises ParameterError where the encoder gives another than it should."""
@@ -267,7 +272,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         """For each query its best documents, of those that pass, and their scores. A query of zeros finds nothing."""
         from .vectors import nearest
 
-        embeddings, searcher, passed = ready
+        embeddings, searcher, passed, _ = ready
         several = -(-len(embeddings) // max(1, embeddings.documents))
         count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
         total = embeddings.documents if passed is None else len(passed)
@@ -276,11 +281,11 @@ class Dense(Stage[Topics, Run], name="dense"):
             rankings = nearest(embeddings, queries, k, self.index.ids, self.threads, allowed)
         else:
             rankings = self._near(ready, queries, k, min(count * embeddings.documents // total, len(embeddings)))
-        return [ranking if query.any() else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
+        return [ranking if np.count_nonzero(query) else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
 
     def _near(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
         """For each query the best of about `count` near rows; under a filter of more, until there are k or no more rows."""
-        embeddings, searcher, passed = ready
+        embeddings, searcher, passed, _ = ready
         assert searcher is not None
         effort, rankings, left = self.effort, [NOTHING] * len(queries), list(range(len(queries)))
         while left:
@@ -299,13 +304,13 @@ class Dense(Stage[Topics, Run], name="dense"):
         self, ready: Ready, query: NDArray[np.float32], products: NDArray[np.float32], rows: NDArray[np.int64], k: int
     ) -> Best:
         """The best `k` documents of these rows, by their exact scores."""
-        from .vectors import rescored, worth_rescoring
+        from .vectors import rescored
 
-        embeddings, searcher, passed = ready
+        embeddings, searcher, passed, _ = ready
         if rows[-1] < 0:
             rows = rows[rows >= 0]
-        if passed is None and searcher is not None and searcher.precise:
-            rows = rows[: worth_rescoring(embeddings, query, products[: len(rows)], k)]
+        if passed is None and searcher is not None and searcher.precise and embeddings.single and not embeddings.with_zeros:
+            return rescored(embeddings, query, rows.astype(np.int32), k, self.index.ids, products[: len(rows)])
         docs = rows if embeddings.single else np.searchsorted(embeddings.bounds, rows, side="right") - 1
         docs = docs if passed is None else docs[passed.mask[docs]]
         docs = docs if embeddings.single else np.unique(docs)

@@ -42,7 +42,7 @@ def exact(query: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.i
         docs: The places of documents in the segment.
         out: Gets a score for each.
     """
-    _exact(query, readable(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, docs, out)
+    scored(query, readable(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, docs, out)
 
 
 def readable(vectors: NDArray[Any]) -> NDArray[Any]:
@@ -112,7 +112,8 @@ def _decode(vectors: Any, scales: Any, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _exact(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, out: Any) -> None:
+def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, out: Any) -> None:
+    """`exact`, compiled."""
     for i in range(len(docs)):
         first, last = docs[i], docs[i] + 1
         if len(bounds) > 0:

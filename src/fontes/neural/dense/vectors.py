@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from ...core.strings import Strings
 from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
-from . import products
+from .products import decoded, exact as exact_of, quick, readable, scored
 
-QUERIES = 256  # that are searched together
+QUERIES = 512  # that are searched together
 SCORES = 1 << 19  # of a matrix product: no more than the processor's own cache holds
 NUMBERS = 1 << 20  # of the documents' vectors that are decoded at a time
 FEW = 4  # queries for which loading the vectors takes longer than multiplying them
@@ -37,7 +37,8 @@ RARE = 16  # where fewer than one document in so many is allowed, each of them g
 
 T = TypeVar("T")
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, in the one order
-NOTHING: Best = np.zeros(0, np.int32), np.zeros(0, np.float32)
+NO_PRODUCTS: NDArray[np.float32] = np.zeros(0, np.float32)
+NOTHING: Best = np.zeros(0, np.int32), NO_PRODUCTS
 
 
 def nearest(
@@ -71,27 +72,39 @@ def nearest(
     return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run(threads)]
 
 
-def rescored(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32], k: int, ids: Strings) -> Best:
-    """The best `k` of `docs` in the one order, with their exact scores."""
-    best: Best = _best_first(docs, exact(embeddings, query, docs), ids.rank, k)
+def rescored(
+    embeddings: JoinedEmbeddings,
+    query: NDArray[np.float32],
+    docs: NDArray[np.int32],
+    k: int,
+    ids: Strings,
+    products: NDArray[np.float32] = NO_PRODUCTS,
+) -> Best:
+    """The best `k` of `docs` in the one order, with their exact scores.
+
+    Args:
+        embeddings: The documents' vectors.
+        query: The query.
+        docs: The documents.
+        k: How many stay.
+        ids: The documents' ids.
+        products: Float32 sums in any order of their products with the query, descending, where these are known, and no vector
+            is zeros: documents that have not a chance by them get no score.
+    """
+    best: Best
+    if (whole := embeddings.whole) is None:
+        docs = docs[: worth_rescoring(query, products, k, embeddings.longest)] if len(products) else docs
+        best = _best_first(docs, exact(embeddings, query, docs), ids.rank, k)
+    else:
+        vectors, longest = readable(whole.vectors), embeddings.longest
+        best = _best_of(query, vectors, whole.scales, whole.norms, whole.bounds, docs, products, longest, ids.rank, k)
     return best
 
 
-def worth_rescoring(embeddings: JoinedEmbeddings, query: NDArray[np.float32], products: NDArray[np.float32], k: int) -> int:
-    """How many of the documents with these products, float32 sums in any order, descending, can be among the best `k`."""
-    if len(products) <= k or embeddings.with_zeros or not embeddings.single:
-        return len(products)
-    least = float(products[k - 1]) - 2 * error_bound(embeddings, query)
-    return k + int(np.count_nonzero(products[k:] >= least))
-
-
 def error_bound(embeddings: JoinedEmbeddings, query: NDArray[np.float32]) -> float:
-    """How far a product with the query in float32, summed in any order, can be from the score.
-
-    n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), with n the dimensions, and some units more for scaling and rounding.
-    """
-    n, wide = embeddings.dim + 4, query.astype(np.float64)
-    return n * UNIT / (1 - n * UNIT) * 1.0001 * math.sqrt(wide.dot(wide)) * embeddings.longest + n * 1e-37
+    """How far a product with the query in float32, summed in any order, can be from the score."""
+    bound: float = _error(query, embeddings.longest)
+    return bound
 
 
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -99,7 +112,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
     for share, here, places in embeddings.split(docs):
         scores = np.empty(len(places), dtype=np.float32)
-        products.exact(wide, share.embeddings, places.astype(np.int64), scores)
+        exact_of(wide, share.embeddings, places.astype(np.int64), scores)
         out[here] = scores
     return out
 
@@ -173,10 +186,8 @@ class Search:
         """The inner products of the queries with the vectors of these documents; -inf with those of zeros."""
         embeddings = block.share.embeddings
         a, b = embeddings.rows(block.first, block.last)
-        if self._few:
-            scores = products.quick(self._queries, embeddings, a, b)
-        else:
-            scores = np.matmul(self._queries, products.decoded(embeddings, a, b).T)
+        few = self._few
+        scores = quick(self._queries, embeddings, a, b) if few else np.matmul(self._queries, decoded(embeddings, a, b).T)
         zeros = embeddings.zeros
         if len(zeros):
             scores[:, zeros[slice(*np.searchsorted(zeros, (a, b)))] - a] = -np.inf
@@ -290,10 +301,10 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
     below = _below(threshold)
     while at < len(ordinals):
         if len(bounds) == 0 and at % LOOK == 0 and at + LOOK <= len(ordinals):
-            reached = 0
+            reached = False
             for i in range(at, at + LOOK):
-                reached += products[i] >= below
-            if reached == 0:
+                reached |= products[i] >= below
+            if not reached:
                 at += LOOK
                 continue
         score = -np.inf
@@ -316,7 +327,41 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
             filled += 1
         at += 1
     counts[query] = filled
+    if filled > 2 * k + LOOK:  # an early threshold spares the look at most of the products to come
+        _shrink(query, k, state)
     return at
+
+
+@njit(cache=True, nogil=True)
+def _error(query: Any, longest: float) -> float:
+    """n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), n the dimensions, and some units more for scaling and rounding."""
+    n, squares = len(query) + 4, 0.0
+    for x in query:
+        squares += np.float64(x) * np.float64(x)
+    return n * UNIT / (1 - n * UNIT) * 1.0001 * math.sqrt(squares) * longest + n * 1e-37
+
+
+@njit(cache=True, nogil=True)
+def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
+    """How many of the documents with these products, descending, can be among the best `k`: see `rescored`."""
+    if len(products) <= k:
+        return len(products)
+    least, count = np.float64(products[k - 1]) - 2 * _error(query, longest), k
+    while count < len(products) and products[count] >= least:
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _best_of(
+    query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, products: Any, longest: float, ranks: Any, k: int
+) -> Any:
+    """`rescored`, of documents of one segment."""
+    if len(products) > 0:
+        docs = docs[: worth_rescoring(query, products, k, longest)]
+    scores = np.empty(len(docs), np.float32)
+    scored(query.astype(np.float64), vectors, scales, norms, bounds, docs, scores)
+    return _best_first(docs, scores, ranks, k)
 
 
 @njit(cache=True, nogil=True)
