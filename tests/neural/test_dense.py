@@ -65,6 +65,20 @@ def test_batch_threads_and_k_do_not_change_a_single_bit_of_a_run(index, encoder,
     assert (dense % 10)(queries()) == run.top(10)
 
 
+def test_products_have_a_threshold_to_meet_long_before_the_buffer_of_candidates_is_full():
+    products = np.random.default_rng(2).standard_normal((3, 4000)).astype(np.float32)
+    state = vectors.Candidates.of(3, 10, 5000, np.zeros(3))
+    bounds, ordinals = np.zeros(0, np.int64), np.arange(4000, dtype=np.int32)
+    for first in range(0, 4000, 1000):
+        block = products[:, first : first + 1000]
+        vectors._gather_all(block, bounds, ordinals[first : first + 1000], 0, 0, 10, state.arrays)
+    for query in range(3):
+        docs, values = state.of_query(query)
+        assert len(docs) < 100
+        assert set(np.argsort(-products[query])[:10]) <= set(docs.tolist())
+        assert values.tolist() == products[query, docs].tolist()
+
+
 def test_documents_that_differ_less_than_a_matrix_product_can_tell_are_ordered_by_their_exact_scores(tmp_path):
     # Thousands of documents within one rounding error of each other, more than the buffer of candidates holds.
     count, dim, k = 9_000, 64, 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -322,3 +323,24 @@ def test_effort_below_the_number_of_rows_that_are_taken_looks_at_fewer(tmp_path,
 
     assert share(1) < share(20) <= share(400)
     assert share(400) == 1
+
+
+def test_the_text_of_an_encoder_is_made_once_for_many_searches(tmp_path):
+    texts = []
+
+    @dataclass(frozen=True, repr=False)
+    class Named(Hashed):
+        fingerprint = "3" * 32
+
+        def __repr__(self):
+            texts.append(self)
+            return "Named()"
+
+    index = Index.build(made_docs(200), tmp_path / "x")
+    index.encode(Named())
+    dense = index.dense(Named(), algorithm="hnsw")
+    dense.search("w1")
+    texts.clear()
+    for query in ("w1", "w2", "w3"):
+        dense.search(query)
+    assert not texts
