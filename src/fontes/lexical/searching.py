@@ -129,9 +129,9 @@ def _portion(
         return (counts, docs[filled], scores[filled]) if count > 1 else (counts, docs[0, : counts[0]], scores[0, : counts[0]])
     keys.sort(axis=1)
     total = sum(counts.tolist())
-    docs, scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
-    best_first(keys, counts, order, docs, scores)
-    return counts, docs, scores
+    all_docs, all_scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
+    best_first(keys, counts, order, all_docs, all_scores)
+    return counts, all_docs, all_scores
 
 
 def _in_threads(part: Callable[[int, int], None], count: int, threads: int) -> None:
