@@ -226,7 +226,7 @@ def _pruned(
             while mask:
                 lowest = mask & (~mask + np.uint64(1))
                 mask ^= lowest
-                at = first + np.int64(BIT[lowest * DEBRUIJN >> np.uint64(58)])
+                at = first + int(BIT[lowest * DEBRUIJN >> np.uint64(58)])
                 score[0] = np.float32(sums[at])
                 ordered = np.uint64(bits[0] | np.uint32(0x80000000))
                 room[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
