@@ -49,9 +49,7 @@ def nearest(
     threads: int | None,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Best]:
-    """For each query the `k` documents with the greatest inner product, and the products.
-
-    Documents whose vectors are zeros are left out; a document with several vectors has the greatest product of them.
+    """For each query the `k` documents with the greatest inner product, and the products; none whose vectors are zeros.
 
     Args:
         embeddings: The documents' vectors.
@@ -101,12 +99,6 @@ def rescored(
     return best
 
 
-def error_bound(embeddings: JoinedEmbeddings, query: NDArray[np.float32]) -> float:
-    """How far a product with the query in float32, summed in any order, can be from the score."""
-    bound: float = _error(query, embeddings.longest)
-    return bound
-
-
 def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
     """The score of each document: float64 products summed in one order, rounded once. -inf for a document of zeros alone."""
     out, wide = np.empty(len(docs), dtype=np.float32), query.astype(np.float64)
@@ -139,7 +131,7 @@ class Search:
     ) -> None:
         self._embeddings, self._queries, self._k, self._ids, self._allowed = embeddings, queries, k, ids, allowed
         self._few = len(queries) <= FEW
-        self._errors = np.array([error_bound(embeddings, query) for query in queries])
+        self._errors = np.array([error_bound(query, embeddings.longest) for query in queries])
 
     def run(self, threads: int) -> list[Best]:
         """The best k documents of each query."""
@@ -186,8 +178,8 @@ class Search:
         """The inner products of the queries with the vectors of these documents; -inf with those of zeros."""
         embeddings = block.share.embeddings
         a, b = embeddings.rows(block.first, block.last)
-        few = self._few
-        scores = quick(self._queries, embeddings, a, b) if few else np.matmul(self._queries, decoded(embeddings, a, b).T)
+        queries, few = self._queries, self._few
+        scores = quick(queries, embeddings, a, b) if few else np.matmul(queries, decoded(embeddings, a, b).T)
         zeros = embeddings.zeros
         if len(zeros):
             scores[:, zeros[slice(*np.searchsorted(zeros, (a, b)))] - a] = -np.inf
@@ -333,8 +325,11 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
 
 
 @njit(cache=True, nogil=True)
-def _error(query: Any, longest: float) -> float:
-    """n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), n the dimensions, and some units more for scaling and rounding."""
+def error_bound(query: Any, longest: float) -> float:
+    """How far a product with the query in float32, summed in any order, can be from the score.
+
+    n u / (1 - n u) |q| |d| (Higham 2002, section 3.1), n the dimensions, and some units more for scaling and rounding.
+    """
     n, squares = len(query) + 4, 0.0
     for x in query:
         squares += np.float64(x) * np.float64(x)
@@ -346,7 +341,7 @@ def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
     """How many of the documents with these products, descending, can be among the best `k`: see `rescored`."""
     if len(products) <= k:
         return len(products)
-    least, count = np.float64(products[k - 1]) - 2 * _error(query, longest), k
+    least, count = np.float64(products[k - 1]) - 2 * error_bound(query, longest), k
     while count < len(products) and products[count] >= least:
         count += 1
     return count
