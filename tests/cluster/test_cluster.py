@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support import ray_parts
 
 from fontes.cluster import Actors, Cluster, joined, joining, spread
+from fontes.cluster.errors import translated
 from fontes.cluster.tasks import in_order
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from fontes.core.progress import Progress
@@ -82,3 +85,28 @@ def test_without_ray_the_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatc
         joined(True, "encoding"),
     ):
         pass
+
+
+def test_an_address_that_lets_nobody_in_without_its_token_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(**options: object) -> None:
+        raise ConnectionError("RPC error: InvalidAuthToken")
+
+    monkeypatch.setattr(joining, "_check_address", lambda address: None)
+    with pytest.raises(FontesError, match=r"127.0.0.1:6379 does not let this process in.* RAY_AUTH_MODE=token"):
+        joining._start(SimpleNamespace(init=refuses), "127.0.0.1:6379")
+
+
+def test_actors_that_outlive_the_cluster_start_no_other_one() -> None:
+    killed: list[object] = []
+    actors: Any = Actors.__new__(Actors)
+    actors._actors = [object()]
+    for there in (False, True):
+        actors._cluster = Cluster(SimpleNamespace(is_initialized=lambda there=there: there, kill=killed.append), {})  # type: ignore[arg-type, misc]
+        actors.close()
+        assert len(killed) == there
+
+
+def test_an_interrupt_while_ray_waits_comes_out_as_itself() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(KeyboardInterrupt), translated("waiting"):
+        raise SystemError("<cyfunction CoreWorker.wait> returned a result with an exception set") from KeyboardInterrupt()

@@ -85,8 +85,8 @@ class Actors(Generic[H]):
         self.close()
 
     def close(self) -> None:
-        """Ends the actors."""
-        for actor in self._actors:
+        """Ends the actors. Where this process has left the cluster they are gone, and `kill` would start another Ray."""
+        for actor in self._actors if self._cluster.ray.is_initialized() else ():
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
 
