@@ -110,3 +110,19 @@ def test_an_interrupt_while_ray_waits_comes_out_as_itself() -> None:
     pytest.importorskip("ray")
     with pytest.raises(KeyboardInterrupt), translated("waiting"):
         raise SystemError("<cyfunction CoreWorker.wait> returned a result with an exception set") from KeyboardInterrupt()
+
+
+def test_no_more_actors_are_begun_than_the_memory_of_each_machine_has_room_for() -> None:
+    pytest.importorskip("ray")
+    options: list[dict[str, Any]] = []
+
+    def remote(**chosen: Any) -> Any:
+        options.append(chosen)
+        return lambda holder: SimpleNamespace(remote=lambda make: make)
+
+    nodes = {"a": {"CPU": 8.0, "memory": 3e9}, "b": {"CPU": 4.0, "memory": 10e9}, "c": {"CPU": 16.0, "memory": 1e9}}
+    cluster = Cluster(SimpleNamespace(remote=remote), nodes)  # type: ignore[arg-type]
+    counts = [len(Actors.alike(cluster, dict, "encoding", 99, memory)) for memory in (0, 10**9, 2 * 10**9, 50 * 10**9)]
+    assert counts == [2 + 1 + 4, 2 + 1 + 1, 1 + 1, 1]
+    assert [chosen.get("memory") for chosen in options] == [None, 10**9, 2 * 10**9, 10 * 10**9]
+    assert {chosen["num_cpus"] for chosen in options} == {4}

@@ -95,7 +95,9 @@ def _start(library: Any, ray: bool | str) -> None:
         library.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except ConnectionError:
         if address in NAMED:
-            raise FontesError(f"no Ray cluster is at {address}; start one with 'ray start --head', or give its address") from None
+            raise FontesError(
+                f"no Ray cluster is at {address}; start one with 'ray start --head', or give its address"
+            ) from None
         raise FontesError(
             f"what answers at {address} does not let this process in; if it is a Ray cluster that asks for a token, "
             "set RAY_AUTH_MODE=token, and have the same token here as there"
