@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fontes.lexical import kernel
-from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, WINDOW, search, summarize
+from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, search, summarize
 
 DOCUMENTS = 2 * WINDOW + 700
 DF = (1, 2, 9, 10, 11, 30, 99, 100, 101, 260, 400, 1000, 1001, 1, 40, 40)
@@ -116,22 +116,27 @@ def results(
     bounds = np.concatenate([[0], np.cumsum([len(bag) for bag in ordered])]).astype(np.int64)
     terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
     weights = np.array([weight for bag in ordered for _, weight in bag])
-    keys, counts = np.zeros((len(bags) - 1, k), dtype=np.uint64), np.zeros(len(bags) - 1, dtype=np.int64)
+    counts = np.zeros(len(bags) - 1, dtype=np.int64)
+    docs, scores = np.zeros((len(counts), k), dtype=np.int32), np.zeros((len(counts), k), dtype=np.float32)
     limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts)
     topics = (bounds, terms, weights)
     postings = (c.bounds, c.docs, (c.docs % WINDOW).astype(np.uint16), c.weights)
-    search(1, len(bags), topics, postings, limits, c.rank, k, depth, (keys, counts))
-    found = []
-    for row, count in zip(keys, counts, strict=True):
-        best = np.sort(row[:count])[::-1]
-        bits = (best >> np.uint64(32)).astype(np.uint32)
-        scores = np.where(bits >> 31, bits & np.uint32(0x7FFFFFFF), ~bits).astype(np.uint32).view(np.float32)
-        places = best & np.uint64(0xFFFFFFFF)
-        found.append([(float(score), int(place)) for score, place in zip(scores, places, strict=True)])
-    return found
+    ids = c.rank, np.argsort(c.rank).astype(np.int32)
+    keys = np.zeros((len(counts), k if k > SORTED else 0), dtype=np.uint64)
+    search(1, len(bags), topics, postings, limits, ids, k, depth, (counts, docs, scores, keys))
+    if k > SORTED:
+        keys.sort(axis=1)
+        ends = np.cumsum(counts)
+        flat = np.zeros(ends[-1], dtype=np.int32), np.zeros(ends[-1], dtype=np.float32)
+        best_first(keys, counts, ids[1], *flat)
+        docs, scores = (np.split(array, ends[:-1]) for array in flat)  # type: ignore[assignment]
+    return [
+        [(float(score), int(c.rank[doc])) for score, doc in zip(own_scores[:count], own_docs[:count], strict=True)]
+        for count, own_docs, own_scores in zip(counts, docs, scores, strict=True)
+    ]
 
 
-@pytest.mark.parametrize("k", [1, 7, 10, 11, 100, 1000, 1500])
+@pytest.mark.parametrize("k", [1, 7, 10, 11, 100, SORTED, SORTED + 1, 1000, 1500])
 def test_the_best_k_are_those_of_plain_sums(collection: Collection, k: int) -> None:
     draws = np.random.default_rng(k)
     bags: list[dict[int, float]] = [{}, {0: 1.0}, {13: 2.0}, {0: 0.5, 13: 0.25, 12: 1.0}, {9: 1.0}, {9: 1.0, 4: 3.0, 11: 0.1}]
@@ -221,3 +226,14 @@ def test_the_greatest_keys_are_moved_to_the_front_and_the_least_of_them_stands_l
         assert np.array_equal(np.sort(own[: len(expected)])[::-1], expected)
         assert k > size or own[k - 1] == expected[-1]
         assert np.array_equal(np.sort(own), np.sort(keys))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, SORTED])
+@pytest.mark.parametrize("order", ["drawn", "ascending", "descending"])
+def test_keys_are_sorted_in_descending_order_and_those_after_them_are_left(size: int, order: str) -> None:
+    drawn = np.random.default_rng(size).permutation(10_000)[:size].astype(np.uint64) << np.uint64(40)
+    keys = {"drawn": drawn, "ascending": np.sort(drawn), "descending": np.sort(drawn)[::-1]}[order]
+    rest = np.array([9, 11, 10], dtype=np.uint64)
+    whole = np.concatenate([keys, rest])
+    kernel._sort(whole, size)
+    assert np.array_equal(whole, np.concatenate([np.sort(keys)[::-1], rest]))

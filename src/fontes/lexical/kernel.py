@@ -19,6 +19,7 @@ from ..storage.compiled import inner, kernel
 BLOCK = 64  # documents under one bound: not more than a mask has bits
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # of the histogram that the k-th best weights are read from
+SORTED = 32  # results of a topic that the search puts in order itself; numpy's sort is the faster one for more
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
 LEAST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
@@ -73,10 +74,11 @@ def summarize(
 
 
 @kernel()
-def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank: Any, k: int, depth: int, results: Any) -> None:
-    """The best documents of the topics from `first` to `last`, as keys in no order: see `fontes.core.ranking.order_keys`.
+def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: Any, k: int, depth: int, results: Any) -> None:
+    """The best documents of the topics from `first` to `last`.
 
-    A score is the float64 sum over the terms in their order, rounded to float32.
+    A score is the float64 sum over the terms in their order, rounded to float32. With the place of the document's id it makes a
+    key, by which documents are put in their order: see `fontes.core.ranking.order_keys`.
 
     Args:
         first: The first topic.
@@ -86,11 +88,15 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
             their windows, uint16, and float32 weights.
         bounds_of: (best, kth, positive, row_of, rows, starts), as `summarize` has them; starts[r, w] is where the postings of
             row r in window w begin, counted from its first posting.
-        rank: The places of the document ids in ascending order.
+        ids: (rank, order): the places of the documents' ids in ascending order, and what the results call the documents, by
+            these places.
         k: How many documents a topic gets at most.
         depth: The column of kth to use, or -1.
-        results: (keys, counts), which are filled; topic i gets row i - first.
+        results: (counts, docs, scores, keys), of which topic i gets row i - first. Counts are filled, and documents and scores
+            if k is not more than SORTED; else keys, in no order, for `best_first`.
     """
+    rank, order = ids
+    counts, docs, scores, keys = results
     topic_bounds, terms, query_weights = topics
     positive = bounds_of[2]
     windows = (len(rank) + WINDOW - 1) // WINDOW
@@ -112,9 +118,12 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, rank:
             )
         else:
             size = _exhaustive(terms[own], query_weights[own], lists, rank, k, windows, cursors, sums, hit, score, room)
-        size = _select(room, size, k)
-        results[0][topic - first, :size] = room[:size]
-        results[1][topic - first] = size
+        counts[topic - first] = size = _select(room, size, k)
+        if k <= SORTED:
+            _sort(room, size)
+            _spell(room, size, order, docs[topic - first], scores[topic - first])
+        else:
+            keys[topic - first, :size] = room[:size]
 
 
 @kernel()
@@ -128,15 +137,20 @@ def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> No
         docs: Is filled with the documents of the topics, end to end, best first.
         scores: Is filled with their scores.
     """
-    bits = scores.view(np.uint32)
     at = 0
     for topic in range(len(counts)):
-        for i in range(1, counts[topic] + 1):
-            key = keys[topic, keys.shape[1] - i]
-            docs[at] = order[key & np.uint64(0xFFFFFFFF)]
-            half = np.uint32(key >> np.uint64(32))
-            bits[at] = half & np.uint32(0x7FFFFFFF) if half >> np.uint32(31) else ~half
-            at += 1
+        _spell(keys[topic, ::-1], counts[topic], order, docs[at:], scores[at:])
+        at += counts[topic]
+
+
+@inner()
+def _spell(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
+    """Writes down what the first `size` keys stand for."""
+    bits = scores.view(np.uint32)
+    for i in range(size):
+        docs[i] = order[keys[i] & np.uint64(0xFFFFFFFF)]
+        half = np.uint32(keys[i] >> np.uint64(32))
+        bits[i] = half & np.uint32(0x7FFFFFFF) if half >> np.uint32(31) else ~half
 
 
 @inner()
@@ -212,7 +226,7 @@ def _pruned(
             while mask:
                 lowest = mask & (~mask + np.uint64(1))
                 mask ^= lowest
-                at = first + BIT[lowest * DEBRUIJN >> np.uint64(58)]
+                at = first + int(BIT[lowest * DEBRUIJN >> np.uint64(58)])
                 score[0] = np.float32(sums[at])
                 ordered = np.uint64(bits[0] | np.uint32(0x80000000))
                 room[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
@@ -318,3 +332,14 @@ def _select(keys: Any, size: int, k: int) -> int:
         else:
             break
     return min(size, k)
+
+
+@inner()
+def _sort(keys: Any, size: int) -> None:
+    """Puts the first `size` keys in descending order, by insertion."""
+    for i in range(1, size):
+        key, at = keys[i], i
+        while at > 0 and keys[at - 1] < key:
+            keys[at] = keys[at - 1]
+            at -= 1
+        keys[at] = key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from ..index.columns import Filter
 from ..storage.compiled import affordable, is_loaded
 from .filtered import filtered
 from .impacts import impacts_of, weighted_postings
-from .kernel import DEPTHS, best_first, search
+from .kernel import DEPTHS, SORTED, best_first, search
 from .weighting import Weighting
 
 if TYPE_CHECKING:
@@ -113,24 +114,34 @@ def _portion(
         bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first
     depth = bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
-    keys = np.zeros((last - first, k), dtype=np.uint64)
-    counts = np.zeros(last - first, dtype=np.int64)
+    count, order = last - first, index.ids.order
+    few = k <= SORTED
+    counts, keys = np.empty(count, np.int64), np.zeros((count, 0 if few else k), np.uint64)
+    docs, scores = np.empty((count, k if few else 0), np.int32), np.empty((count, k if few else 0), np.float32)
 
-    threads = min(threads, last - first)
-    if threads == 1:
-        search(first, last, bags, postings, limits, rank, k, depth, (keys, counts))
-    else:
+    def part(a: int, b: int) -> None:
+        results = (counts, docs, scores, keys) if b - a == count else (counts[a:b], docs[a:b], scores[a:b], keys[a:b])
+        search(first + a, first + b, bags, postings, limits, (rank, order), k, depth, results)
 
-        def part(a: int, b: int) -> None:
-            rows = slice(a - first, b - first)
-            search(a, b, bags, postings, limits, rank, k, depth, (keys[rows], counts[rows]))
-
-        # Small pieces keep all threads busy to the end.
-        edges = np.linspace(first, last, min(8 * threads, last - first) + 1).astype(int).tolist()
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(part, edges[:-1], edges[1:]))
+    _in_threads(part, count, threads)
+    if few:
+        filled = np.arange(k) < counts[:, None]
+        return (counts, docs[filled], scores[filled]) if count > 1 else (counts, docs[0, : counts[0]], scores[0, : counts[0]])
     keys.sort(axis=1)
     total = sum(counts.tolist())
-    docs, scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
-    best_first(keys, counts, index.ids.order, docs, scores)
-    return counts, docs, scores
+    all_docs, all_scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
+    best_first(keys, counts, order, all_docs, all_scores)
+    return counts, all_docs, all_scores
+
+
+def _in_threads(part: Callable[[int, int], None], count: int, threads: int) -> None:
+    """Calls `part` for ranges that together are 0 to `count`."""
+    threads = min(threads, count)
+    if threads == 1:
+        part(0, count)
+        return
+    edges = (
+        np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
+    )  # small ones keep all threads busy to the end
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(part, edges[:-1], edges[1:]))

@@ -24,10 +24,18 @@ NORMALIZATIONS = ("", "width", "nfkc", "ascii")
 MEMORY = 1 << 26  # bytes that the terms of texts that were analysed before may take
 WORDS = 1 << 18  # and how many words of plain texts are remembered
 KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
-PLAIN = {  # short texts of which a tokenizer makes the words between blanks
-    "standard": re.compile("[A-Za-z0-9 ]{0,255}"),
-    "letters": re.compile("[A-Za-z ]{0,255}"),
-    "whitespace": re.compile("[ -~]{0,255}"),
+LONGEST = 255  # letters of a word that no tokenizer cuts
+SHORT = 1000  # letters of a text whose words are looked up one by one
+_LETTER = "A-Za-zÀ-ÖØ-öø-ɏΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ϿЀ-ҁҊ-ԯḀ-ỿ"  # Latin, Greek, Cyrillic
+_MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # what UAX 29 has inside words
+PLAIN = {  # texts that a tokenizer parts at blanks alone; others of which it makes words one by one; these words
+    "standard": (
+        f"[{_LETTER}0-9 ]*",
+        rf"[\t\n\r -^`-~{_LETTER}]*",
+        f"[{_LETTER}0-9]+(?:(?:{_MIDDLE})[{_LETTER}0-9]+)*",
+    ),
+    "letters": (f"[{_LETTER} ]*", rf"[\t\n\r -~{_LETTER}]*", f"[{_LETTER}]+"),
+    "whitespace": (r"[\t\n\r -~¡-ᙿᚁ-῿]*", "", ""),
 }
 Tokenize = Callable[[str], Sequence[str]]
 
@@ -126,7 +134,11 @@ class Analyzer:
     def plain_words(self, text: str) -> list[str] | None:
         """Words whose terms, one word after the other, are those of `text`; None where only the tokenizer can tell."""
         plain = self._plain
-        return text.split() if plain is not None and plain.fullmatch(text) else None
+        if plain is None or len(text) > SHORT:
+            return None
+        parted, whole, words_of = plain
+        words = text.split() if parted(text) else words_of(text) if whole(text) else None
+        return words if words is None or len(text) <= LONGEST or all(len(word) <= LONGEST for word in words) else None
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The terms of each text."""
@@ -148,8 +160,12 @@ class Analyzer:
         return Vocabulary(self)
 
     @cached_property
-    def _plain(self) -> re.Pattern[str] | None:
-        return PLAIN.get(self.tokenizer) if isinstance(self.tokenizer, str) and self.words == (1, 1) else None
+    def _plain(self) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], list[str]]] | None:
+        """Whether a text is parted at blanks alone; whether it is plain; its words."""
+        if not isinstance(self.tokenizer, str) or self.tokenizer not in PLAIN or self.words != (1, 1):
+            return None
+        parted, whole, word = map(re.compile, PLAIN[self.tokenizer])
+        return parted.fullmatch, whole.fullmatch, word.findall
 
     @cached_property
     def _known(self) -> dict[str, list[str]]:
