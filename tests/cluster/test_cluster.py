@@ -101,7 +101,7 @@ def test_actors_that_outlive_the_cluster_start_no_other_one() -> None:
     actors: Any = Actors.__new__(Actors)
     actors._actors = [object()]
     for there in (False, True):
-        actors._cluster = Cluster(SimpleNamespace(is_initialized=lambda there=there: there, kill=killed.append), {})  # type: ignore[arg-type, misc]
+        actors._cluster = Cluster(SimpleNamespace(is_initialized=lambda there=there: there, kill=killed.append), {})  # type: ignore[arg-type]
         actors.close()
         assert len(killed) == there
 
