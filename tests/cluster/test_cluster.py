@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support import ray_parts
 
 from fontes.cluster import Actors, Cluster, joined, joining, spread
+from fontes.cluster.errors import translated
 from fontes.cluster.tasks import in_order
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from fontes.core.progress import Progress
@@ -82,3 +85,44 @@ def test_without_ray_the_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatc
         joined(True, "encoding"),
     ):
         pass
+
+
+def test_an_address_that_lets_nobody_in_without_its_token_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(**options: object) -> None:
+        raise ConnectionError("RPC error: InvalidAuthToken")
+
+    monkeypatch.setattr(joining, "_check_address", lambda address: None)
+    with pytest.raises(FontesError, match=r"127.0.0.1:6379 does not let this process in.* RAY_AUTH_MODE=token"):
+        joining._start(SimpleNamespace(init=refuses), "127.0.0.1:6379")
+
+
+def test_actors_that_outlive_the_cluster_start_no_other_one() -> None:
+    killed: list[object] = []
+    actors: Any = Actors.__new__(Actors)
+    actors._actors = [object()]
+    for there in (False, True):
+        actors._cluster = Cluster(SimpleNamespace(is_initialized=lambda there=there: there, kill=killed.append), {})  # type: ignore[arg-type]
+        actors.close()
+        assert len(killed) == there
+
+
+def test_an_interrupt_while_ray_waits_comes_out_as_itself() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(KeyboardInterrupt), translated("waiting"):
+        raise SystemError("<cyfunction CoreWorker.wait> returned a result with an exception set") from KeyboardInterrupt()
+
+
+def test_no_more_actors_are_begun_than_the_memory_of_each_machine_has_room_for() -> None:
+    pytest.importorskip("ray")
+    options: list[dict[str, Any]] = []
+
+    def remote(**chosen: Any) -> Any:
+        options.append(chosen)
+        return lambda holder: SimpleNamespace(remote=lambda make: make)
+
+    nodes = {"a": {"CPU": 8.0, "memory": 3e9}, "b": {"CPU": 4.0, "memory": 10e9}, "c": {"CPU": 16.0, "memory": 1e9}}
+    cluster = Cluster(SimpleNamespace(remote=remote), nodes)  # type: ignore[arg-type]
+    counts = [len(Actors.alike(cluster, dict, "encoding", 99, memory)) for memory in (0, 10**9, 2 * 10**9, 50 * 10**9)]
+    assert counts == [2 + 1 + 4, 2 + 1 + 1, 1 + 1, 1]
+    assert [chosen.get("memory") for chosen in options] == [None, 10**9, 2 * 10**9, 10 * 10**9]
+    assert {chosen["num_cpus"] for chosen in options} == {4}

@@ -11,6 +11,7 @@ from support.hashed_encoder import Hashed, made_docs, queries
 from support.tiny_cross_encoder import save_cross_encoder
 
 from fontes.cluster import apply
+from fontes.cluster.stages import BASE, memory_of
 from fontes.core import Run, Topics
 from fontes.core.errors import FontesError, InputError
 from fontes.experiments.systems import Searches
@@ -76,3 +77,11 @@ def test_an_error_of_a_stage_is_its_own_sentence(ray: str, tmp_path: Path) -> No
     reranker = CrossEncoder(str(save_cross_encoder(tmp_path / "model")), precision="float32")
     with pytest.raises(InputError, match="needs the documents' text"):
         apply(reranker, Run.of({"q": {"d1": 1.0}}), ray)
+
+
+def test_the_memory_of_a_stage_is_that_of_its_models(index: Index, tmp_path: Path) -> None:
+    model = save_cross_encoder(tmp_path / "model")
+    size = sum(file.stat().st_size for file in model.iterdir())
+    stage = index.bm25() % 5 >> CrossEncoder(str(model), precision="float32")
+    assert memory_of(stage) == BASE + 2 * size
+    assert memory_of(index.bm25()) == memory_of(Hashed()) == 0

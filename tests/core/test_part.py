@@ -71,7 +71,7 @@ def test_what_is_lacking_is_prepared_in_all_parts() -> None:
         def apply(self, run: Run, progress: Any, /) -> Run:
             return run
 
-        def prepare(self, progress: Any) -> None:
+        def prepare(self, progress: Any, ray: bool | str | None = None) -> None:
             prepared.append(progress)
 
     def report(progress: Progress) -> None: ...

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from support.counting_encoder import BLOCK, COUNT, Counting, built, copied, vector_files
+from support.lost_nodes import started
 
 from fontes.index import Index
 from fontes.index.attached import journal
@@ -30,14 +28,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return index
 
 
-def started(*arguments: object) -> subprocess.Popen[str]:
-    tests = Path(__file__).resolve().parent.parent
-    paths = [str(tests.parent / "src"), str(tests), os.environ.get("PYTHONPATH", "")]
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "RAY_USAGE_STATS_ENABLED": "0"}
-    command = [sys.executable, "-m", "support.lost_nodes", *map(str, arguments)]
-    return subprocess.Popen(command, env=variables, cwd=tests, stdout=subprocess.PIPE, text=True)
-
-
 def test_a_node_that_is_lost_changes_nothing(here: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     process = started("node", tmp_path / "plain", log)
@@ -48,7 +38,10 @@ def test_a_node_that_is_lost_changes_nothing(here: Path, tmp_path: Path) -> None
     assert not list((tmp_path / "plain").rglob("*part-*"))
 
 
-def test_a_driver_that_is_killed_leaves_what_is_finished_to_the_next(here: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", [None, True])
+def test_a_driver_that_is_killed_leaves_what_is_finished_to_the_next(
+    here: Path, tmp_path: Path, where: bool | None, request: pytest.FixtureRequest
+) -> None:
     plain, log = tmp_path / "plain", tmp_path / "log"
     process = started("driver", plain, log)
     deadline = time.monotonic() + 200
@@ -62,7 +55,8 @@ def test_a_driver_that_is_killed_leaves_what_is_finished_to_the_next(here: Path,
     time.sleep(3)  # until its actors know
     done = len(log.read_text().split())
     again = tmp_path / "again"
-    Index.open(plain).encode(Counting(str(again)))
+    address = request.getfixturevalue("ray") if where else None
+    Index.open(plain).encode(Counting(str(again)), ray=address)
     assert len(again.read_text().split()) <= COUNT - BLOCK
     assert len(again.read_text().split()) + done >= COUNT
     assert (vector_files(plain) == vector_files(here)) is True

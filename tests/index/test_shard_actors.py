@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.counting_terms import CountingTerms
 from support.hashed_encoder import Hashed
-from support.histories import COLUMNS, MODELS, TOPICS, some_docs
+from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, some_docs
 from support.living import answers
 
 from fontes.core import FontesError, ParameterError
 from fontes.index import Index
+from fontes.neural.late.encode import encode_late
 
 DOCS = some_docs(3, [f"{n * 7919 % 1009}é" for n in range(90)])
 SOME = ("bm25 okapi", "bm25 in bytes", "tfidf", "jelinek-mercer", "rm3", "bm25 of some years")
@@ -54,6 +56,39 @@ def test_actors_search_vectors_that_this_process_made_of_the_queries(indexes: tu
     assert runs[1].provenance["exact"]
     with pytest.raises(ParameterError, match="actors search shards by 'flat' alone"):
         indexes[1].dense(encoder, algorithm="hnsw")(TOPICS)
+
+
+@pytest.mark.slow
+def test_token_vectors_are_made_by_actors_and_searched_over_shards_as_in_one_index(tmp_path: Path, ray: str) -> None:
+    pytest.importorskip("torch")
+    from support.tiny_colbert import documents, tiny_colbert
+
+    colbert = tiny_colbert(tmp_path / "colbert")
+    docs, topics = documents(24), [doc["text"] for doc in documents(4)]
+    one = Index.build(docs, tmp_path / "one", threads=1)
+    Index.build(docs, tmp_path / "shards", shards=2, threads=1)
+    index = Index.open(tmp_path / "shards", ray=ray)
+    for each, where in ((one, None), (index, ray)):
+        encode_late(each, colbert, nbits=32, centroids=4, ray=where)
+    runs = [each.late(colbert, algorithm="exhaustive", k=7)(topics).to_dict() for each in (index, one)]
+    assert runs[0].keys() == runs[1].keys()
+    for topic, ranking in runs[1].items():
+        assert list(runs[0][topic]) == list(ranking)
+        assert list(runs[0][topic].values()) == pytest.approx(list(ranking.values()), abs=1e-5)
+    with pytest.raises(ParameterError, match="actors search by 'exhaustive' alone"):
+        index.late(colbert, algorithm="centroids")(topics)
+
+
+def test_weights_of_documents_and_of_an_encoder_are_searched_over_shards_as_in_one_index(tmp_path: Path, ray: str) -> None:
+    parameters: dict[str, Any] = {"analyzer": "whitespace", "columns": COLUMNS, "vectors": "vector", "threads": 1}
+    terms = CountingTerms()
+    one = Index.build(DOCS, tmp_path / "one", **parameters)
+    Index.build(DOCS, tmp_path / "shards", shards=3, **parameters)
+    index = Index.open(tmp_path / "shards", ray=ray)
+    for each, where in ((one, None), (index, ray)):
+        each.encode(terms, ray=where)
+    for model in (*OF_WEIGHTS.values(), lambda each: each.splade(terms, k=7)):
+        assert answers(model(index)(TOPICS)) == answers(model(one)(TOPICS))
 
 
 def test_an_error_of_a_stage_is_its_own(indexes: tuple[Index, Index]) -> None:

@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 from support.counting_encoder import Counting
 
+from fontes.core import Run, Stage, Topics
 from fontes.core.errors import InputError
 from fontes.core.progress import Report, silent
 from fontes.core.values import Doc
+from fontes.index import Index
 
 
 def square(number: int) -> int:
@@ -115,3 +117,28 @@ class Slow(Counting):
         vectors = super().encode_documents(docs, progress)
         time.sleep(0.3)
         return vectors
+
+
+@dataclass(frozen=True)
+class SlowStage(Stage[Run, Run]):
+    """Writes down its topics, and takes its time with each; scores change with the topics alone."""
+
+    log: str = ""
+
+    def apply(self, run: Run, progress: Report, /) -> Run:
+        for topic in run.topics:
+            with Path(self.log).open("a") as file:
+                file.write(f"{topic}\n")
+            time.sleep(0.2)
+        return run.with_(scores=run.scores * np.float32(0.5))
+
+
+@dataclass(frozen=True)
+class Slowed:
+    """Makes the slow stage of a parameter."""
+
+    index: Index
+    log: str
+
+    def __call__(self, k1: float = 1.0) -> Stage[Topics, Run]:
+        return self.index.bm25(k1=k1) >> SlowStage(self.log)

@@ -61,6 +61,8 @@ class Actors(Generic[H]):
     def alike(cls, cluster: Cluster, make: Callable[[], H], task: str, most: int, memory: int = 0) -> Actors[H]:
         """Actors that all hold the same: one for each GPU of the cluster, or where there is none, for each four processors.
 
+        There are fewer on a machine that has less memory than they use together; at least one is begun, where there is most.
+
         Args:
             cluster: Where.
             make: Makes what each holds.
@@ -68,12 +70,15 @@ class Actors(Generic[H]):
             most: How many at most, such as there are parts of the work.
             memory: Bytes that an actor uses.
         """
-        if cluster.gpus:
-            return cls(cluster, [make] * max(1, min(most, cluster.gpus)), task, gpus=1, memory=memory)
-        processors = [int(node.get("CPU", 0)) for node in cluster.nodes.values() if node.get("CPU", 0) >= 1]
-        threads = min([THREADS, *processors])
-        count = sum(cpus // threads for cpus in processors)
-        return cls(cluster, [make] * max(1, min(most, count)), task, cpus=threads, memory=memory)
+        resource = "GPU" if cluster.gpus else "CPU"
+        nodes = [node for node in cluster.nodes.values() if node.get(resource, 0) >= 1]
+        uses = 1 if cluster.gpus else min([THREADS, *(int(node[resource]) for node in nodes)])
+        memory = int(min(memory, max((node.get("memory", memory) for node in nodes), default=memory)))
+        places = [node[resource] // uses for node in nodes]
+        if memory:
+            places = [min(place, node.get("memory", memory) // memory) for place, node in zip(places, nodes, strict=True)]
+        makes = [make] * max(1, min(most, int(sum(places))))
+        return cls(cluster, makes, task, **({"gpus": uses} if cluster.gpus else {"cpus": uses}), memory=memory)
 
     def __len__(self) -> int:
         return len(self._actors)
@@ -85,8 +90,8 @@ class Actors(Generic[H]):
         self.close()
 
     def close(self) -> None:
-        """Ends the actors."""
-        for actor in self._actors:
+        """Ends the actors. Where this process has left the cluster they are gone, and `kill` would start another Ray."""
+        for actor in self._actors if self._cluster.ray.is_initialized() else ():
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
 

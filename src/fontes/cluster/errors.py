@@ -41,6 +41,8 @@ def translated(task: str) -> Iterator[None]:
         names = [cls.__name__ for cls in type(error).__mro__]
         sentence = next((SENTENCES[name] for name in names if name in SENTENCES), _last_line(error))
         raise FontesError(f"{task}: {sentence}") from error
+    except SystemError as error:  # what Ray's C makes of an exception of a signal's handler, such as Ctrl-C's
+        raise (error.__cause__ or error) from None
     except ConnectionError as error:
         raise FontesError(f"{task}: the connection to the cluster is lost; start the command again") from error
 

@@ -24,6 +24,7 @@ START = 120.0  # seconds for a node to start a worker and say its versions
 _equal: set[tuple[str, str]] = set()
 """The nodes that this process has compared with some versions and found to have the same."""
 
+NAMED = ("auto", "local")  # addresses that are none of a machine
 QUIET = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT")  # reports to Ray's makers, and another `print` in this process
 LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupunkt")
 
@@ -93,14 +94,21 @@ def _start(library: Any, ray: bool | str) -> None:
     try:
         library.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except ConnectionError:
-        raise FontesError(f"no Ray cluster is at {address}; start one with 'ray start --head', or give its address") from None
+        if address in NAMED:
+            raise FontesError(
+                f"no Ray cluster is at {address}; start one with 'ray start --head', or give its address"
+            ) from None
+        raise FontesError(
+            f"what answers at {address} does not let this process in; if it is a Ray cluster that asks for a token, "
+            "set RAY_AUTH_MODE=token, and have the same token here as there"
+        ) from None
     except (RuntimeError, ValueError, OSError, ImportError) as error:
         raise FontesError(f"the Ray cluster at {address} cannot be joined: {str(error).strip().splitlines()[0]}") from error
 
 
 def _check_address(address: str) -> None:
     """Raises where nothing answers: Ray itself would go on trying."""
-    if address in ("auto", "local"):
+    if address in NAMED:
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from socket import gethostname
 from typing import Any
 
@@ -11,13 +12,14 @@ import numpy as np
 
 from ..core import Run, Stage, Topics
 from ..core.errors import FontesError
-from ..core.part import indexes_of, walk
+from ..core.part import Part, indexes_of, walk
 from ..core.progress import Report, silent
 from ..core.strings import Strings
 from .actors import Actors
 from .joining import joined
 from .tasks import in_order
 
+BASE = 1 << 30  # bytes that a process takes beside its models: libraries, and what a batch needs
 EACH = 8  # parts of the topics for each processor or GPU, so that none waits long for the last ones
 
 Fingerprints = list[tuple[str, str]]
@@ -46,7 +48,7 @@ def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str, progress
         if not parts:
             return stage(value, progress=progress)
         hold = partial(_held, stage, fingerprints(stage))
-        with Actors.alike(cluster, hold, label, len(parts)) as actors:
+        with Actors.alike(cluster, hold, label, len(parts), memory_of(stage)) as actors:
             pieces = [_piece(value, first, last) for first, last in parts]
             runs = list(in_order(actors.spread(_applied, pieces, progress)))
     return _whole(runs, stage, value)
@@ -57,6 +59,16 @@ def fingerprints(stage: Stage[Any, Any]) -> Fingerprints:
     indexes = [(f"the index {name}", index.fingerprint) for name, index in indexes_of(stage).items()]
     models = [(repr(part), value) for part in walk(stage) if isinstance(value := getattr(part, "fingerprint", None), str)]
     return [*indexes, *models]
+
+
+def memory_of(part: object) -> int:
+    """Bytes that a process takes which holds the models of a part, by the files of these; 0 where it has none.
+
+    A weight may be stored in half of what it takes in the memory. What an index takes is not counted.
+    """
+    parts = walk(part) if isinstance(part, Part) else ()
+    folders = {folder for one in parts if isinstance(folder := getattr(one, "folder", None), Path)}
+    return BASE + 2 * sum(file.stat().st_size for folder in folders for file in folder.rglob("*")) if folders else 0
 
 
 def _held(stage: Stage[Any, Run], expected: Fingerprints) -> Stage[Any, Run]:

@@ -107,7 +107,8 @@ def run(plan: Plan, folder: Path, progress: Listener = silent, ray: bool | str |
         plan: What is run.
         folder: Where it is written.
         progress: Is called with how far each step is.
-        ray: The cluster over which the topics of each step are spread; None: all is done here. See `fontes.cluster.joined`.
+        ray: The cluster that encodes documents and over which the topics of each step are spread; None: all is done here. See
+            `fontes.cluster.joined`.
 
     Raises:
         InputError: Something that is read cannot be used, or the folder cannot.
@@ -142,7 +143,7 @@ def _made(
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
         raise InputError(f"there are no documents to run {plan.title} on")
     for stage in stages:
-        stage.prepare(progress)
+        stage.prepare(progress, ray)
     searches = Searches(plan.topics or Topics(), cache, progress, ray)
     runs = {}
     for name, system in systems.items():

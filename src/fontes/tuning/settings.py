@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cluster import Actors, joined
+from ..cluster.stages import memory_of
 from ..cluster.tasks import in_order
 from ..core import Qrels, Topics
 from ..measures.agreement import check_agreement
@@ -82,6 +83,10 @@ class Search:
         precisions = precisions_of(self._maker(setting))
         return partial(Search, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 
+    def memory(self, setting: Setting) -> int:
+        """Bytes that a process takes which holds the models of a setting; see `cluster.stages.memory_of`."""
+        return memory_of(self._maker(setting))
+
 
 class SearchActors:
     """Actors that score settings for a search.
@@ -112,8 +117,8 @@ class SearchActors:
 
     def _spread(self, function: Callable[[Search, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
         with joined(self._ray, "tuning on a cluster") as cluster:
-            make = self._search.makes_again(example)
-            with Actors.alike(cluster, make, "tuning", len(parts)) as actors:
+            make, memory = self._search.makes_again(example), self._search.memory(example)
+            with Actors.alike(cluster, make, "tuning", len(parts), memory) as actors:
                 return list(in_order(actors.spread(function, parts)))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...cluster import Actors, joined
+from ...cluster.stages import memory_of
 from ...cluster.tasks import in_order
 from ...core.errors import FontesError
 from ...core.progress import silent
@@ -74,7 +75,7 @@ class Elsewhere:
             return
         if self._actors is None:
             cluster = self._stack.enter_context(joined(self._ray, "encoding on a cluster"))
-            actors: Actors[Encodings] = Actors.alike(cluster, dict, "encoding", len(work))
+            actors: Actors[Encodings] = Actors.alike(cluster, dict, "encoding", len(work), memory_of(self._encoder))
             self._actors = self._stack.enter_context(actors)
         with contextlib.closing(self._actors.spread(function, work)) as results:
             yield from in_order(results)

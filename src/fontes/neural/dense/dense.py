@@ -166,13 +166,13 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
         return kept[1]
 
-    def prepare(self, progress: Report) -> None:
+    def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
         """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
         self.check()
         try:
             embeddings = self._embeddings()
         except ParameterError:  # there are none
-            self.index.encode(self._encoder, dtype=self.dtype, progress=progress)
+            self.index.encode(self._encoder, dtype=self.dtype, progress=progress, ray=ray)
             embeddings = self._embeddings()
         if self.algorithm != "flat":
             self._searcher(embeddings)

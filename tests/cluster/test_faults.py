@@ -1,0 +1,23 @@
+"""A node is lost while a run is reranked, while settings are tuned, and in an experiment: the results of one machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.counting_encoder import built
+from support.lost_nodes import results, started
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.slow
+
+
+def test_a_node_that_is_lost_changes_no_run_and_no_setting(tmp_path: Path) -> None:
+    index, log = built(tmp_path / "x"), tmp_path / "log"
+    process = started("stages", index, log)
+    output, _ = process.communicate(timeout=400)
+    assert process.returncode == 0
+    assert output.count("a node is lost") == 3
+    here = {name: work(tmp_path / name) for name, work in results(index).items()}
+    assert json.loads(log.read_text()) == json.loads(json.dumps(here))
