@@ -17,7 +17,7 @@ from support import hostile
 
 import fontes as fontes_package
 from fontes.app import cli
-from fontes.cluster.joining import QUIET
+from fontes.cluster.joining import OFF
 
 Fontes = Callable[..., tuple[int, str, str]]
 
@@ -69,9 +69,8 @@ def ray(_own_cache: None) -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="r", dir="/tmp")  # the paths of its sockets must be short
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     with pytest.MonkeyPatch.context() as patch:
-        for name in QUIET:
+        for name in OFF:
             patch.setenv(name, "0")
-        patch.setenv("RAY_worker_niceness", "0")  # else what else runs on the machine comes first
         patch.setenv("PYTHONPATH", os.pathsep.join([*importable(), os.environ.get("PYTHONPATH", "")]))
         library.init("local", num_cpus=2, object_store_memory=100_000_000, _temp_dir=folder, **quiet)
         yield library.get_runtime_context().gcs_address

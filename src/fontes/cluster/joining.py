@@ -25,7 +25,8 @@ _equal: set[tuple[str, str]] = set()
 """The nodes that this process has compared with some versions and found to have the same."""
 
 NAMED = ("auto", "local")  # addresses that are none of a machine
-QUIET = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT")  # reports to Ray's makers, and another `print` in this process
+# Reports to Ray's makers, another `print` in this process, and a lower priority of Ray's processes than this one has: 0 unless set.
+OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT", "RAY_worker_niceness")
 LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupunkt")
 
 
@@ -67,7 +68,7 @@ def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
         MissingExtraError: Ray is not installed.
         FontesError: Nothing answers at the address, or a node has other versions than this process.
     """
-    for name in QUIET:
+    for name in OFF:
         os.environ.setdefault(name, "0")
     try:
         import ray as library
