@@ -25,7 +25,7 @@ _equal: set[tuple[str, str]] = set()
 """The nodes that this process has compared with some versions and found to have the same."""
 
 NAMED = ("auto", "local")  # addresses that are none of a machine
-# Reports to Ray's makers, another `print` in this process, and a lower priority of Ray's processes than this one has: 0 unless set.
+# 0 unless set: reports to Ray's makers, another `print` in this process, a lower priority of Ray's processes than this one's.
 OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT", "RAY_worker_niceness")
 LIBRARIES = ("numpy", "numba", "PyStemmer", "simplemma", "nltk", "spacy", "nupunkt")
 
