@@ -64,7 +64,7 @@ def lose_nodes(log: Path, *works: Callable[[Path], None]) -> None:
 
     for work in works:
         own = log.with_name(f"{log.name}-{len(others)}")
-        thread = threading.Thread(target=lose, args=(own,))
+        thread = threading.Thread(target=lose, args=(own,), daemon=True)
         thread.start()
         work(own)
         thread.join()

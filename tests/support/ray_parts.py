@@ -121,7 +121,7 @@ class Slow(Counting):
 
 @dataclass(frozen=True)
 class SlowStage(Stage[Run, Run]):
-    """Writes down its topics, and takes its time with each; scores change with the topics alone."""
+    """Writes down its topics, takes its time with each, and gives the three best documents."""
 
     log: str = ""
 
@@ -130,7 +130,7 @@ class SlowStage(Stage[Run, Run]):
             with Path(self.log).open("a") as file:
                 file.write(f"{topic}\n")
             time.sleep(0.2)
-        return run.with_(scores=run.scores * np.float32(0.5))
+        return run.top(3)
 
 
 @dataclass(frozen=True)
