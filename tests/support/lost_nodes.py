@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from support.counting_encoder import BLOCK
-from support.ray_parts import Slow, Slowed, SlowStage
+from support.ray_parts import Slow, SlowStage
 
 from fontes.cluster import apply
 from fontes.core import Topics
-from fontes.experiments.systems import Searches
 from fontes.index import Index
 from fontes.index.attached import journal
-from fontes.tuning import tune
 
 QUIET: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
 
@@ -78,24 +76,14 @@ def lose_a_node(index: Path, log: Path) -> None:
 
 
 def results(index: Path, ray: bool | None = None) -> dict[str, Callable[[Path], Any]]:
-    """A reranking, a tuning and an experiment of an index, each of which gives JSON values."""
+    """A reranking of an index's run, which gives JSON values."""
     opened, topics = Index.open(index), Topics.of({f"q{number}": f"fox {number}" for number in range(24)})
-    qrels = {f"q{number}": {f"d{number}": 1} for number in range(24)}
 
     def reranked(log: Path) -> Any:
         stage, run = SlowStage(str(log)), (opened.bm25() % 5)(topics)
         return (apply(stage, run, ray) if ray else stage(run)).to_dict()
 
-    def tuned(log: Path) -> Any:
-        space = {"k1": [0.1, 0.5, 0.9, 1.3, 1.7, 2.1]}
-        tuning = tune(Slowed(opened, str(log)), space, topics, qrels, "AP", 2, ray=ray)
-        return [(dict(trial.params), trial.values.tolist()) for trial in tuning.trials]
-
-    def compared(log: Path) -> Any:
-        system = opened.bm25() % 5 >> SlowStage(str(log))
-        return Searches(topics, None, ray=ray).of("slow", system).run.to_dict()
-
-    return {"reranked": reranked, "tuned": tuned, "compared": compared}
+    return {"reranked": reranked}
 
 
 def lose_a_node_each(index: Path, log: Path) -> None:

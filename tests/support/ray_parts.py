@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 from support.counting_encoder import Counting
 
-from fontes.core import Run, Stage, Topics
+from fontes.core import Run, Stage
 from fontes.core.errors import InputError
 from fontes.core.progress import Report, silent
 from fontes.core.values import Doc
-from fontes.index import Index
 
 
 def square(number: int) -> int:
@@ -131,14 +130,3 @@ class SlowStage(Stage[Run, Run]):
                 file.write(f"{topic}\n")
             time.sleep(0.2)
         return run.top(3)
-
-
-@dataclass(frozen=True)
-class Slowed:
-    """Makes the slow stage of a parameter."""
-
-    index: Index
-    log: str
-
-    def __call__(self, k1: float = 1.0) -> Stage[Topics, Run]:
-        return self.index.bm25(k1=k1) >> SlowStage(self.log)
