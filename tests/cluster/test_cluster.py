@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,6 +51,39 @@ def test_actors_hold_what_they_made_and_are_started_again_when_they_die(cluster:
         assert dict(actors.spread(ray_parts.die_once_holding, [(str(tmp_path), 5)])) == {0: 5}
         results = dict(actors.spread(ray_parts.process_and_sum, range(6)))
     assert [results[number][1] for number in range(6)] == [100, 101, 102, 103, 104, 105]
+
+
+def test_an_actor_that_has_no_place_is_not_waited_for(cluster: Cluster) -> None:
+    with Actors(cluster, [ray_parts.Counter], "being in the way") as others:
+        others.answers(ray_parts.process_and_sum, 1)
+        in_time = threading.Timer(30, others.close)  # so that the test ends in any case
+        in_time.start()
+        with Actors(cluster, [ray_parts.Counter, ray_parts.Counter], "counting") as actors:
+            results = dict(actors.spread(ray_parts.process_and_sum, range(6)))
+        in_time.cancel()
+    assert [results[number][1] for number in range(6)] == [100, 101, 102, 103, 104, 105]
+    assert len({process for process, _ in results.values()}) == 1
+
+
+def test_a_node_that_is_lost_before_it_says_its_versions_is_left_out(cluster: Cluster) -> None:
+    class Gone:
+        """A library whose second node is lost as soon as it is asked."""
+
+        def __init__(self, stays: bool) -> None:
+            self._nodes = [{"NodeID": "1" * 56, "NodeManagerHostname": "lost", "Alive": True, "Resources": {"CPU": 1.0}}]
+            self._stays = stays
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(cluster.ray, name)
+
+        def nodes(self) -> list[dict[str, Any]]:
+            nodes = self._nodes
+            self._nodes = nodes if self._stays else []
+            return [*cluster.ray.nodes(), *nodes]
+
+    joining._compare_versions(Gone(stays=False))
+    with pytest.raises(cluster.ray.exceptions.RayError):
+        joining._compare_versions(Gone(stays=True))
 
 
 def test_what_an_actor_cannot_make_is_said_in_its_own_words(cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import weakref
 
 import numpy as np
 import pytest
@@ -117,6 +118,18 @@ def test_one_topic_on_a_large_index_works_out_the_weights_of_its_terms_and_finds
     part = impacts._PARTS.of(index.reader).get(stage.weighting.for_postings(), lambda: pytest.fail("nothing is kept"))
     assert sorted(index.terms[t] for t in np.flatnonzero(part._ready)) == ["w1", "w2", "w2500", "w3", "w40", "w41", "w42", "w9"]
     assert models(large) == []
+
+
+def test_the_weights_of_single_terms_are_let_go_when_those_of_all_are_there(large):
+    index = Index.open(large)
+    stage = index.bm25()
+    single = stage.search("w1 w2")
+    key, parts = stage.weighting.for_postings(), impacts._PARTS.of(index.reader)
+    part = weakref.ref(parts.get(key, lambda: pytest.fail("nothing is kept")))
+    stage(TOPICS)
+    assert key not in parts
+    assert part() is None
+    assert stage.search("w1 w2").scores.tolist() == single.scores.tolist()
 
 
 def test_one_topic_takes_the_impacts_of_all_terms_where_they_are_there(large, monkeypatch):

@@ -104,6 +104,15 @@ def test_the_value_asked_for_last_is_the_same_until_the_cache_is_cleared() -> No
     assert cached.get("b", lambda: [4]) == [4]
 
 
+def test_a_value_that_is_dropped_is_made_again() -> None:
+    cached: Cached[str, list[int]] = Cached()
+    cached.get("a", lambda: [1])
+    cached.drop("a")
+    cached.drop("b")
+    assert "a" not in cached
+    assert cached.get("a", lambda: [2]) == [2]
+
+
 def test_threads_that_ask_for_one_value_get_the_same_object_made_once() -> None:
     made: list[int] = []
     cached: Cached[int, object] = Cached()

@@ -25,6 +25,7 @@ from fontes.cluster import apply
 from fontes.core import Topics
 from fontes.index import Index
 from fontes.index.attached import journal
+from fontes.tuning import tune
 
 QUIET: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
 
@@ -76,14 +77,19 @@ def lose_a_node(index: Path, log: Path) -> None:
 
 
 def results(index: Path, ray: bool | None = None) -> dict[str, Callable[[Path], Any]]:
-    """A reranking of an index's run, which gives JSON values."""
+    """A reranking of an index's run, and a tuning, which give JSON values."""
     opened, topics = Index.open(index), Topics.of({f"q{number}": f"fox {number}" for number in range(24)})
 
     def reranked(log: Path) -> Any:
         stage, run = SlowStage(str(log)), (opened.bm25() % 5)(topics)
         return (apply(stage, run, ray) if ray else stage(run)).to_dict()
 
-    return {"reranked": reranked}
+    def tuned(log: Path) -> Any:
+        stage, qrels = opened.bm25() >> SlowStage(str(log)), {f"q{number}": {f"d{number}": 1} for number in range(8)}
+        tuning = tune(stage, {"bm25__k1": [0.5, 1.0, 1.5, 2.0], "bm25__b": [0.2, 0.8]}, topics, qrels, folds=2, ray=ray)
+        return {"params": tuning.params, "scores": [[trial.params, trial.score] for trial in tuning.trials]}
+
+    return {"reranked": reranked, "tuned": tuned}
 
 
 def lose_a_node_each(index: Path, log: Path) -> None:

@@ -111,10 +111,18 @@ class Actors(Generic[H]):
         """
         busy, absent = [0] * len(self), [0.0] * len(self)  # calls of each actor, and until when it is not to be asked
         of: dict[int, int] = {}
+        waiting = {actor.ready.remote(): number for number, actor in enumerate(self._actors)}
+        placed: list[int] = []
 
         def submit(number: int) -> Any:
+            hope = any(absent[actor] < math.inf for actor in placed)
+            if waiting:  # an actor may have no place while others use the cluster, and gets nothing until it has one
+                count, seconds = (len(waiting), 0) if hope else (1, None)
+                placed.extend(
+                    waiting.pop(new) for new in self._cluster.ray.wait(list(waiting), num_returns=count, timeout=seconds)[0]
+                )
             now = time.monotonic()
-            of[number] = best = min(range(len(self)), key=lambda actor: (max(absent[actor], now), busy[actor]))
+            of[number] = best = min(placed, key=lambda actor: (max(absent[actor], now), busy[actor]))
             if absent[best] > now:  # all are being started again
                 time.sleep(1)
             busy[best] += 1
@@ -159,6 +167,9 @@ class _Holder:
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make, self._ready = make, False
         self._holds: Any = None
+
+    def ready(self) -> None:
+        """Returns when the process is there."""
 
     def call(self, function: Callable[[Any, Any], Any], part: Any) -> Any:
         if not self._ready:

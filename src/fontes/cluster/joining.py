@@ -78,9 +78,9 @@ def joined(ray: bool | str = True, purpose: str = "ray") -> Iterator[Cluster]:
     if begins:
         _start(library, ray)
     try:
-        with translated(f"{purpose} on the cluster"):
-            cluster = Cluster(library, {_name(node): node["Resources"] for node in _alive(library)})
+        with translated(purpose):
             _compare_versions(library)
+            cluster = Cluster(library, {_name(node): node["Resources"] for node in _alive(library)})
         yield cluster
     finally:
         if begins:
@@ -168,6 +168,10 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
         except library.exceptions.RayTaskError as error:
             problem = str(error.cause).splitlines()[0] if error.cause else "it is another Fontes"
             raise FontesError(f"the node {name} cannot say its versions: {problem}; install the same Fontes there") from error
+        except library.exceptions.RayError:
+            if name in map(_name, _alive(library)):
+                raise
+            continue  # it was lost meanwhile, and gets nothing to do
         for what, mine in here.items():
             if (its := others.get(what, "not installed")) != mine:
                 raise FontesError(f"the node {name} has {what} {its}, this process {mine}; install the same there")

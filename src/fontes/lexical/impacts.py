@@ -129,7 +129,9 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
 def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
     lists = _LISTS.of(index)
     shapes = _impact_shapes(index, lists)
-    return Impacts(lists, **_cached(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists)))
+    whole = _cached(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists))
+    _PARTS.of(index).drop(weighting)  # what single terms needed is in memory of its own, and in the whole
+    return Impacts(lists, **whole)
 
 
 def _name(weighting: Weighting) -> str:

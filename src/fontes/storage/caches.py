@@ -147,6 +147,12 @@ class Cached(Generic[K, V]):
             self._entries.clear()
             self._last = None
 
+    def drop(self, key: K) -> None:
+        """Forgets the value under `key`."""
+        with self._lock:
+            self._entries.pop(key, None)
+            self._last = None
+
     def __len__(self) -> int:
         return len(self._entries)
 
