@@ -6,11 +6,12 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from support.counting_encoder import Counting
+from support.hashed_encoder import Hashed
 
 from fontes.core import Run, Stage
 from fontes.core.errors import InputError
@@ -116,6 +117,17 @@ class Slow(Counting):
         vectors = super().encode_documents(docs, progress)
         time.sleep(0.3)
         return vectors
+
+
+@dataclass(frozen=True)
+class NotHere(Hashed):
+    """Encodes documents in other processes than one alone."""
+
+    process: int = field(default=0, repr=False)
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> np.ndarray:
+        assert os.getpid() != self.process
+        return super().encode_documents(docs, progress)
 
 
 @dataclass(frozen=True)
