@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from ..core.progress import Progress, Report
 from ..storage.arrays import smallest, write_array
-from .building.workers import in_order
+from .building.workers import Workers, in_order
 from .columns import SegmentColumns, merge_columns
 from .documents import Block, Blocks, DocumentWriter, packed
 from .inverted import PostingLists
@@ -51,11 +52,13 @@ def merge_segments(
     write_array(folder, "doc_ids.bytes", ids.blob)
     write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
     write_array(folder, "doc_ids.order", ids.order)
-    counts = merge_lists([leaf.segment for leaf in leaves], leaves, folder, memory=memory, threads=threads)
-    merge_columns(leaves, folder, columns)
-    if all(leaf.segment.store is not None for leaf in leaves):
-        _merge_texts(leaves, folder, threads, progress)
-    return {"documents": len(ids), **counts}
+    segments, each = [leaf.segment for leaf in leaves], max(1, threads - 1)
+    with Workers(min(2, threads)) as workers:  # texts and postings do not know of one another
+        lists = workers.begin(partial(merge_lists, segments, leaves, folder, memory=memory, threads=each))
+        merge_columns(leaves, folder, columns)
+        if all(segment.store is not None for segment in segments):
+            _merge_texts(leaves, folder, each, progress)
+        return {"documents": len(ids), **lists()}
 
 
 def merge_lists(
