@@ -107,7 +107,8 @@ def plot(results: dict[str, Any], folder: Path) -> None:
         return 1000 * statistics.mean(found[name]) if name in found else None
 
     parts = {"titles": "titles", "sentences": "sentences of about 30 words"}
-    by_size = {part: {name: [mean(one, part, 10, name) for _, one in slices] for name in ENGINES} for part in parts}
+    names = [name for name in ENGINES if any(name in one["times"]["titles 10 one 1"] for _, one in slices)]
+    by_size = {part: {name: [mean(one, part, 10, name) for _, one in slices] for name in names} for part in parts}
     sizes = [documents for documents, _ in slices]
     panels = {f"{parts[part]}, k = 10": {name: (sizes, y) for name, y in lines.items()} for part, lines in by_size.items()}
     draw("search-size.svg", "documents", panels)
