@@ -87,8 +87,10 @@ def test_weights_of_documents_and_of_an_encoder_are_searched_over_shards_as_in_o
     index = Index.open(tmp_path / "shards", ray=ray)
     for each, where in ((one, None), (index, ray)):
         each.encode(terms, ray=where)
-    for model in (*OF_WEIGHTS.values(), lambda each: each.splade(terms, k=7)):
+    for model in OF_WEIGHTS.values():
         assert answers(model(index)(TOPICS)) == answers(model(one)(TOPICS))
+    texts = [topic for topic in TOPICS.values() if topic.weights is None]
+    assert answers(index.splade(terms, k=7)(texts)) == answers(one.splade(terms, k=7)(texts))
 
 
 def test_an_error_of_a_stage_is_its_own(indexes: tuple[Index, Index]) -> None:

@@ -158,9 +158,10 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
     digest = hash_json(here)
     ask = library.remote(num_cpus=0, max_retries=3)(versions)
     new = [node for node in _alive(library) if (node["NodeID"], digest) not in _equal]
-    nodes = {ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote(): _name(node) for node in new}
+    nodes = {ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote(): node for node in new}
     ready = library.wait(list(nodes), num_returns=len(nodes), timeout=START)[0] if nodes else []
-    for reference, name in nodes.items():
+    for reference, node in nodes.items():
+        name = _name(node)
         if reference not in ready:
             raise FontesError(f"the node {name} has started no process within {START:.0f} s; look at its log, or take it away")
         try:
@@ -175,4 +176,4 @@ def _compare_versions(library: Any, here: Mapping[str, str] | None = None) -> No
         for what, mine in here.items():
             if (its := others.get(what, "not installed")) != mine:
                 raise FontesError(f"the node {name} has {what} {its}, this process {mine}; install the same there")
-    _equal.update((node["NodeID"], digest) for node in new)
+        _equal.add((node["NodeID"], digest))

@@ -29,6 +29,8 @@ Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # co
 
 RESULTS = 1 << 21  # in memory at a time, before they are packed
 QUICK = 10  # postings that numpy adds to the sums in the time of a step of Python
+LOOKS = 400  # documents whose sums it looks at in that time
+CALLS = 250  # steps in whose time it is called for a topic
 
 
 def search_topics(
@@ -63,7 +65,7 @@ def search_topic(
     searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The best `k` documents for one topic, without a run around them, and their scores."""
-    if not is_loaded() and affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK):
+    if not is_loaded() and affordable(int(searched.df[bag[1]].sum(dtype=np.int64)) // QUICK + len(searched) // LOOKS + CALLS):
         return _plainly(searched, weighting, bag, k, where)
     return _best(searched, weighting, bag, k, 1, where)[1:]
 
