@@ -1,4 +1,4 @@
-"""The house: which rooms there are, which way imports go, how large files and folders are, and what is said once."""
+"""The house: which rooms there are, which way imports go, how large files are, and what is said once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ROOMS = (  # from top to bottom: a room imports from those above it
     "app",
 )
 FACTORIES = "index/factory.py"  # its methods make retrievers, so they import them when called
-LINES, FILES = 400, 21
+LINES = 600
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         visit(module, ())
 
 
-def test_no_folder_has_many_files_and_no_file_many_lines() -> None:
-    folders: dict[Path, int] = {}
+def test_no_file_has_many_lines() -> None:
     for path in SOURCE.rglob("*.py"):
-        folders[path.parent] = folders.get(path.parent, 0) + 1
         lines = len(path.read_text(encoding="utf-8").splitlines())
-        assert lines <= LINES, f"{path.relative_to(SOURCE)} has {lines} lines"
-    for folder, count in folders.items():
-        assert count <= FILES + (folder.name == "commands") * 20, f"{folder.relative_to(SOURCE)} has {count} files"
+        assert lines <= LINES, f"{path.relative_to(SOURCE)} has {lines} lines; is it one idea?"
 
 
 def test_tests_mirror_the_rooms() -> None:
