@@ -109,7 +109,7 @@ def test_the_filter_stands_in_a_pipeline_over_the_harbour(tmp_path):
     topics, qrels = harbour.causal.topics(), harbour.causal.qrels()
     stage = index.bm25(k=150) >> CausalFilter(topicrank=PLAIN, failing="below", roles="either", weak=True)
     found, plain = stage(topics), index.bm25(k=150)(topics)
-    assert found.documents is index.reader
+    assert found.documents is index.state
     for topic_id in topics:
         assert sorted(found[topic_id].ids) == sorted(plain[topic_id].ids)
         assert np.all(np.diff(found[topic_id].scores) <= 0)

@@ -175,7 +175,7 @@ def test_a_second_call_runs_nothing_and_gives_the_same(index: ft.Index) -> None:
         assert (system.cached, before.systems[name].cached) == (True, False)
         assert system.run == before.systems[name].run
         assert system.seconds == before.systems[name].seconds
-        assert system.run.documents is index
+        assert system.run.documents is index.state
     assert after.systems["wide"].run.topics["2"].origin == TOPICS["2"]
     assert after.comparisons == before.comparisons
     assert after.systems["reversed"].candidates == before.systems["reversed"].candidates

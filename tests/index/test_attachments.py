@@ -229,7 +229,7 @@ def test_an_encoding_whose_segment_is_merged_away_says_so(tmp_path: Path) -> Non
 
 def test_vectors_of_another_number_of_documents_are_refused(tmp_path: Path) -> None:
     index = lived(tmp_path / "x", Hashed())
-    first, second = (next(leaf.segment.folder.glob("vectors-*")) for leaf in index.reader.leaves[:2])
+    first, second = (next(leaf.segment.folder.glob("vectors-*")) for leaf in index.state.leaves[:2])
     shutil.rmtree(second)
     shutil.copytree(first, second)
     again = Index.open(index.path)
@@ -243,7 +243,7 @@ def test_vectors_of_another_number_of_documents_are_refused(tmp_path: Path) -> N
 def test_damaged_vectors_are_no_part_of_a_merge(tmp_path: Path) -> None:
     index = lived(tmp_path / "x", Hashed(), CountingTerms())
     for pattern in ("vectors-*/vectors.npy", "sparse-*/postings.npy"):
-        file = next(index.reader.leaves[1].segment.folder.glob(pattern))
+        file = next(index.state.leaves[1].segment.folder.glob(pattern))
         sound = file.read_bytes()
         file.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
         with pytest.raises(IndexFormatError, match=f"{file.name} has changed; encode again with overwrite=True"):
@@ -263,7 +263,7 @@ def test_an_approximate_index_is_made_again_of_the_documents_that_are_there(tmp_
     index.add(DOCS[200:])
     index.encode(Hashed())
     index.delete(GONE)
-    run, exact = dense(queries()), index.dense(Hashed(), k=300)(queries()).to_dict()
+    run, exact = index.dense(Hashed(), algorithm=algorithm, k=300)(queries()), index.dense(Hashed(), k=300)(queries()).to_dict()
     assert run.provenance["approximate"]["vectors"] == 257
     assert run.provenance["vectors"] != before.provenance["vectors"]
     assert all(exact[topic][hit.id] == hit.score for topic, ranking in run.items() for hit in ranking)

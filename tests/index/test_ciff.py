@@ -85,7 +85,7 @@ def test_an_index_comes_back_with_the_same_files_and_answers_alike(tmp_path, tex
     assert header["total_terms_in_collection"] == index.tokens
     assert header["average_doclength"] == index.tokens / len(texts)
     other = Index.build(tmp_path / "x.ciff.gz", tmp_path / "c.index", analyzer="whitespace", overwrite=True)
-    theirs, ours = (each.reader.manifest["segments"][0]["files"] for each in (index, other))
+    theirs, ours = (each.state.manifest["segments"][0]["files"] for each in (index, other))
     assert ours == {name: facts for name, facts in theirs.items() if not name.startswith("text.")}
     for name in ("bm25()", "bm25(lengths='lucene')", "tfidf()", "ql()"):
         assert answers(pipeline(name, other)({"q": "a b é 𝒜"})) == answers(pipeline(name, index)({"q": "a b é 𝒜"}))
@@ -113,7 +113,7 @@ def test_documents_are_deleted_and_segments_merged_without_texts(tmp_path):
     assert index.tokens == other.tokens
     for each in (index, other):
         each.merge()
-    assert len(index.reader.leaves) == 1
+    assert len(index.state.leaves) == 1
     assert answers(index.bm25()(TOPICS)) == answers(other.bm25()(TOPICS))
     index.check(deep=True)
     index.export(tmp_path / "left.ciff")

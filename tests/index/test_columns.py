@@ -24,13 +24,13 @@ def _no_waiting_for_the_disk(monkeypatch):
 
 
 def passing(index: Index, where: str) -> list[str]:
-    passed = filter_of(index.reader, where)
+    passed = filter_of(index.state, where)
     assert passed is not None
     return [index.ids[i] for i in passed.docs.tolist()]
 
 
 def files(index: Index) -> dict[str, bytes]:
-    (leaf,) = index.reader.leaves
+    (leaf,) = index.state.leaves
     return {file.name: file.read_bytes() for file in leaf.segment.folder.glob("column*")}
 
 
@@ -46,7 +46,7 @@ def living(tmp_path_factory) -> tuple[Index, list[Doc]]:
     index.add(docs[120:200])
     index.delete([f"d{n}" for n in range(0, 200, 7)])
     index.add(docs[200:])
-    assert len(index.reader.leaves) == 3
+    assert len(index.state.leaves) == 3
     return index, [doc for n, doc in enumerate(docs) if n >= 200 or n % 7]
 
 

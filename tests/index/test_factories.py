@@ -8,10 +8,11 @@ import inspect
 import pytest
 from support.small_collections import DOCS
 
+from fontes.core import ParameterError
 from fontes.core.part import stages
 from fontes.index import Index
 
-FACTORIES = ("bm25", "tfidf", "ql", "learned_sparse", "rm3", "dense", "late", "splade")
+METHODS = ("bm25", "tfidf", "ql", "learned_sparse", "rm3", "dense", "late", "splade")
 
 
 @pytest.fixture(scope="module")
@@ -19,22 +20,52 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index.build(DOCS, tmp_path_factory.mktemp("i") / "papers.index")
 
 
-@pytest.mark.parametrize("name", FACTORIES)
-def test_a_factory_has_the_parameters_of_the_stage_of_its_name_in_their_order_with_their_defaults(name: str) -> None:
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_has_the_parameters_of_the_stage_of_its_name_in_their_order_with_their_defaults(
+    index: Index, name: str
+) -> None:
     fields = [field for field in dataclasses.fields(stages[name]) if field.name != "index"]
-    parameters = list(inspect.signature(getattr(Index, name)).parameters.values())[1:]
-    assert [p.name for p in parameters] == [field.name for field in fields]
+    method = getattr(index, name)
+    parameters = list(inspect.signature(method).parameters.values())
+    assert method.__doc__ == stages[name].__doc__
+    assert [parameter.name for parameter in parameters] == [field.name for field in fields]
     for parameter, field in zip(parameters, fields, strict=True):
         nothing = field.default is dataclasses.MISSING
         assert parameter.default is inspect.Parameter.empty if nothing else parameter.default == field.default, parameter.name
-        assert parameter.kind is (parameter.POSITIONAL_OR_KEYWORD if nothing else parameter.KEYWORD_ONLY), parameter.name
 
 
-@pytest.mark.parametrize("name", FACTORIES)
-def test_a_factory_passes_each_parameter_to_the_field_of_its_name(index: Index, name: str) -> None:
-    parameters = list(inspect.signature(getattr(Index, name)).parameters.values())[1:]
-    given = {parameter.name: object() for parameter in parameters}
-    stage = getattr(index, name)(**given)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_passes_each_parameter_to_the_field_of_its_name(
+    index: Index, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages[name], "check", lambda self: None)
+    method = getattr(index, name)
+    values = {parameter: object() for parameter in inspect.signature(method).parameters}
+    stage = method(**values)
     assert type(stage) is stages[name]
-    assert stage.index is index
-    assert {key: getattr(stage, key) for key in given} == given
+    assert stage.index is index.state
+    assert {key: getattr(stage, key) for key in values} == values
+
+
+def test_a_parameter_that_makes_no_sense_is_refused_when_the_stage_is_made(index: Index) -> None:
+    with pytest.raises(ParameterError, match="k1 must be 0 or more"):
+        index.bm25(k1=-1.0)
+    with pytest.raises(ParameterError, match="there is no BM25 variant 'lucenne'; did you mean 'lucene'"):
+        index.bm25(variant="lucenne")
+
+
+def test_an_index_has_no_method_of_a_stage_that_works_on_no_index(index: Index) -> None:
+    with pytest.raises(AttributeError, match="no attribute 'cut'"):
+        index.cut(10)  # type: ignore[attr-defined]
+    assert not hasattr(index, "_bm25")
+    assert "bm25" in dir(index) and "cut" not in dir(index)
+
+
+def test_a_stage_reads_the_state_that_it_was_made_over_for_good(tmp_path) -> None:
+    index = Index.build([("a", "water"), ("b", "desert")], tmp_path / "x")
+    before = index.bm25()
+    index.add([("c", "water")])
+    assert before.search("water").ids == ["a"]
+    assert sorted(index.bm25().search("water").ids) == ["a", "c"]
+    assert before.with_(k1=2.0).index is before.index
+    assert stages["bm25"](index=index).index is index.state

@@ -33,7 +33,7 @@ def left(place: Path) -> dict[str, bool]:
 
 def litter(index: Index) -> list[str]:
     """Puts beside and in an index what killed processes leave there."""
-    segment = index.reader.leaves[0].segment.folder
+    segment = index.state.leaves[0].segment.folder
     (vectors,) = segment.glob("vectors-*-1")
     (index.path.parent / ".x.building-abcd1234" / "segment").mkdir(parents=True)
     shutil.copytree(segment, index.path / "segment-0123456789abcdef")
@@ -70,7 +70,7 @@ def test_what_is_left_is_named_and_removed_and_the_index_stays_as_it_is(index: I
 
 
 def test_what_a_process_works_in_stays(index: Index) -> None:
-    segment = index.reader.leaves[0].segment.folder
+    segment = index.state.leaves[0].segment.folder
     with staging(index.path) as stage, drafting(segment / f"vectors-{'0' * 16}-int8", BUSY) as draft:
         (draft / "journal").write_text("")
         (index.path.parent / f".x.{os.getpid()}-1.tmp").write_text("")
@@ -129,7 +129,7 @@ def test_check_names_what_was_to_become_an_index_where_there_is_none(fontes, tmp
 
 
 def test_an_index_with_vectors_is_overwritten_only_where_they_may_be_lost(fontes, index: Index, tmp_path: Path) -> None:
-    (index.reader.leaves[0].segment.folder / f".late-{'0' * 16}-2").mkdir()
+    (index.state.leaves[0].segment.folder / f".late-{'0' * 16}-2").mkdir()
     with pytest.raises(InputError) as error:
         Index.build(made_docs(5), index.path, overwrite=True)
     message = str(error.value)

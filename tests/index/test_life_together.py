@@ -113,11 +113,11 @@ def test_threads_that_search_while_one_changes_the_index_see_one_state_each(
     ended = threading.Event()
 
     def search(name: str) -> None:
-        stage, asked[name] = SEARCHERS[name](index), 0
+        asked[name] = 0
         while not ended.is_set() and not wrong:
             least = state["done"]
             try:
-                found = looked_for(stage)
+                found = looked_for(SEARCHERS[name](index.state))
             except Exception as error:
                 wrong.append(f"{name}: {type(error).__name__}: {error}")
                 raise
@@ -145,11 +145,11 @@ def searches(path: Path, name: str, expected: list[dict[str, Any]], numbers: tup
     begun, done, over = numbers
     count = 0
     index = Index.open(path)
-    stage = SEARCHERS[name](index)
     try:
         while not over.value or not count:
             least = done.value
             index.refresh()
+            stage = SEARCHERS[name](index)
             most = begun.value
             for _ in range(2):  # the state stays that of the refreshing
                 if not is_right(looked_for(stage), name, expected, least, most):

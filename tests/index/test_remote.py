@@ -114,7 +114,7 @@ def test_an_index_at_an_address_is_opened_by_copying_what_is_missing(tmp_path, i
     real = remote.fetch
     monkeypatch.setattr(remote, "fetch", lambda address, path: (fetched.append(address), real(address, path)))
     assert "new" in Index.open(place).ids
-    first, second = index.reader.manifest["segments"]
+    first, second = index.state.manifest["segments"]
     assert {address.split("/")[-2] for address in fetched} == {second["name"]}
     Index.open(place)
     assert len(fetched) == len(second["files"])

@@ -100,7 +100,7 @@ def test_an_error_of_a_stage_is_its_own(indexes: tuple[Index, Index]) -> None:
 
 def test_an_actor_that_is_killed_is_started_again(indexes: tuple[Index, Index]) -> None:
     one, index = indexes
-    actors: Any = index.reader.actors
+    actors: Any = index.state.actors
     (first, *_) = actors._actors.answers(_process, None)
     os.kill(first, signal.SIGKILL)
     assert answers(index.bm25()(TOPICS)) == answers(one.bm25()(TOPICS))
@@ -112,7 +112,7 @@ def test_a_shard_that_is_lost_while_it_is_searched_is_an_error_or_is_said_to_be_
     path = indexes[1].path
     for partial in (False, True):
         index = Index.open(path, ray=True, partial=partial)
-        actors: Any = index.reader.actors
+        actors: Any = index.state.actors
         ray.kill(actors._actors._actors[0])  # which does not start it again
         if not partial:
             with pytest.raises(FontesError, match=r"shard .* cannot be searched"):
@@ -130,7 +130,7 @@ def test_a_shard_that_cannot_be_read_is_named_by_its_actors_and_can_be_left_out(
     indexes: tuple[Index, Index], tmp_path: Path, ray: str
 ) -> None:
     shutil.copytree(indexes[1].path, tmp_path / "x")
-    entries = Index.open(tmp_path / "x").reader.manifest["segments"]
+    entries = Index.open(tmp_path / "x").state.manifest["segments"]
     (lost,) = {entry["name"] for entry in entries if entry["shard"] == 2} & {entries[-1]["name"]}
     shutil.rmtree(tmp_path / "x" / lost)
     index = Index.open(tmp_path / "x", ray=ray, partial=True)

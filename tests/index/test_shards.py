@@ -36,8 +36,8 @@ def built(docs: Any, path: Path, **parameters: Any) -> Index:
 def of_shards(index: Index) -> list[list[str]]:
     """The ids of each shard's documents."""
     shards: list[list[str]] = [[] for _ in range(index.info()["shards"])]
-    entries = {entry["name"]: entry["shard"] for entry in index.reader.manifest["segments"]}
-    for leaf in index.reader.leaves:
+    entries = {entry["name"]: entry["shard"] for entry in index.state.manifest["segments"]}
+    for leaf in index.state.leaves:
         shards[entries[leaf.segment.folder.name]] += [leaf.segment.ids[int(place)] for place in leaf.live]
     return shards
 
@@ -56,8 +56,8 @@ def test_shards_are_documents_in_a_row_as_many_in_each(tmp_path: Path) -> None:
 
 def test_each_shard_has_the_bytes_of_a_build_of_its_documents(tmp_path: Path) -> None:
     index = built(DOCS, tmp_path / "x", shards=3, columns={"year": "integer"})
-    for (first, last), leaf in zip(((0, 6), (6, 13), (13, 20)), index.reader.leaves, strict=True):
-        (alone,) = built(DOCS[first:last], tmp_path / f"{first}", columns={"year": "integer"}).reader.leaves
+    for (first, last), leaf in zip(((0, 6), (6, 13), (13, 20)), index.state.leaves, strict=True):
+        (alone,) = built(DOCS[first:last], tmp_path / f"{first}", columns={"year": "integer"}).state.leaves
         assert files(leaf.segment.folder) == files(alone.segment.folder)
 
 
@@ -101,7 +101,7 @@ def test_merges_stay_within_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     index = built(DOCS, tmp_path / "x", shards=2)
     for n in range(12):
         index.add([Doc(f"new{n}", "w1")])
-    counts = [entry["shard"] for entry in index.reader.manifest["segments"]]
+    counts = [entry["shard"] for entry in index.state.manifest["segments"]]
     assert counts == sorted(counts)
     assert max(counts.count(shard) for shard in (0, 1)) < 3
     before = [set(ids) for ids in of_shards(index)]
@@ -116,8 +116,8 @@ def test_the_files_of_a_merged_shard_are_those_of_a_build(tmp_path: Path) -> Non
     index = built(DOCS, tmp_path / "x", shards=2)
     index.delete(["d03", "d15"])
     index.merge()
-    (alone,) = built([doc for doc in DOCS[:10] if doc.id != "d03"], tmp_path / "y").reader.leaves
-    assert files(index.reader.leaves[0].segment.folder) == files(alone.segment.folder)
+    (alone,) = built([doc for doc in DOCS[:10] if doc.id != "d03"], tmp_path / "y").state.leaves
+    assert files(index.state.leaves[0].segment.folder) == files(alone.segment.folder)
 
 
 @settings(max_examples=4, deadline=None)
@@ -165,7 +165,7 @@ def test_a_part_gives_its_documents_the_scores_of_the_whole(
             continue
         scores: dict[str, dict[str, float]] = {topic: {} for topic in TOPICS}
         for group in ([0], [1, 3], [2]):
-            run = model(index).with_(index=PartOfIndex(index.reader, group))(TOPICS)
+            run = model(index).with_(index=PartOfIndex(index.state, group))(TOPICS)
             for topic, ranking in run.items():
                 scores[topic] |= dict(zip(ranking.ids, ranking.scores.tolist(), strict=True))
         assert Run.of(scores, TOPICS) == model(one)(TOPICS), name
@@ -212,7 +212,7 @@ def test_shards_of_real_collections_write_the_run_of_one_index(shared: Path, tmp
 def damaged(tmp_path: Path, shard: int, how: str) -> tuple[Path, Index]:
     """An index of three shards of which one is damaged, and one of the documents of the others."""
     index = built(DOCS, tmp_path / "x", shards=3)
-    folder = index.reader.leaves[shard].segment.folder
+    folder = index.state.leaves[shard].segment.folder
     if how == "removed":
         shutil.rmtree(folder)
     elif how == "cut off":
@@ -240,7 +240,7 @@ def test_a_partial_index_is_that_of_the_shards_that_are_there_and_says_what_is_m
     assert index.info()["shards"] == 3
     (missing,) = index.info()["missing"]
     assert (missing["shard"], missing["documents"]) == (1, 7)
-    assert index.reader.leaves[0].segment.folder.parent == path
+    assert index.state.leaves[0].segment.folder.parent == path
     run = index.bm25()(TOPICS)
     assert answers(run) == answers(rest.bm25()(TOPICS))
     assert run.provenance["missing"] == [missing]
@@ -253,7 +253,7 @@ def test_a_partial_index_is_that_of_the_shards_that_are_there_and_says_what_is_m
 
 def test_a_partial_index_is_whole_again_when_its_shard_is_back(tmp_path: Path) -> None:
     index = built(DOCS, tmp_path / "x", shards=3)
-    folder = index.reader.leaves[2].segment.folder
+    folder = index.state.leaves[2].segment.folder
     folder.rename(tmp_path / "away")
     partial = Index.open(tmp_path / "x", partial=True)
     assert len(partial) == 13
@@ -267,7 +267,7 @@ def test_a_partial_index_is_whole_again_when_its_shard_is_back(tmp_path: Path) -
 
 def test_what_only_reading_shows_is_left_out_where_every_file_is_read(tmp_path: Path) -> None:
     index = built(DOCS, tmp_path / "x", shards=3)
-    file = index.reader.leaves[0].segment.folder / "text.bytes.npy"
+    file = index.state.leaves[0].segment.folder / "text.bytes.npy"
     file.write_bytes(file.read_bytes()[:-1] + b"\0")
     with pytest.raises(IndexFormatError, match="shard 0 of 3"):
         Index.open(tmp_path / "x", verify=True)
@@ -276,7 +276,7 @@ def test_what_only_reading_shows_is_left_out_where_every_file_is_read(tmp_path: 
 
 def test_an_index_without_a_readable_shard_is_an_error_even_where_shards_may_be_missing(tmp_path: Path) -> None:
     index = built(DOCS, tmp_path / "x")
-    shutil.rmtree(index.reader.leaves[0].segment.folder)
+    shutil.rmtree(index.state.leaves[0].segment.folder)
     with pytest.raises(IndexFormatError, match="is missing"):
         Index.open(tmp_path / "x", partial=True)
 
@@ -286,9 +286,9 @@ def test_a_segment_of_a_shard_that_there_is_not_is_damage(tmp_path: Path, shard:
     from fontes.index import files as on_disk
 
     index = built(DOCS, tmp_path / "x", shards=2)
-    segments = [{**entry} for entry in index.reader.manifest["segments"]]
+    segments = [{**entry} for entry in index.state.manifest["segments"]]
     segments[0]["shard"] = shard
-    on_disk.write_manifest(tmp_path / "x", on_disk.complete(index.reader.manifest, segments))
+    on_disk.write_manifest(tmp_path / "x", on_disk.complete(index.state.manifest, segments))
     with pytest.raises(IndexFormatError, match="damaged"):
         Index.open(tmp_path / "x")
 
@@ -299,7 +299,7 @@ def test_the_command_line_makes_shards_and_says_what_is_missing(tmp_path: Path, 
     path = tmp_path / "x"
     assert fontes("index", tmp_path / "c.jsonl", "-o", path, "--shards", 4)[0] == 0
     assert json.loads(fontes("info", path, "--json")[1])["shards"] == 4
-    shutil.rmtree(Index.open(path).reader.leaves[3].segment.folder)
+    shutil.rmtree(Index.open(path).state.leaves[3].segment.folder)
     code, _, errors = fontes("search", path, "w1")
     assert code == 1
     assert "shard 3 of 4" in errors

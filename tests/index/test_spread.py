@@ -145,7 +145,7 @@ def test_a_long_text_before_a_number_is_mixed_as_after_it(tmp_path):
     docs = [{"_id": "1", "text": "", "x": "long " * 100}, *({"_id": f"n{n}", "text": "t" * 5000, "x": n} for n in range(300))]
     one = Index.build(docs, tmp_path / "1", memory="1M", threads=2)
     other = Index.build(docs[::-1], tmp_path / "2")
-    assert one.reader.schema.types == other.reader.schema.types == {"x": "mixed"}
+    assert one.state.schema.types == other.state.schema.types == {"x": "mixed"}
 
 
 @pytest.mark.parametrize("places", [(3, 5), (3, 350)], ids=["in one part", "in two"])

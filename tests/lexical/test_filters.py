@@ -102,7 +102,7 @@ def test_searches_in_many_threads_share_the_lists_of_a_filter(index):
 
 def test_a_filter_that_few_pass_looks_its_documents_up(index):
     """Both ways of choosing the postings of a term give the same."""
-    reader = index.reader
+    reader = index.state
     docs, _ = reader.postings(np.array([reader.term_number("w1")]))
     for passed in (docs[::97], docs[5:8], np.array([0, len(reader) - 1]), docs):
         places = np.full(len(reader), -1, np.int32)
@@ -125,16 +125,18 @@ def test_weights_that_came_with_the_documents_are_filtered(tmp_path):
     assert np.allclose(ranking.scores, [0.9, 0.7, 0.5, 0.3, 0.1])
 
 
-def test_after_a_change_the_filter_is_of_the_new_state(tmp_path):
+def test_a_stage_filters_the_state_that_it_was_made_over(tmp_path):
     index = Index.build([Doc("a", "w", metadata={"year": 1}), Doc("b", "w", metadata={"year": 2})], tmp_path / "x")
-    bm25 = index.bm25(where="year >= 2")
-    assert bm25.search("w").ids == ["b"]
+    where = "year >= 2"
+    before = index.bm25(where=where)
+    assert before.search("w").ids == ["b"]
     index.add([Doc("c", "w", metadata={"year": 3})])
-    assert sorted(bm25.search("w").ids) == ["b", "c"]
+    assert sorted(index.bm25(where=where).search("w").ids) == ["b", "c"]
     index.delete("b")
-    assert bm25.search("w").ids == ["c"]
+    assert index.bm25(where=where).search("w").ids == ["c"]
     index.merge()
-    assert bm25.search("w").ids == ["c"]
+    assert index.bm25(where=where).search("w").ids == ["c"]
+    assert before.search("w").ids == ["b"]
 
 
 def test_facets_count_all_documents_that_match_and_not_the_k_best_alone(index):
@@ -178,7 +180,7 @@ def test_a_filter_is_part_of_the_text_and_of_the_key(index):
     assert index.bm25(where="open").key() != index.bm25().key()
     codes = stage({"q": "w1 w2"}).codes
     assert len(codes)
-    assert filter_of(index.reader, "year > 2000").mask[codes].all()
+    assert filter_of(index.state, "year > 2000").mask[codes].all()
 
 
 def test_a_filter_that_is_none_is_refused_when_it_is_written_or_called(index):

@@ -115,7 +115,7 @@ def test_one_topic_on_a_large_index_works_out_the_weights_of_its_terms_and_finds
     stage = getattr(index, model)(k=50)
     assert [stage.search(text, 50).ids for text in topics.values()] == [expected[topic].ids for topic in topics]
     assert [stage(text)["1"].scores.tolist() for text in topics.values()] == [expected[t].scores.tolist() for t in topics]
-    part = impacts._PARTS.of(index.reader).get(stage.weighting.for_postings(), lambda: pytest.fail("nothing is kept"))
+    part = impacts._PARTS.of(index.state).get(stage.weighting.for_postings(), lambda: pytest.fail("nothing is kept"))
     assert sorted(index.terms[t] for t in np.flatnonzero(part._ready)) == ["w1", "w2", "w2500", "w3", "w40", "w41", "w42", "w9"]
     assert models(large) == []
 
@@ -124,7 +124,7 @@ def test_the_weights_of_single_terms_are_let_go_when_those_of_all_are_there(larg
     index = Index.open(large)
     stage = index.bm25()
     single = stage.search("w1 w2")
-    key, parts = stage.weighting.for_postings(), impacts._PARTS.of(index.reader)
+    key, parts = stage.weighting.for_postings(), impacts._PARTS.of(index.state)
     part = weakref.ref(parts.get(key, lambda: pytest.fail("nothing is kept")))
     stage(TOPICS)
     assert key not in parts
@@ -201,7 +201,7 @@ def test_the_cache_keeps_the_last_few_models(large):
     for k1 in range(1, 9):
         index.bm25(k1=k1)(TOPICS)
     assert len(models(large)) == impacts.MOST + 1
-    assert len(impacts._MODELS.of(index.reader)) == impacts.MOST
+    assert len(impacts._MODELS.of(index.state)) == impacts.MOST
 
 
 def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_impacts(large):

@@ -33,7 +33,7 @@ def whole(index: Index, text: str) -> dict[int, float]:
 @settings(max_examples=40, deadline=None)
 @given(texts=st.lists(SOME.map(" ".join), max_size=5))
 def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(index: Index, texts: list[str]) -> None:
-    known = Words(index.reader)
+    known = Words(index.state)
     for _ in range(2):
         assert known.counts(texts) == [whole(index, text) for text in texts]
         assert [known.counts([text])[0] for text in reversed(texts)] == [whole(index, text) for text in reversed(texts)]
@@ -41,7 +41,7 @@ def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(in
 
 def test_words_beyond_the_limit_are_not_kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "WORDS", 2)
-    known = Words(index.reader)
+    known = Words(index.state)
     for text in ["the cat and the dog", "dog", "RUNS the", "cat dog RUNS"]:
         assert known.counts([text]) == [whole(index, text)]
         assert len(known._known) <= 5

@@ -43,7 +43,7 @@ def living(path: Path, docs: list[Doc], encode: Callable[[Index], None]) -> Inde
     index.delete([doc.id for doc in docs[:middle:10]])
     index.add(docs[middle:])
     encode(index)
-    assert len(index.reader.leaves) == 2
+    assert len(index.state.leaves) == 2
     return index
 
 
@@ -77,7 +77,7 @@ def test_approximate_search_asks_on_until_it_has_k_or_says_that_it_has_not(index
     pytest.importorskip("annoy" if algorithm.startswith("annoy") else "faiss")
     every = index.dense(Hashed(), k=ALL)(TOPICS).to_dict()
     for where in (WHERES[0], WHERES[2], WHERES[4]):
-        passed = filter_of(index.reader, where)
+        passed = filter_of(index.state, where)
         run = index.dense(Hashed(), algorithm=algorithm, k=10, effort=effort, where=where)(TOPICS)
         short = [topic for topic in TOPICS if topic != "empty" and len(run[topic]) < min(10, len(passed))]
         assert run.provenance["exhausted"] == short
@@ -93,7 +93,7 @@ def test_an_approximate_search_scores_all_documents_of_a_filter_that_few_pass(in
     pytest.importorskip("faiss")
     every = index.dense(Hashed(), k=ALL)(TOPICS)
     run = index.dense(Hashed(), algorithm="hnsw", k=20, where=WHERES[2])(TOPICS)
-    assert len(filter_of(index.reader, WHERES[2])) < 100
+    assert len(filter_of(index.state, WHERES[2])) < 100
     assert same(run, every, index, WHERES[2], 20)
 
 
@@ -141,7 +141,7 @@ def test_late_interaction_gives_the_best_k_that_pass(late):
     every = index.late(model, algorithm="exhaustive", k=ALL)(topics)
     for where in WHERES:
         assert same(index.late(model, algorithm="exhaustive", k=20, where=where)(topics), every, index, where, 20), where
-        passed = filter_of(index.reader, where)
+        passed = filter_of(index.state, where)
         for options in ({}, {"nprobe": 1, "candidates": 80}):
             run = index.late(model, k=20, where=where, **options)(topics)
             assert passed.mask[run.codes].all()

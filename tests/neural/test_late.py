@@ -283,7 +283,7 @@ def test_two_processes_do_not_encode_the_same_at_once(index: ft.Index, model: Co
     name = folder_name(model.fingerprint, 4)
     busy = FontesError("the draft is in use")
     with (
-        drafting(index.reader.leaves[0].segment.folder / name, busy),
+        drafting(index.state.leaves[0].segment.folder / name, busy),
         pytest.raises(FontesError, match="being encoded by another process"),
     ):
         encode_late(index, model, nbits=4)

@@ -163,7 +163,7 @@ def test_token_vectors_of_different_fits_are_refused_by_search_and_merge(tmp_pat
     index = lived(tmp_path / "x", model, 2)
     other = ft.Index.build(DOCS[:40], tmp_path / "y")
     encode_late(other, model, nbits=2, centroids=4)
-    (theirs,), ours = stored(other, model).parts, index.reader.leaves[0].segment.folder
+    (theirs,), ours = stored(other, model).parts, index.state.leaves[0].segment.folder
     shutil.rmtree(ours / theirs.folder.name)
     shutil.copytree(theirs.folder, ours / theirs.folder.name)
     again = ft.Index.open(index.path)

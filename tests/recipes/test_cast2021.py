@@ -42,7 +42,7 @@ def test_an_id_is_cut_at_its_last_separator_or_at_its_first() -> None:
 def test_a_run_of_cut_ids_leads_to_no_documents(tmp_path: Path) -> None:
     index = ft.Index.build(DOCS, tmp_path / "index")
     run = (index.bm25() >> ft.recipes.CastPassages(sentences="nupunkt"))("geyser")
-    assert ft.to_documents()(run).documents is index.reader
+    assert ft.to_documents()(run).documents is index.state
     assert ft.to_documents(split_at="first")(run).documents is None
 
 

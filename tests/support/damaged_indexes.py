@@ -111,7 +111,7 @@ def texts(root: Path) -> Any:
 
     index = Index.open(root / "texts.index")
     some = list(index.ids)[::500]
-    docs = index.reader.documents(list(index.ids), range(len(index))) + index.docs(some)
+    docs = index.state.documents(list(index.ids), range(len(index))) + index.docs(some)
     return (
         [(d.id, d.text, d.title, sorted(d.metadata.items())) for d in docs],
         index.analyzed(some),

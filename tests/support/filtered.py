@@ -9,7 +9,7 @@ from fontes.index.columns import filter_of
 
 def same(searched: Run, every: Run, index: Index, where: str, k: int) -> bool:
     """Whether a run is, to the last bit, the best k of what is left of a run of all documents."""
-    passed = filter_of(index.reader, where)
+    passed = filter_of(index.state, where)
     assert passed is not None
     expected = every.keep(passed.mask[every.codes]).top(k)
     arrays = [(run.bounds.tobytes(), run.codes.tobytes(), run.scores.tobytes()) for run in (searched, expected)]

@@ -25,7 +25,7 @@ def answers(run: Run) -> dict[str, tuple[list[str], bytes]]:
 
 def segment_files(index: Any, beginning: str) -> dict[str, bytes]:
     """The files of all that is attached to an index's only segment and whose name begins so."""
-    (leaf,) = index.reader.leaves
+    (leaf,) = index.state.leaves
     folder = leaf.segment.folder
     files = (file for place in folder.glob(f"{beginning}*") for file in place.rglob("*"))
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}

@@ -170,9 +170,9 @@ def open_index(
 
     function = None if analyzer is None else typed_analyzer(analyzer)
     opened = Index.open(index, analyzer=function, verify=verify, partial=partial)
-    if ray and "shards" in opened.reader.manifest:
+    if ray and "shards" in opened.state.manifest:
         opened = Index.open(index, analyzer=function, partial=partial, ray=ray)
-    say_missing(index, opened.reader.missing)
+    say_missing(index, opened.state.missing)
     return opened
 
 

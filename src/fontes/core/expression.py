@@ -14,7 +14,7 @@ from typing import Any
 
 from .errors import FontesError, ParameterError, PipelineError
 from .parameters import parameters
-from .part import Part, stages
+from .part import Part, stages, state_of
 from .registry import nearest
 from .run import Run
 from .stage import Stage, check_depth
@@ -99,8 +99,8 @@ class _Builder(PythonText):
         values: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(text)
-        self._indexes = dict(indexes or {})
-        self._index = index if index is not None else next(iter(self._indexes.values()), None)
+        self._indexes = {name: state_of(one) for name, one in (indexes or {}).items()}
+        self._index = next(iter(self._indexes.values()), None) if index is None else state_of(index)
         self._systems = dict(systems or {})
         self._values = values  # of tuned parameters; None where tune() is not allowed
         self._numbers: Counter[str] = Counter()

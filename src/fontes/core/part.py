@@ -9,19 +9,16 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from numbers import Number
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from .errors import ParameterError, PipelineError
 from .progress import Report
 from .registry import Registry, nearest
 
-P = TypeVar("P", bound="Part")
-States = Mapping[int, tuple[Any, Any]]
-"""Indexes and what they read now, by the identity of the former."""
 Names = Mapping[int, str]
-"""For each index, by its identity, the name under which a text speaks of it."""
+"""The name of each index in a text, by the identity of its state."""
 
 
 class Part:
@@ -43,6 +40,11 @@ class Part:
             cls.__repr__ = Part.__repr__  # type: ignore[method-assign]  # or `dataclass` would write one of its own
         if name:
             stages.add(name, cls)
+
+    def __post_init__(self) -> None:
+        """Puts the newest state of an `Index` in the place of the index: a part reads one state for good."""
+        if "index" in getattr(type(self), "__dataclass_fields__", ()):
+            object.__setattr__(self, "index", state_of(getattr(self, "index")))  # noqa: B009  # a field of some parts alone
 
     def params(self) -> dict[str, Any]:
         """The parameters by name. A string that stands for a part, as a field's metadata may allow, comes as that part."""
@@ -77,10 +79,6 @@ class Part:
             raise ParameterError(f"{self._label} has no parameter '{key}'; {nearest(key, names)}")
         changed: Self = self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)  # type: ignore[assignment]
         return changed
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What another process needs; the states of this one's indexes stay here."""
-        return {name: value for name, value in vars(self).items() if name != "_pinned"}
 
     def parts(self) -> tuple[Part, ...]:
         """The parts directly inside this one, in the order of its fields; those of a tuple one by one."""
@@ -194,11 +192,12 @@ class Part:
         """What messages call this part."""
         return self.name or type(self).__name__
 
+    @cached_property
+    def _shown_text(self) -> str:
+        return self.written(index_names(self), strict=False)
+
     def __repr__(self) -> str:
-        text: str | None = vars(self).get("_repr")  # a part does not change, and each call of a stage says what it is
-        if text is None:
-            text = vars(self)["_repr"] = self.written(index_names(self), strict=False)
-        return text
+        return self._shown_text
 
 
 DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
@@ -225,6 +224,11 @@ def as_part(value: Any, field: dataclasses.Field[Any]) -> Any:
     return stages[string](value) if string and isinstance(value, str) else value  # type: ignore[call-arg]
 
 
+def state_of(index: Any) -> Any:
+    """The state that an `Index` has now; what is no such index as it is."""
+    return getattr(index, "state", index)
+
+
 def walk(part: Part) -> Iterator[Part]:
     """A part and all that are inside it, from the outside in."""
     yield part
@@ -246,37 +250,6 @@ def indexes_of(part: Part) -> dict[str, Any]:
             name = f"{base}_{number}"
         indexes[name] = index
     return indexes
-
-
-def pinned(part: P) -> P:
-    """The part over the states that its indexes have now (`index.reader`), so that all that one call does is of one state.
-
-    As long as these are the same, it is the same part each time, whatever it is part of.
-    """
-    kept = _kept(part)
-    if kept is not None and all(index.reader is reader for index, reader in kept[0].values()):
-        return kept[1]
-    indexes: dict[int, Any] = {id(index): index for index in (inner.params().get("index") for inner in walk(part))}
-    return _over(part, {key: (index, index.reader) for key, index in indexes.items() if hasattr(index, "reader")})
-
-
-def _over(part: P, states: States) -> P:
-    kept = _kept(part)
-    if kept is not None and all(states[key][1] is reader for key, (_, reader) in kept[0].items()):
-        return kept[1]
-    copy: P = part._mapped(lambda inner: _over(inner, states))
-    used = {key: states[key] for key in (id(inner.params().get("index")) for inner in walk(part)) if key in states}
-    index = part.params().get("index")
-    if id(index) in used and used[id(index)][1] is not index:
-        copy = copy.with_(index=used[id(index)][1])
-    vars(part)["_pinned"] = used, None if copy is part else copy  # no circle, which would outlive its index
-    return copy
-
-
-def _kept(part: P) -> tuple[States, P] | None:
-    """What a part was over states of its indexes, and these states."""
-    kept: tuple[States, P | None] | None = vars(part).get("_pinned")
-    return None if kept is None else (kept[0], part if kept[1] is None else kept[1])
 
 
 def index_names(part: Part) -> Names:

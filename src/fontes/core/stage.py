@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -13,7 +14,7 @@ from .checks import check_whole
 from .errors import ParameterError, PipelineError
 from .html import boxes
 from .pairs import Pairs
-from .part import Names, Part, fields, indexes_of, pinned
+from .part import Names, Part, fields, indexes_of
 from .progress import Report, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
@@ -76,14 +77,13 @@ class Stage(Part, ABC, Generic[A, B]):
         """
         taken: Any = (Topics if self.takes is Topics else Run).of(value)
         start = time.perf_counter()
-        now = pinned(self)
-        result: Any = now.apply(taken, progress)
+        result: Any = self.apply(taken, progress)
         if isinstance(result, Run):
             result = result.with_(
                 provenance={
                     **result.provenance,
                     "system": repr(self),
-                    "indexes": {name: index.fingerprint for name, index in indexes_of(now).items()},
+                    "indexes": {name: index.fingerprint for name, index in indexes_of(self).items()},
                     "seconds": time.perf_counter() - start,
                 }
             )
@@ -98,11 +98,16 @@ class Stage(Part, ABC, Generic[A, B]):
         """
         self.require(Topics, Run, "search")
         topic = topic_of(query)
-        cut: tuple[int, Any] = vars(self).get("_cut", (None, None))
-        if cut[0] != k:
-            cut = vars(self)["_cut"] = k, self % k  # what such a stage works out once serves the next query
-        ranking: Ranking = cut[1](topic)[topic.id]
+        if k not in self._cuts:
+            self._cuts.clear()
+            self._cuts[k] = self % k
+        ranking: Ranking = self._cuts[k](topic)[topic.id]
         return ranking
+
+    @cached_property
+    def _cuts(self) -> dict[int, Stage[A, Any]]:
+        """The stage that `search` cut last, by its k: what such a stage works out once serves the next query."""
+        return {}
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """How the score of the document comes about.
@@ -238,7 +243,7 @@ class Pipeline(Stage[Any, Any]):
         """How the last stage scores the document, for the topic that the stages before it make of the query."""
         self.require(Topics, Run, "explain")
         topic = topic_of(query)
-        *before, last = (stage for stage in pinned(self).stages if not isinstance(stage, Cut))
+        *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if before:
             output = Pipeline(tuple(before))(topic)
             if isinstance(output, Run):
@@ -314,7 +319,7 @@ class Sum(Stage[Any, Run]):
         return _summed(runs, weights)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        parts = tuple(stage.explain(query, doc_id) for stage in pinned(self).stages)
+        parts = tuple(stage.explain(query, doc_id) for stage in self.stages)
         return Explanation(sum(p.value for p in parts), "sum of the stages", parts)
 
     def written(self, names: Names, *, strict: bool) -> str:

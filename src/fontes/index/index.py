@@ -1,4 +1,4 @@
-"""The index: a directory of documents and statistics, and a factory of retrievers."""
+"""The index: the handle of a directory of documents and statistics, which builds, opens and changes it."""
 
 from __future__ import annotations
 
@@ -7,39 +7,40 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.progress import Report, silent
-from ..core.strings import Strings
-from ..core.values import Doc
 from ..storage.files import as_path
 from ..storage.remote import address_of
 from ..text import Analyzer
-from .attached.store import VectorStore
 from .build import Form, memory_size
-from .factory import Factory
 from .facts import shown
 from .reader import Reader, stored_analyzer
 from .remote import local_copy
 from .shards.actors import ShardActors
 from .writer import Change, add, build, delete, merge
 
+if TYPE_CHECKING:
+    _State = Reader
+else:
+    _State = object
 
-class Index(Factory):
+
+class Index(_State):
     """A collection, ready to be searched. `Index.build` makes one on disk, `Index.open` opens it.
 
     It holds the documents and statistics (ids, term frequencies, document lengths), never scores, and the analyzer that made
-    them; so models and parameters are chosen when asking. Documents are added and deleted; one that has the index open goes on
-    over the state that it has opened until it calls `refresh`.
+    them; so models and parameters are chosen when asking.
+
+    An index holds the newest state that it has opened, and gives all attributes and methods of that state as its own:
+    `index.ids`, `index.doc(id)`, `index.bm25()`. It keeps reading this state until `refresh()`, or until it changes the index
+    itself. A stage reads the state that it was made over for good.
     """
 
     def __init__(self, reader: Reader) -> None:
         """Use `Index.open`."""
-        self._reader = reader
+        self._state = reader
         self._lock = Lock()
 
     @classmethod
@@ -142,13 +143,9 @@ class Index(Factory):
         return cls(reader)
 
     @property
-    def _vectors(self) -> VectorStore:  # type: ignore[override]
-        return self._reader.vectors
-
-    @property
-    def reader(self) -> Reader:
-        """The state that it reads. A stage that is called takes all that it needs from the state of that moment."""
-        return self._reader
+    def state(self) -> Reader:
+        """The state that it reads. A stage that it makes reads this state for good."""
+        return self._state
 
     def refresh(self) -> bool:
         """Goes on to the newest state, whoever has made it.
@@ -160,7 +157,7 @@ class Index(Factory):
             IndexFormatError: There is no index any more, or a damaged one.
             FontesError: In its place is an index that was made with another analyzer.
         """
-        return self._go_on(self._reader)
+        return self._go_on(self._state)
 
     def add(
         self,
@@ -189,7 +186,7 @@ class Index(Factory):
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
         threads = threads or os.cpu_count() or 1
-        change, after = add(self._reader, docs, duplicates, memory_size(memory), threads, progress)
+        change, after = add(self._state, docs, duplicates, memory_size(memory), threads, progress)
         self._go_on(after)
         return change
 
@@ -204,7 +201,7 @@ class Index(Factory):
             InputError: An id is not there; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, after = delete(self._reader, [ids] if isinstance(ids, str) else list(ids), missing)
+        change, after = delete(self._state, [ids] if isinstance(ids, str) else list(ids), missing)
         self._go_on(after)
         return change
 
@@ -230,151 +227,33 @@ class Index(Factory):
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
-        change, after = merge(self._reader, memory_size(memory), threads or os.cpu_count() or 1, drop_vectors, progress)
+        change, after = merge(self._state, memory_size(memory), threads or os.cpu_count() or 1, drop_vectors, progress)
         self._go_on(after)
         return change
 
     def _go_on(self, reader: Reader) -> bool:
         """Goes on to the newest state, which may be that of a reader; whether it is another one than before."""
         with self._lock:  # so that none goes back to a state that it has read before another thread went on
-            before = self._reader
-            self._reader = reader.refreshed()
-            return self._reader is not before
+            before = self._state
+            self._state = reader.refreshed()
+            return self._state is not before
 
-    @property
-    def path(self) -> Path:
-        """The directory."""
-        return self._reader.path
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"'Index' object has no attribute '{name}'")
+        return getattr(self._state, name)
 
-    @property
-    def analyzer(self) -> Analyzer:
-        """Makes the terms of documents and queries."""
-        return self._reader.analyzer
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """What is indexed of each document."""
-        return self._reader.fields
-
-    @property
-    def scale(self) -> float | None:
-        """What term weights were multiplied by when they were stored; None for an index of texts."""
-        return self._reader.scale
-
-    @property
-    def fingerprint(self) -> str:
-        """The SHA-256 of all that its state is made of."""
-        return self._reader.fingerprint
-
-    @property
-    def name(self) -> str:
-        """The name of the directory without its ending: "papers" of `papers.index`."""
-        return self._reader.name
-
-    @property
-    def ids(self) -> Strings:
-        """The document ids, in the order in which the documents came."""
-        return self._reader.ids
-
-    @property
-    def lengths(self) -> NDArray[np.integer[Any]]:
-        """How many terms each document has."""
-        return self._reader.lengths
-
-    @property
-    def terms(self) -> Strings:
-        """The terms, in ascending order."""
-        return self._reader.terms
-
-    @property
-    def df(self) -> NDArray[np.integer[Any]]:
-        """For each term the number of documents that hold it."""
-        return self._reader.df
-
-    @property
-    def cf(self) -> NDArray[np.integer[Any]]:
-        """For each term how often it occurs in the collection."""
-        return self._reader.cf
-
-    @property
-    def tokens(self) -> int:
-        """How many terms all documents have together."""
-        return self._reader.tokens
-
-    def term_number(self, term: str) -> int:
-        """The number of a term: its place in `terms`, from 0; -1 for a term that the index does not have."""
-        return self._reader.term_number(term)
-
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The postings of the terms with these numbers, end to end.
-
-        Returns:
-            The ordinals of the documents, ascending within a term, and the term frequencies; as many of each as the terms' `df`
-            together.
-        """
-        return self._reader.postings(terms)
-
-    def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """The documents with these ids.
-
-        Raises:
-            InputError: For an id that is not in the index.
-        """
-        return self._reader.docs(ids)
-
-    def doc(self, doc_id: str) -> Doc:
-        """The document with this id.
-
-        Raises:
-            InputError: Where there is none.
-        """
-        return self._reader.doc(doc_id)
-
-    def analyzed(self, ids: Iterable[str]) -> list[list[str]]:
-        """The terms of the documents with these ids, from their stored text.
-
-        Raises:
-            InputError: For an unknown id.
-        """
-        return self._reader.analyzed(ids)
-
-    def ordinal(self, doc_id: str) -> int:
-        """The number of a document in the index: its place in `ids`, from 0.
-
-        Raises:
-            InputError: Where there is no such id.
-        """
-        return self._reader.ordinal(doc_id)
-
-    def check(self, deep: bool = False) -> None:
-        """Reads every file.
-
-        Args:
-            deep: Whether each part is compared with the others as well: postings with counts and lengths, deletions with
-                postings, norms with vectors, the order of ids and terms.
-
-        Raises:
-            IndexFormatError: Where anything is not as it was written, or does not fit together.
-        """
-        self._reader.check(deep)
-
-    def info(self) -> dict[str, Any]:
-        """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""
-        return self._reader.info()
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether its files are what its fingerprint says; only then what is worked out from them may be kept under it."""
-        return self._reader.is_sound
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._state)})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:
-        return len(self._reader)
+        return len(self._state)
 
     def __contains__(self, doc_id: object) -> bool:
-        return doc_id in self._reader
+        return doc_id in self._state
 
     def __repr__(self) -> str:
         return f"Index('{self.path}', {len(self)} documents)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,17 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import Report
+from ..core.progress import Report, silent
+from ..core.run import Ranking
 from ..core.strings import Strings
-from ..core.values import Doc
+from ..core.values import Doc, Topic
 from ..storage.arrays import REMEDY
-from ..text import Analyzer
+from ..storage.files import write
+from ..text import Analyzer, Snippet
+from ..text.snippets import snippets
 from .attached.store import VectorStore
 from .build import Form, TermWeights
 from .building.batches import content
-from .columns import Schema, columns_of
+from .ciff import ciff_messages
+from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
-from .factory import Factory
+from .factory import StageMethod, encode, stage_method, stage_methods
 from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest, shard_of
 from .inverted import PostingLists
@@ -36,6 +41,15 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
     from ..core.run import Run
+    from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
+    from ..neural.dense.dense import Dense
+    from ..neural.encoders.base import Encoder
+    from ..neural.late.late import Late
+    from ..neural.sparse.base import SparseEncoder
+    from ..neural.sparse.retriever import SpladeRetriever
+    from .attached.joined_embeddings import JoinedEmbeddings
+    from .attached.joined_weights import JoinedWeights
+    from .attached.weights import WeightLists
 
 
 class Searchers(Protocol):
@@ -46,7 +60,7 @@ class Searchers(Protocol):
         ...
 
 
-class Reader(Factory):
+class Reader:
     """What an index holds at one time. It does not change; `Index.refresh` goes on to a newer state.
 
     Ordinals count the documents that live, from 0, in their order.
@@ -152,14 +166,31 @@ class Reader(Factory):
         """What is indexed of each document."""
         return Form(self.analyzer, self.fields, None if self.scale is None else TermWeights(self.fields[0]))
 
+    if TYPE_CHECKING:  # what `__getattr__` gives, for those who read types
+        bm25 = StageMethod(BM25)
+        tfidf = StageMethod(TFIDF)
+        ql = StageMethod(QueryLikelihood)
+        learned_sparse = StageMethod(LearnedSparse)
+        rm3 = StageMethod(RM3)
+        dense = StageMethod(Dense)
+        late = StageMethod(Late)
+        splade = StageMethod(SpladeRetriever)
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            return stage_method(self, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *stage_methods()})
+
     @property
-    def reader(self) -> Reader:
-        """Itself, as `Index.reader` is its state."""
+    def state(self) -> Reader:
+        """Itself, as the state of an `Index`."""
         return self
 
     @cached_property
     def name(self) -> str:
-        """See `Index.name`."""
+        """The name of the directory without its ending: "papers" of `papers.index`."""
         return self.path.absolute().stem
 
     @property
@@ -208,15 +239,24 @@ class Reader(Factory):
         return int(self.lengths.sum(dtype=np.int64)) + int(self.ciff["surplus"])
 
     def term_number(self, term: str) -> int:
-        """See `Index.term_number`."""
+        """The number of a term: its place in `terms`, from 0; -1 for a term that the index does not have."""
         return self._lists.term_number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """See `Index.postings`."""
+        """The postings of the terms with these numbers, end to end.
+
+        Returns:
+            The ordinals of the documents, ascending within a term, and the term frequencies; as many of each as the terms' `df`
+            together.
+        """
         return self._lists.postings(np.asarray(terms))
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        """See `Index.docs`."""
+        """The documents with these ids.
+
+        Raises:
+            InputError: For an id that is not in the index.
+        """
         ids = list(ids)
         return self.documents(ids, [self.ordinal(doc_id) for doc_id in ids])
 
@@ -234,15 +274,27 @@ class Reader(Factory):
         return docs
 
     def doc(self, doc_id: str) -> Doc:
-        """See `Index.doc`."""
+        """The document with this id.
+
+        Raises:
+            InputError: Where there is none.
+        """
         return self.docs([doc_id])[0]
 
     def analyzed(self, ids: Iterable[str]) -> list[list[str]]:
-        """See `Index.analyzed`."""
+        """The terms of the documents with these ids, from their stored text.
+
+        Raises:
+            InputError: For an unknown id.
+        """
         return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
 
     def ordinal(self, doc_id: str) -> int:
-        """See `Index.ordinal`."""
+        """The number of a document in the index: its place in `ids`, from 0.
+
+        Raises:
+            InputError: Where there is no such id.
+        """
         ordinal = self.ids.find(doc_id)
         if ordinal < 0:
             raise InputError(f"document '{doc_id}' is not in the index {self.path}")
@@ -253,7 +305,15 @@ class Reader(Factory):
         return located(ids, self.ids)
 
     def check(self, deep: bool = False) -> None:
-        """See `Index.check`."""
+        """Reads every file.
+
+        Args:
+            deep: Whether each part is compared with the others as well: postings with counts and lengths, deletions with
+                postings, norms with vectors, the order of ids and terms.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written, or does not fit together.
+        """
         self.require_all()
         try:
             check_contents(self.path, self.manifest)
@@ -280,7 +340,7 @@ class Reader(Factory):
         return {"index": str(self.path), "fingerprint": self.fingerprint, **missing}
 
     def info(self) -> dict[str, Any]:
-        """See `Index.info`."""
+        """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""
         return facts_of(self)
 
     @cached_property
@@ -291,6 +351,117 @@ class Reader(Factory):
         except IndexFormatError:
             return False
         return True
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The keys of the metadata that filters compare and facets count, each with its type, in ascending order."""
+        return self.schema.columns
+
+    def facets(self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None) -> dict[str, dict[Any, int]]:
+        """How many documents have each value of some columns.
+
+        Args:
+            *columns: Names of columns.
+            docs: The documents that count, by their ordinals or their ids; None: all.
+
+        Returns:
+            For each column its values with their counts, the most frequent first, equal ones in ascending order. A document
+            counts once for each keyword of a list, and not at all where it has no value.
+
+        Raises:
+            ParameterError: There is no such column.
+            InputError: A document is not in the index.
+        """
+        if isinstance(docs, Strings):
+            ids, docs = docs, self.ordinals(docs)
+            if len(absent := np.flatnonzero(docs < 0)):
+                raise InputError(f"document '{ids[int(absent[0])]}' is not in the index {self.path}")
+        return facets_of(self, np.arange(len(self)) if docs is None else docs, columns)
+
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
+        """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
+
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
+        """
+        return self._vectors.of(encoder, dtype)
+
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
+        """The weights of terms that a learned sparse encoder gave the documents.
+
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
+        """
+        return self._vectors.weights(encoder)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether it holds the documents' texts, which an index that was made of a CIFF file does not."""
+        return self.ciff is None
+
+    def export(self, path: str | Path, description: str | None = None) -> None:
+        """Writes a CIFF file: the terms, their postings, the lengths and the ids of the documents that live; no text.
+
+        Args:
+            path: The file, packed where its name ends in .gz; "-" is standard output.
+            description: What its header says of it; None names the analyzer, or is what the CIFF file said that it was made of.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        write(path, ciff_messages(self, description))
+
+    def snippet(self, query: str, doc: Doc) -> Snippet:
+        """The piece of a document's text that fits a query best, and where it matches."""
+        return self.snippets([(query, doc)])[0]
+
+    def snippets(self, pairs: Sequence[tuple[str, Doc]]) -> list[Snippet]:
+        """The same of several queries with a document each, which takes much less time than one after the other."""
+        analyzer = self.analyzer
+        queries = list(dict.fromkeys(query for query, _ in pairs))
+        terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
+        return snippets(analyzer, [(doc.text, terms[query]) for query, doc in pairs])
+
+    def marked(self, query: str, doc: Doc) -> str:
+        """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
+        title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
+        return title + self.snippet(query, doc).html("<b>", "</b>")
+
+    def search(self, query: str | Topic, k: int = 10) -> Ranking:
+        """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""
+        return self.bm25().search(query, k)
+
+    def encode(
+        self,
+        encoder: Encoder | SparseEncoder,
+        *,
+        dtype: str | None = None,
+        overwrite: bool = False,
+        progress: Report = silent,
+        ray: bool | str | None = None,
+    ) -> None:
+        """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
+
+        Only documents that have none are encoded: all of them the first time, later those that were added. An encoding that was
+        interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of them. An
+        index may hold the vectors of several encoders; an index built anew in its place has none of them.
+
+        Args:
+            encoder: Makes the vectors. Where its precision is "auto", it is that in which those of other documents were made.
+            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
+                documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
+                to four decimals.
+            overwrite: Encode again where these vectors are there already; else there is nothing to do for such documents.
+            progress: Is called as documents are done.
+            ray: Encode on a cluster, in the precision in which the models run here: True for a Ray on this machine, or the one
+                that RAY_ADDRESS names; or an address. Its nodes see the index's folder and the model under the same paths.
+
+        Raises:
+            FontesError: The disk is full, or the cluster lost; what is encoded stays.
+        """
+        encode(self.vectors, encoder, dtype, overwrite, progress, ray)
 
     def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""

@@ -88,7 +88,7 @@ class RM3(Stage[Run, Topics], name="rm3"):
         if len(term) not in TERM_LENGTHS or not term.isalnum():
             return False
         number = self.index.term_number(term)
-        return number >= 0 and self.index.df[number] <= self.max_df * Statistics.of(self.index.reader).documents_with_terms
+        return number >= 0 and self.index.df[number] <= self.max_df * Statistics.of(self.index).documents_with_terms
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:

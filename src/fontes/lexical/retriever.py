@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError
-from ..core.part import pinned
 from ..core.progress import Report, silent
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
@@ -77,13 +76,13 @@ class Lexical(Stage[Topics, Run]):
 
     @cached_property
     def _ready(self) -> tuple[Weighting, Filter | None]:
-        """The model and the filter, checked; for a retriever that is pinned to a state of its index."""
+        """The model and the filter, checked; worked out once."""
         self.check()
         return self.weighting, self._filter
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
-        if (actors := self.index.reader.actors) is not None:
+        if (actors := self.index.actors) is not None:
             run = actors.run(self, "apply", (topics, silent), progress)
             return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
         weighting = self.weighting
@@ -94,15 +93,13 @@ class Lexical(Stage[Topics, Run]):
 
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         """The ordinals of all documents that hold a term of the topic and pass the filter, ascending, however many."""
-        self = pinned(self)
         terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
         docs, passed = np.unique(self.searched.postings(terms)[0]), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
-        self = pinned(self)
-        if self.index.reader.actors is not None:
+        if self.index.actors is not None:
             return super().search(query, k)
         topic = topic_of(query)
         weighting, passed = self._ready
@@ -112,7 +109,6 @@ class Lexical(Stage[Topics, Run]):
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""
-        self = pinned(self)
         topic = topic_of(query)
         weighting, searched = self.weighting, self.searched
         statistics = Statistics.of(searched)
@@ -142,7 +138,7 @@ class Lexical(Stage[Topics, Run]):
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
         """For each topic its terms, by number, and how often they occur, or the weights of the topic."""
-        counts = iter(KNOWN.of(self.index.reader).counts([topic.text for topic in topics if topic.weights is None]))
+        counts = iter(KNOWN.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
 
 

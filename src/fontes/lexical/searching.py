@@ -58,7 +58,7 @@ def search_topics(
     counts, docs, scores = _best(searched, weighting, bags, k, threads, where)
     bounds = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=bounds[1:])
-    return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=index.reader.provenance)
+    return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=index.provenance)
 
 
 def search_topic(

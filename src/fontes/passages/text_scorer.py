@@ -46,7 +46,7 @@ class TextScorer(Reranker, name="text_scorer"):
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
         self.check()
-        index, weighting = self.model.index.reader, self.model.weighting
+        index, weighting = self.model.index.state, self.model.weighting
         texts = list(dict.fromkeys(text for _, text in pairs))
         queries = list(dict.fromkeys(query for query, _ in pairs))
         tokens = index.analyzer.many(texts)

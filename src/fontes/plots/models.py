@@ -199,7 +199,7 @@ def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsil
     from ..lexical.bm25 import VARIANTS
 
     # Half of the terms of this vocabulary are in one document, as in many collections.
-    statistics = _imagined(n, df=np.ceil(n / np.arange(1, n + 1))) if index is None else Statistics.of(index.reader)
+    statistics = _imagined(n, df=np.ceil(n / np.arange(1, n + 1))) if index is None else Statistics.of(index.state)
     weightings: dict[str, Any] = {variant: BM25Weighting.of(variant, epsilon=epsilon) for variant in VARIANTS}
     weightings |= {"tf-idf": TFIDFWeighting(), "tf-idf, smooth": TFIDFWeighting(smooth_idf=True)}
     curves: dict[str, tuple[Floats, Floats]] = {}

@@ -86,7 +86,7 @@ def test_what_former_states_had_goes_with_them_without_a_search_for_garbage(tmp_
             for options in ({}, {"where": "year >= 2020"}, {"facets": ("kind",)}, {"explain": True}):
                 (answer,) = searcher(Kind(served, "bm25", **options), [Asking((Topic("1", "hot water"),))])
                 assert isinstance(answer, bytes) or "explain" in options
-            former += [weakref.ref(served.state.index.reader), weakref.ref(_LISTS.of(served.state.index.reader))]
+            former += [weakref.ref(served.state.index.state), weakref.ref(_LISTS.of(served.state.index.state))]
             Index.open(path).add([Doc(f"n{n}", f"water of the well {n}")])
             assert served.refresh(now=True)
         assert [one() for one in former] == [None] * 6

@@ -70,7 +70,7 @@ def search(
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
     opened = open_index(index, analyzer, verify, partial, ray_of(ray))
-    actors = opened.reader.actors is not None
+    actors = opened.state.actors is not None
     if ray is not None and topics is None and not actors:
         raise typer.BadParameter("--ray goes with --topics, or with an index of several shards")
     stage = retriever(opened, pipeline, model, encoder, where, variant=variant, k1=k1, b=b)
@@ -88,7 +88,7 @@ def search(
         stage = stage % (k or DEPTH)
     with reporting(json) as report:
         run = applied(stage, topics_of(topics, split=split), None if actors else ray, report)
-    say_missing(index, [one for one in run.provenance.get("missing", ()) if one not in opened.reader.missing])
+    say_missing(index, [one for one in run.provenance.get("missing", ()) if one not in opened.state.missing])
     if json:
         for ranking in run.values():
             print_json(ranking_as_json(ranking, text=False))

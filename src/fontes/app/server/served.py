@@ -81,16 +81,15 @@ class State:
 
     def over(self, reader: Reader) -> State:
         """The same pipelines over another state of the index; models stay as they are."""
-        index = Index(reader)
         parts: dict[int, tuple[Part, Part]] = {}
 
         def moved(part: Part) -> Part:
-            return part.with_(index=index) if part.params().get("index") is self.index else part
+            return part.with_(index=reader) if part.params().get("index") is self.index.state else part
 
         def all_of(stages: Mapping[str, Any]) -> dict[str, Any]:
             return {name: stage.map(moved, parts) for name, stage in stages.items()}
 
-        return State(index, all_of(self.pipelines), all_of(self.rewriters), self.generation + 1)
+        return State(Index(reader), all_of(self.pipelines), all_of(self.rewriters), self.generation + 1)
 
 
 class Served:
@@ -163,8 +162,8 @@ class Served:
                 return False
             before, start = self.state, time.perf_counter()
             try:
-                reader = before.index.reader.refreshed()
-                if reader is before.index.reader:
+                reader = before.index.state.refreshed()
+                if reader is before.index.state:
                     self.trouble = ""
                     return False
                 state = before.over(reader)
@@ -187,7 +186,7 @@ class Served:
             *arguments: What it takes.
             **options: And by name.
         """
-        change = getattr(Index(self.state.index.reader.refreshed()), name)(*arguments, **options)
+        change = getattr(Index(self.state.index.state.refreshed()), name)(*arguments, **options)
         self.refresh(now=True)
         return change
 

@@ -37,15 +37,6 @@ class Columned(Protocol):
     def __len__(self) -> int: ...
 
 
-class Stateful(Protocol):
-    """An index, or one state of it."""
-
-    @property
-    def reader(self) -> Columned:
-        """The state that it has now."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Filter:
     """The documents that a search may return.
@@ -74,8 +65,8 @@ class Filter:
         return places
 
 
-def filter_of(index: Stateful, where: str | None) -> Filter | None:
-    """The documents of an index that a filter lets pass; None where there is no filter.
+def filter_of(state: Columned, where: str | None) -> Filter | None:
+    """The documents of one state of an index that a filter lets pass; None where there is no filter.
 
     Raises:
         ParameterError: It is none, or not one of these columns.
@@ -83,22 +74,21 @@ def filter_of(index: Stateful, where: str | None) -> Filter | None:
     """
     if where is None:
         return None
-    reader = index.reader
-    return _FILTERS.of(reader).get(where, lambda: _filtered(reader, where))
+    return _FILTERS.of(state).get(where, lambda: _filtered(state, where))
 
 
-def left_out(index: Stateful, where: str | None, doc: int) -> Explanation | None:
+def left_out(state: Columned, where: str | None, doc: int) -> Explanation | None:
     """What an explanation says of a document that a filter leaves out; None for one that passes."""
-    passed = filter_of(index, where)
+    passed = filter_of(state, where)
     if passed is None or passed.mask[doc]:
         return None
     return Explanation(0.0, f"the document is left out: {where} does not hold of it")
 
 
-def _filtered(reader: Columned, where: str) -> Filter:
-    parsed, masks = condition(where, reader.schema.types), []
-    for leaf in reader.leaves:
-        columns_of(leaf.segment).require(reader.schema.types)
+def _filtered(state: Columned, where: str) -> Filter:
+    parsed, masks = condition(where, state.schema.types), []
+    for leaf in state.leaves:
+        columns_of(leaf.segment).require(state.schema.types)
         mask = _MASKS.of(leaf.segment).get(parsed, lambda leaf=leaf: parsed.masks(columns_of(leaf.segment))[0])  # type: ignore[misc]
         masks.append(mask if leaf.dead is None else mask[leaf.live])
     mask = masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, bool), *masks])

@@ -58,7 +58,7 @@ class ShardActors:
         """The best documents of all shards for each topic.
 
         Args:
-            stage: A retriever that is pinned to a state of the index.
+            stage: A retriever over a state of the index.
             method: The name of its method that gives a run.
             arguments: What this is called with, the topics first.
             progress: Is called when all is done.
@@ -66,7 +66,7 @@ class ShardActors:
         Raises:
             FontesError: What a search raised; or a shard cannot be searched, and is not to be left out.
         """
-        reader, (topics, *_) = stage.index.reader, arguments
+        reader, (topics, *_) = stage.index, arguments
         call = _Call(reader.fingerprint, stage.with_(index=None), method, tuple(arguments))
         answers = self._answers(_searched, call)
         missing = list(reader.missing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...core.part import Part, pinned
+from ...core.part import Part
 from ...core.progress import Progress, Report, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, check_depth, topic_of
@@ -103,7 +103,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         return encoder_in(self)
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
-        actors = self.index.reader.actors
+        actors = self.index.actors
         if actors is not None and self.algorithm != "flat":
             raise ParameterError(f"{self!r}: an approximate index is of all vectors; actors search shards by 'flat' alone")
         embeddings = self._ready().embeddings
@@ -128,7 +128,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs, scores = (np.concatenate(column) for column in zip(NOTHING, *rankings, strict=True))
         provenance = {
-            **self.index.reader.provenance,
+            **self.index.provenance,
             **self._facts(embeddings),
             **({"approximate": searcher.facts} if searcher else {}),
         }
@@ -144,8 +144,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query, without a run around them."""
-        self = pinned(self)
-        if self.index.reader.actors is not None:
+        if self.index.actors is not None:
             return super().search(query, k)
         topic, k, ready, best = topic_of(query), min(check_depth(k), self.k), self._ready(), NOTHING
         if topic.text.strip():
@@ -154,17 +153,20 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def _ready(self) -> Ready:
         """What a search needs, looked up and checked anew where the index has got other vectors or the encoder is another."""
-        state = self.index.reader, self.index.reader.vectors.changes, self._encoder.fingerprint
-        kept: tuple[Any, Ready] | None = vars(self).get("_ready_for")
-        if kept is None or state != kept[0]:
+        vectors = self.index.vectors.changes, self._encoder.fingerprint
+        if vectors not in self._ready_by_vectors:
             self.check()
             embeddings = self._embeddings()
             searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
-            kept = vars(self)["_ready_for"] = (
-                state,
-                Ready(embeddings, searcher, filter_of(self.index, self.where), repr(self._encoder)),
+            self._ready_by_vectors.clear()
+            self._ready_by_vectors[vectors] = Ready(
+                embeddings, searcher, filter_of(self.index, self.where), repr(self._encoder)
             )
-        return kept[1]
+        return self._ready_by_vectors[vectors]
+
+    @cached_property
+    def _ready_by_vectors(self) -> dict[tuple[int, str], Ready]:
+        return {}
 
     def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
         """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
@@ -188,7 +190,6 @@ class Dense(Stage[Topics, Run], name="dense"):
         """The inner product with its nearest facts: the lengths of the vectors, their cosine, which of a document's vectors."""
         from .vectors import exact
 
-        self = pinned(self)
         text = query.text if isinstance(query, Topic) else query
         embeddings = self._embeddings()
         doc = self.index.ordinal(doc_id)

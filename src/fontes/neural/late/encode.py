@@ -92,7 +92,7 @@ def encode_late(
         check_nbits(nbits)
     if centroids is not None and centroids < 1:
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
-    reader = index.reader
+    reader = index.state
     check_there(reader.path, reader.leaves)
     widths = [nbits] if nbits else widths_of(reader, colbert.fingerprint) or [FITTING]
     with elsewhere(ray, colbert) as actors:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...core.part import pinned
 from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.stage import Stage
@@ -80,7 +79,7 @@ class Late(Stage[Topics, Run], name="late"):
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
-        actors = self.index.reader.actors
+        actors = self.index.actors
         if actors is not None and self.algorithm != "exhaustive":
             raise ParameterError(f"{self!r}: candidates are chosen among all documents; actors search by 'exhaustive' alone")
         store = self._stored()
@@ -110,7 +109,7 @@ class Late(Stage[Topics, Run], name="late"):
         bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs = np.concatenate([np.zeros(0, np.int32), *(docs.astype(np.int32) for docs, _ in rankings)])
         scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in rankings)])
-        provenance = {**self.index.reader.provenance, **self._facts(store)}
+        provenance = {**self.index.provenance, **self._facts(store)}
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def _facts(self, store: JoinedTokens) -> dict[str, Any]:
@@ -146,7 +145,6 @@ class Late(Stage[Topics, Run], name="late"):
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, token by token of the query. It adds up to the score in the run."""
         self.check()
-        self = pinned(self)
         text = query.text if isinstance(query, Topic) else query
         ordinal = self.index.ordinal(doc_id)
         if (absence := left_out(self.index, self.where, ordinal)) is not None:

@@ -293,7 +293,7 @@ def stored(index: Index | Reader, colbert: ColBERT, nbits: int | None = None) ->
         IndexFormatError: They are damaged.
         FontesError: Another process has removed a segment meanwhile.
     """
-    fingerprint, reader = colbert.fingerprint, index.reader
+    fingerprint, reader = colbert.fingerprint, index.state
 
     def open_() -> JoinedTokens:
         leaves = reader.leaves

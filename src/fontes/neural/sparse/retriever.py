@@ -72,7 +72,7 @@ class SpladeRetriever(Lexical, name="splade"):
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         self.check()
-        if self.index.reader.actors is None:
+        if self.index.actors is None:
             run = super().apply(topics, progress)
         else:
             run = super().apply(self._encoded(topics), progress).with_(topics=topics)
