@@ -258,12 +258,12 @@ def test_an_approximate_index_is_made_again_of_the_documents_that_are_there(tmp_
     pytest.importorskip("faiss" if algorithm == "hnsw" else "annoy")
     index = Index.build(DOCS[:200], tmp_path / "x")
     index.encode(Hashed())
-    dense = index.dense(Hashed(), algorithm=algorithm, k=300)
-    before = dense(queries())
+    before = index.dense(Hashed(), algorithm=algorithm, k=300)(queries())
     index.add(DOCS[200:])
     index.encode(Hashed())
     index.delete(GONE)
-    run, exact = index.dense(Hashed(), algorithm=algorithm, k=300)(queries()), index.dense(Hashed(), k=300)(queries()).to_dict()
+    run = index.dense(Hashed(), algorithm=algorithm, k=300)(queries())
+    exact = index.dense(Hashed(), k=300)(queries()).to_dict()
     assert run.provenance["approximate"]["vectors"] == 257
     assert run.provenance["vectors"] != before.provenance["vectors"]
     assert all(exact[topic][hit.id] == hit.score for topic, ranking in run.items() for hit in ranking)
