@@ -16,6 +16,7 @@ from ..core.progress import Report
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY
+from ..storage.hashes import hash_json
 from ..text import Analyzer
 from .attached.store import VectorStore
 from .build import Form, TermWeights
@@ -24,7 +25,7 @@ from .columns import Schema, columns_of
 from .deletions import Deletions
 from .factory import Factory
 from .facts import facts_of
-from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest, shard_of
+from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
 from .inverted import PostingLists
 from .joined import JoinedLists
 from .leaf import Leaf, leaves_of
@@ -87,7 +88,6 @@ class Reader(Factory):
         self._vectors = VectorStore(path, self.leaves)
         self.actors: Searchers | None = None if before is None else before.actors
         self.missing: list[dict[str, Any]] = manifest.get("missing", [])
-        self.committed: str = manifest.get("committed", self.fingerprint)  # the fingerprint on the disk
         self._partial = False
 
     @classmethod
@@ -137,10 +137,10 @@ class Reader(Factory):
             IndexFormatError: There is no index any more, or a damaged one.
             FontesError: In its place is an index that was made with another analyzer.
         """
-        if read_manifest(self.path)["fingerprint"] == self.committed and not self.missing:
+        if is_same_state(read_manifest(self.path), self.manifest) and not self.missing:
             return self
         newest = Reader.newest(self.path, self._same_analyzer, self, partial=self._partial)
-        return self if newest.fingerprint == self.fingerprint else newest
+        return self if is_same_state(newest.manifest, self.manifest) else newest
 
     def _same_analyzer(self, manifest: dict[str, Any]) -> Analyzer:
         if {**manifest["analyzer"], "libraries": None} != {**self.manifest["analyzer"], "libraries": None}:
@@ -156,6 +156,11 @@ class Reader(Factory):
     def reader(self) -> Reader:
         """Itself, as `Index.reader` is its state."""
         return self
+
+    @cached_property
+    def identity(self) -> str:
+        """A digest of the fingerprint and of the folders' names, which tells equal states of one index apart."""
+        return hash_json([self.fingerprint, self.manifest["segments"]])
 
     @cached_property
     def name(self) -> str:
@@ -258,7 +263,7 @@ class Reader(Factory):
         try:
             check_contents(self.path, self.manifest)
         except IndexFormatError:
-            if read_manifest(self.path)["fingerprint"] == self.committed:
+            if is_same_state(read_manifest(self.path), self.manifest):
                 raise
             raise FontesError(
                 f"{self.path} has changed since it was opened; index.refresh() goes on with what it is now"
