@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import shutil
@@ -67,7 +68,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         if "ciff" in manifest:
             header_of(manifest["ciff"])
         sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
-        sound = sound and _are_sharded(manifest)
+        sound = sound and _are_facts(manifest) and _are_sharded(manifest)
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
@@ -85,13 +86,27 @@ def _is_sound(segment: dict[str, Any]) -> bool:
     return sound and named and _are_counts(deleted, LESS) and all(deleted[name] <= segment[name] for name in LESS)
 
 
+def _are_facts(manifest: dict[str, Any]) -> bool:
+    """Whether what a manifest says of the documents' form has the types that it must have."""
+    fields, scale = manifest["fields"], manifest["scale"]
+    return (
+        isinstance(manifest["analyzer"], dict)
+        and isinstance(manifest["fontes"], str)
+        and isinstance(fields, list)
+        and all(isinstance(field, str) for field in fields)
+        and (scale is None or (type(scale) in (int, float) and len(fields) == 1 and 0 < scale < math.inf))
+    )
+
+
 def _are_sharded(manifest: dict[str, Any]) -> bool:
     """Whether each segment says of which shard it is, if there are several."""
     if "shards" not in manifest:
         return True
     shards = manifest["shards"]
-    return type(shards) is int and all(
-        type(segment["shard"]) is int and 0 <= segment["shard"] < shards for segment in manifest["segments"]
+    return (
+        type(shards) is int
+        and shards > 0
+        and all(type(segment["shard"]) is int and 0 <= segment["shard"] < shards for segment in manifest["segments"])
     )
 
 
