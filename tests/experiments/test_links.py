@@ -11,7 +11,12 @@ from fontes.experiments.folder import LOCK, alone, replacing
 
 
 @pytest.mark.parametrize(
-    "name", ["report.md", "report.html", LOCK, "unfinished.json", "runs", "runs/a.run", "indexes", "cache"]
+    "name",
+    [
+        *("report.md", "report.html", LOCK, "unfinished.json", "runs", "runs/a.run", "indexes", "cache", "models"),
+        *("indexes/0123456789abcdef.index", "indexes/scores.sqlite", "indexes/0.index/segment-0/.vectors-0/journal"),
+        *("cache/ab", "cache/ab/0.npz", "models/encoder-0"),
+    ],
 )
 def test_a_link_in_a_folder_of_results_is_refused(tmp_path: Path, name: str) -> None:
     folder, outside = tmp_path / "results", tmp_path / "outside"
@@ -20,7 +25,7 @@ def test_a_link_in_a_folder_of_results_is_refused(tmp_path: Path, name: str) -> 
     (folder / name).parent.mkdir(parents=True)
     if name != LOCK:
         (folder / LOCK).write_text('{"files": ["runs/a.run"]}')
-    (folder / name).symlink_to(outside if name in ("runs", "indexes", "cache") else outside / "a.run")
+    (folder / name).symlink_to(outside if "." not in name else outside / "a.run")
     with pytest.raises(InputError, match=f"{name} is a link, which may lead anywhere"), alone(folder), replacing(folder, []):
         pass
     assert (outside / "a.run").read_text() == "mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,26 @@ def test_additions_bring_new_columns_and_those_that_are_there_keep_their_types(t
     assert passing(index, "year is None") == ["d0"]
     with pytest.raises(ParameterError, match="'long' holds long texts"):
         passing(index, "long == 'short'")
+
+
+@pytest.mark.parametrize("text", ["a", "b", "bb", "c", "d"])
+def test_keywords_are_compared_by_their_code_points(tmp_path, text):
+    """Also with one that no document has, and with the first and the last."""
+    words = ["b", "c", "bb", "b", None, "č"]
+    index = Index.build(
+        [{"_id": f"d{n}", "text": "x", "word": word} for n, word in enumerate(words)],
+        tmp_path / "x",
+        columns={"word": "keyword"},
+    )
+    for sign, compare in (
+        ("<", operator.lt),
+        ("<=", operator.le),
+        (">", operator.gt),
+        (">=", operator.ge),
+        ("==", operator.eq),
+    ):
+        expected = [f"d{n}" for n, word in enumerate(words) if word is not None and compare(word, text)]
+        assert passing(index, f"word {sign} '{text}'") == expected, sign
 
 
 def test_additions_to_declared_columns_bring_no_others(tmp_path):

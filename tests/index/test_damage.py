@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from support.counting_terms import CountingTerms
 from support.damage import forge
 
 from fontes.core import IndexFormatError, InputError
-from fontes.index import Index
+from fontes.core.strings import Strings
+from fontes.index import Index, documents
+from fontes.index.shards.part import PartLists
 
 DOCS = [(f"d{n:02}", f"fox {'dog ' * (n % 4)} w{n % 11} é{n}") for n in range(60)]
 
@@ -148,6 +152,65 @@ def test_deletions_that_do_not_fit_the_postings_never_write_beside_them(copy: Pa
     )
     with pytest.raises(IndexFormatError, match="deletions do not fit the postings"):
         Index.open(copy).bm25()("fox dog w3")
+
+
+@pytest.mark.parametrize("forged", [False, True])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda index: index.bm25(k=40)("fox dog w3"),
+        lambda index: index.tfidf(k=1000).search("w3"),
+        lambda index: index.dense(Several()).search("d1"),
+        lambda index: index.doc("d10"),
+        lambda index: index.add([("new", "fox")]),
+        lambda index: index.delete("d10"),
+        lambda index: index.merge(),
+    ],
+    ids=["bm25", "tfidf", "dense", "doc", "add", "delete", "merge"],
+)
+def test_an_order_of_ids_that_has_one_twice_is_damage_at_first_use_though_it_adds_up(
+    copy: Path, use: Callable[[Index], object], forged: bool
+) -> None:
+    """Ranks that were never worked out would index arrays of compiled loops."""
+
+    def twice(order: np.ndarray) -> None:
+        low, high = np.flatnonzero(order == 3)[0], np.flatnonzero(order == 15)[0]
+        order[low], order[high] = 4, 14
+
+    changed(copy, "segment-*/doc_ids.order", twice, forged)
+    index = Index.open(copy)
+    with pytest.raises(IndexFormatError, match=r"doc_ids\.order\.npy (is damaged: it has a number twice|has changed)"):
+        use(index)
+
+
+def test_a_shard_with_a_term_that_the_whole_has_not_is_damage() -> None:
+    """Terms that are not in order are not found again when those of several segments are joined."""
+    own, whole = (
+        SimpleNamespace(lengths=None, terms=Strings.of(terms), term_number=None) for terms in (["a", "c"], ["b", "c"])
+    )
+    with pytest.raises(IndexFormatError, match="a shard has terms that the whole has not, or not in order"):
+        PartLists(own, whole)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_text_is_not_unpacked_to_more_than_a_document_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, several: bool
+) -> None:
+    """A few hundred kilobytes of zeros would fill the memory, for each document of a page of results."""
+    size = documents.LONGEST if several else documents.LONGEST + 1
+    sizes = np.array([[0, size - 1, 0], [0, 1, 0]] if several else [[0, size, 0]], dtype=np.uint32)
+    compress = zlib.compressobj(9)
+    text = b"".join([*(compress.compress(bytes(1 << 20)) for _ in range(size >> 20)), compress.flush()])
+    writer = documents.DocumentWriter(tmp_path)
+    writer.write(documents.Block(sizes, lambda: pytest.fail("it is packed"), text))
+    writer.close()
+    assert len(text) < 1 << 17
+    store = documents.DocumentStore(tmp_path, len(sizes))
+    monkeypatch.setattr(zlib, "decompressobj", lambda: pytest.fail("nothing is unpacked"))
+    most = documents.BLOCK if several else documents.LONGEST
+    for read in (lambda: store.read(["d"], [0]), store.check):
+        with pytest.raises(IndexFormatError, match=rf"block 0 of the documents: it has {size:,} bytes, more than the {most:,}"):
+            read()
 
 
 def test_documents_whose_text_cannot_be_read_are_damage_that_names_their_block(copy: Path) -> None:

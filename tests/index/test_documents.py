@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 from support.small_collections import DOCS, PROPERTY, agrees, postings
 
 from fontes.core import Doc, InputError, ParameterError
-from fontes.index import Index, build
+from fontes.index import Index, build, documents
+from fontes.storage import files
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +97,16 @@ def test_any_text_title_and_metadata_come_back(tmp_path_factory, contents):
     index = Index.build(docs, tmp_path_factory.mktemp("i") / "x", threads=1)
     assert index.docs([d.id for d in docs]) == docs
     index.check(deep=True)
+
+
+def test_a_document_that_is_longer_than_what_is_read_in_one_piece_is_an_error_that_names_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "LONGEST", 40_000)
+    Index.build([Doc("d1", "x" * 39_000, "y" * 980, {"a": "z" * 11})], tmp_path / "x")
+    assert len(Index.open(tmp_path / "x").doc("d1").text) == 39_000
+    monkeypatch.setattr(files, "LONGEST", 40_000)
+    with pytest.raises(InputError, match=r"document 'd2': the text is longer than 40,000 bytes, .*; split it"):
+        Index.open(tmp_path / "x").add([("d3", "fox"), Doc("d2", "x" * 39_000, "y" * 980, {"a": "z" * 13})])
+    assert Index.open(tmp_path / "x").ids.tolist() == ["d1"]
 
 
 def test_metadata_that_json_cannot_hold_is_an_error_that_names_the_document(tmp_path):

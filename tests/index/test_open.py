@@ -120,6 +120,52 @@ def test_a_manifest_with_a_broken_part_is_refused(copy, changes):
     assert "damaged" in refused(copy)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"analyzer": value} for value in ([], [1], None, "english", {"tokenizer": "standard"})),
+        *({"fields": value} for value in (5, None, "text", [1], {"text": 1})),
+        *({"scale": value} for value in (0, -1, "100", True, float("inf"), float("nan"), [1])),
+        *({"fontes": value} for value in (None, 1)),
+        *({"shards": value} for value in (0, -1, 1.0, "2")),
+        *({"columns": value} for value in (None, [], {"declared": 1, "types": {}}, {"declared": True, "types": {"a": 1}})),
+    ],
+    ids=repr,
+)
+def test_a_manifest_of_a_stranger_with_a_part_of_another_type_is_refused(copy, changes):
+    forged_manifest(copy, lambda manifest: manifest.update(changes))
+    assert "manifest.json" in refused(copy)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({name: value} for name in ("possessive", "lowercase") for value in ([], {}, None, 10**30)),
+        *({name: value} for name in ("normalize", "stemmer") for value in (0, [], {}, None)),
+        *({"stopwords": value} for value in ([1], [[]], [None], 7, None)),
+        *({"words": value} for value in (None, [1], [1, 2.5], ["a", "b"], [1, 10**30], {"a": 1, "b": 2})),
+        *({"chars": value} for value in ([1], 7, [0, 1], [True, 2])),
+        *({"tokenizer": value} for value in (None, [], {}, 7)),
+    ],
+    ids=repr,
+)
+def test_an_analyzer_of_a_stranger_with_a_part_of_another_type_is_refused(copy, changes):
+    forged_manifest(copy, lambda manifest: manifest["analyzer"].update(changes))
+    assert "manifest.json" in refused(copy)
+
+
+def test_a_great_number_of_shards_takes_no_memory(copy):
+    def many(manifest):
+        manifest["shards"] = 10**15
+        for segment in manifest["segments"]:
+            segment["shard"] = 0
+
+    index = Index.open(forged_manifest(copy, many))
+    index.add([("new1", "fox")])
+    index.add([("new2", "fox")])
+    assert [segment["shard"] for segment in index.reader.manifest["segments"]][-2:] == [1, 2]
+
+
 def test_the_format_of_another_program_is_refused(copy):
     change(copy, format="lucene")
     assert "its format is 'lucene'" in refused(copy)

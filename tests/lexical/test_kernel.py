@@ -149,6 +149,7 @@ def test_the_best_k_are_those_of_plain_sums(collection: Collection, k: int) -> N
 @pytest.mark.parametrize("k", [3, 100, 3000])
 def test_scores_of_any_sign_are_sums_over_every_document_that_has_a_term(collection: Collection, k: int) -> None:
     bags = [{BELOW: 1.0}, {ZERO: 1.0}, {2: -1.0}, {2: 1.0, 11: -0.5, 12: 0.25}, {BELOW: -1.0, 10: 1.0}, {5: 1e-30}, {9: -1e-60}]
+    bags.append({9: -1e-60, 11: 1e-60})  # scores of -0.0 and 0.0 are equal
     assert results(collection, bags, k) == [plain(collection, bag, k) for bag in bags]
 
 
@@ -183,6 +184,34 @@ def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, hi
     grown = np.where(low, 1e6, weights).astype(np.float32)
     made = Collection(bounds, docs, grown, row_of, best, kth, positive, rows, starts, rank)
     assert results(made, [{0: 2.0}], k, thresholds) == [[(8.0, doc) for doc in range(high + 99, high + 99 - k, -1)]]
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["bounds of lists", "bounds of rows"])
+def test_a_bound_that_rounding_makes_less_than_the_score_does_not_hide_the_document(long: bool) -> None:
+    """Bounds are sums of float32, scores are sums of float64 that are rounded once."""
+    draws, terms, good, best_doc = np.random.default_rng(5), 40, 7, 2 * WINDOW + 9
+    zero = np.float32(0)
+    while True:
+        weights, query = draws.gamma(2.0, 1.0, terms).astype(np.float32), draws.random(terms) + 0.1
+        score = np.float32(np.sum(query * weights.astype(np.float64)))
+        below, bound = np.nextafter(score, zero), zero
+        for weight, query_weight in zip(weights, query, strict=True):
+            bound += np.float32(query_weight * weight / 255) * np.float32(255) if long else weight * np.float32(query_weight)
+        if bound < below:
+            break
+    docs = np.array([*[best_doc] * terms, good], dtype=np.int32)  # the last term is of the other document
+    bounds, row_of = np.arange(terms + 2), np.full(terms + 1, -1, dtype=np.int32)
+    row_of[:terms] = np.arange(terms) if long else -1
+    best, kth = np.zeros(terms + 1, np.float32), np.zeros((terms + 1, len(DEPTHS)), np.float32)
+    positive, rows = np.zeros(terms + 1, np.bool_), np.zeros((terms, 3 * WINDOW // BLOCK), np.uint8)
+    flat = np.append(weights, below)
+    summarize(0, terms + 1, bounds, docs, flat, row_of, best, kth, positive, rows)
+    starts = np.tile(np.array([0, 0, 0, 1], dtype=np.uint32), (terms, 1))
+    rank = np.arange(3 * WINDOW, dtype=np.uint32)
+    made = Collection(bounds, docs, flat, row_of, best, kth, positive, rows, starts, rank)
+    bag = {**dict(enumerate(query.tolist())), terms: 1.0}
+    assert results(made, [bag], 1) == [[(float(score), best_doc)]]
+    assert results(made, [bag], 2) == [[(float(score), best_doc), (float(below), good)]]
 
 
 def interpreted(function: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,6 +56,14 @@ def test_the_best_tokens_add_up_to_the_score_bit_for_bit() -> None:
         places, best = best_tokens(query, vectors[a:b])
         assert np.float32(sum(best.astype(float).tolist())) == scores[i]
         assert places.tolist() == np.argmax(query @ vectors[a:b].T, axis=1).tolist()
+
+
+@pytest.mark.parametrize("dim", [23, 25])
+@pytest.mark.parametrize("score", [lambda query, vectors: maxsim(query, vectors, np.array([0, 3])), best_tokens])
+def test_vectors_of_other_dimensions_than_those_of_the_query_are_not_read(dim: int, score: Any) -> None:
+    query, vectors, _ = case(dim=dim)[0], *case(dim=24)[1:]
+    with pytest.raises(ParameterError, match=f"the query's vectors have {dim} dimensions, the documents' have 24"):
+        score(query, vectors)
 
 
 def test_of_equal_tokens_the_first_is_the_best() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from fontes.core import IndexFormatError
-from fontes.storage.arrays import UNSIGNED, Arrays, ByteWriter, is_utf8, read_array, smallest, write_array
+from fontes.storage.arrays import UNSIGNED, Arrays, ByteWriter, is_permutation, is_utf8, read_array, smallest, write_array
 
 
 @pytest.mark.parametrize(
@@ -154,6 +155,23 @@ def test_strings_that_cannot_be_read_are_damage_of_a_file(
 ) -> None:
     with pytest.raises(IndexFormatError, match=rf"{file}\.npy is (missing or )?damaged"):
         written_strings(tmp_path, blob, bounds, order).strings("x", ordered=False)
+
+
+@pytest.mark.parametrize("use", [lambda table: table.order, lambda table: table.rank, lambda table: table.find("b")])
+def test_an_order_with_a_string_twice_is_damage_when_it_is_used_though_its_sum_is_right(tmp_path: Path, use: Any) -> None:
+    """What is not there has no rank, and compiled loops index arrays by ranks."""
+    strings = written_strings(tmp_path, b"abcd", [0, 1, 2, 3, 4], [1, 1, 1, 3]).strings("x", ordered=False)
+    assert strings.tolist() == ["a", "b", "c", "d"]
+    for _ in range(2):
+        with pytest.raises(IndexFormatError, match=r"x\.order\.npy is damaged: it has a number twice"):
+            use(strings)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "sound"), [([], True), ([0], True), ([2, 0, 1], True), ([1], False), ([0, 0], False), ([0, 2], False)]
+)
+def test_a_permutation_has_each_number_once(numbers: list[int], sound: bool) -> None:
+    assert is_permutation(np.array(numbers, dtype=np.int64)) is sound
 
 
 def test_the_types_of_counts_are_those_that_the_smallest_type_can_be(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -57,8 +58,8 @@ def damage(sound: dict[str, bytes], number: int) -> Damage:
         content = WAYS[how](sound[file], draw, sound, file)
         if content != sound[file]:
             break
-    is_array = file.endswith(".npy") and not file.startswith("cache/")
-    forged = is_array and content is not None and bool(draw.random() < 0.4)
+    fits = (file.endswith(".npy") or (file.endswith(".json") and how == "JSON")) and not file.startswith("cache/")
+    forged = fits and content is not None and bool(draw.random() < 0.4)
     return Damage(file, content, how, forged)
 
 
@@ -99,6 +100,34 @@ def _swapped(content: bytes, draw: Any) -> bytes:
         return content
     a, b = sorted(128 + width * int(place) for place in draw.choice(places, 2, replace=False))
     return content[:a] + content[b : b + width] + content[a + width : b] + content[a : a + width] + content[b + width :]
+
+
+def _values(content: bytes) -> tuple[int, np.ndarray] | None:
+    """Where the values of an array of numbers begin, and these; None for another file, or fewer than two."""
+    end, kind = content.find(b"\n") + 1, DESCR.search(content[:256])
+    if not content.startswith(b"\x93NUMPY") or kind is None:
+        return None
+    values = np.frombuffer(content[end:], np.dtype(kind[1].decode()))
+    return (end, values.copy()) if len(values) > 1 else None
+
+
+def _balanced(content: bytes, draw: Any) -> bytes:
+    """A number raised and another one lowered as much, so that all add up as before and some number may be there twice."""
+    if (there := _values(content)) is None or there[1].dtype.kind not in "iu":
+        return content
+    end, values = there
+    a, b = draw.choice(len(values), 2, replace=False)
+    step = values.dtype.type(min(int(draw.integers(1, 4)), int(values[b])) if values[b] > 0 else 0)
+    with np.errstate(over="ignore"):
+        values[a], values[b] = values[a] + step, values[b] - step
+    return content[:end] + values.tobytes()
+
+
+def _turned(content: bytes) -> bytes:
+    """The last value first."""
+    if (there := _values(content)) is None:
+        return content
+    return content[: there[0]] + there[1][::-1].tobytes()
 
 
 def _stretch(content: bytes, draw: Any) -> bytes:
@@ -185,6 +214,8 @@ WAYS: dict[str, Callable[[bytes, Any, dict[str, bytes], str], bytes | None]] = {
     "gone": lambda *_: None,
     "a number": lambda content, draw, *_: _overwritten(content, draw),
     "another number": lambda content, draw, *_: _overwritten(content, draw),
+    "two balanced numbers": lambda content, draw, *_: _balanced(content, draw),
+    "turned round": lambda content, *_: _turned(content),
     "two numbers": lambda content, draw, *_: _swapped(content, draw),
     "a stretch": lambda content, draw, *_: _stretch(content, draw),
     "the header": lambda content, draw, *_: _header(content, draw),
@@ -196,10 +227,14 @@ WAYS: dict[str, Callable[[bytes, Any, dict[str, bytes], str], bytes | None]] = {
 
 def forge(folder: Path, file: Path) -> None:
     """Makes the metadata fit a file that was changed, as a stranger can."""
-    from support.forged import digest, forged_artifact
+    from support.forged import digest, forged_artifact, forged_manifest
 
     from fontes.index.files import _fingerprint
 
+    if file.suffix == ".json":
+        with contextlib.suppress(KeyError, TypeError, AttributeError):  # it has no such parts any more
+            (forged_manifest if file.name == "manifest.json" else forged_artifact)(file.parent, lambda changed: None)
+        return
     fact = {"bytes": file.stat().st_size, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
     if (file.parent / "artifact.json").exists():
         forged_artifact(file.parent, lambda meta: meta["files"].__setitem__(file.name, fact))

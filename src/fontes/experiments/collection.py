@@ -102,6 +102,8 @@ class Collection:
         chosen = Analyzer.of(analyzer)
         key = hash_json([version("fontes"), self.hash, self._format, chosen.to_dict(), list(fields), vectors])
         path = self.folder / f"{key[:16]}.index"
+        if path.is_symlink():
+            raise InputError(f"{path} is a link, which may lead anywhere; remove it, and the index is built in its place")
         if damaged := path.exists():
             try:
                 index = Index.open(path, analyzer=chosen)

@@ -13,11 +13,13 @@ from typing import Any
 from ..comparison.report import SUFFIXES
 from ..core import InputError
 from ..storage.files import write
+from ..storage.links import links_in
 from ..storage.locks import locked
 
 LOCK = "experiment.lock"
 UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
 PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md")
+FOLDERS = ("runs", "indexes", "cache", "models")
 RUN = re.compile(r"runs/.+\.run", re.DOTALL)
 
 
@@ -82,10 +84,8 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def _links(folder: Path) -> Iterator[Path]:
     """The links among what is written or removed in the folder, which somebody else may have filled."""
-    for name in (LOCK, UNFINISHED, *PAGES, "runs", "indexes", "cache"):
-        if (folder / name).is_symlink():
-            yield folder / name
-    yield from (path for path in folder.glob("runs/**/*") if path.is_symlink())
+    for name in (LOCK, UNFINISHED, *PAGES, *FOLDERS):
+        yield from links_in(folder / name)
 
 
 def _files(path: Path) -> list[str]:

@@ -20,6 +20,7 @@ from ..core.values import Doc
 from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached
+from ..storage.files import LONGEST, check_length
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
 RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
@@ -103,7 +104,13 @@ class DocumentWriter:
         self._blocks = Blocks()
 
     def blocks(self, docs: Packed) -> Iterator[Block]:
-        """Takes documents, and gives the blocks that are complete: `write` wants them, packed and in this order."""
+        """Takes documents, and gives the blocks that are complete: `write` wants them, packed and in this order.
+
+        Raises:
+            InputError: A document is longer than what is read in one piece.
+        """
+        for place in np.flatnonzero(docs.sizes.sum(axis=1, dtype=np.int64) > LONGEST).tolist():
+            check_length(int(docs.sizes[place].sum(dtype=np.int64)), f"document '{docs.ids[place]}'", "text")
         yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
 
     def write(self, block: Block) -> None:
@@ -196,7 +203,10 @@ class DocumentStore:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
         bounds = np.zeros(3 * (last - first) + 1, dtype=np.int64)
         np.cumsum(self._sizes[first:last].ravel(), out=bounds[1:])
-        length, unpack = int(bounds[-1]), zlib.decompressobj()
+        length, most = int(bounds[-1]), LONGEST if last - first == 1 else BLOCK
+        if length > most:
+            raise self._damaged(block, f"it has {length:,} bytes, more than the {most:,} that there may be")
+        unpack = zlib.decompressobj()
         try:
             text = unpack.decompress(self._bytes[start:end].tobytes(), length + 1)
         except zlib.error as e:

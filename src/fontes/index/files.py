@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
+import math
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,7 +68,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         if "ciff" in manifest:
             header_of(manifest["ciff"])
         sound = sound and len({segment["name"] for segment in manifest["segments"]}) == len(manifest["segments"])
-        sound = sound and _are_sharded(manifest)
+        sound = sound and _are_facts(manifest) and _are_sharded(manifest)
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise IndexFormatError(damaged) from e
     if not sound:
@@ -85,13 +86,27 @@ def _is_sound(segment: dict[str, Any]) -> bool:
     return sound and named and _are_counts(deleted, LESS) and all(deleted[name] <= segment[name] for name in LESS)
 
 
+def _are_facts(manifest: dict[str, Any]) -> bool:
+    """Whether what a manifest says of the documents' form has the types that it must have."""
+    fields, scale = manifest["fields"], manifest["scale"]
+    return (
+        isinstance(manifest["analyzer"], dict)
+        and isinstance(manifest["fontes"], str)
+        and isinstance(fields, list)
+        and all(isinstance(field, str) for field in fields)
+        and (scale is None or (type(scale) in (int, float) and len(fields) == 1 and 0 < scale < math.inf))
+    )
+
+
 def _are_sharded(manifest: dict[str, Any]) -> bool:
     """Whether each segment says of which shard it is, if there are several."""
     if "shards" not in manifest:
         return True
     shards = manifest["shards"]
-    return type(shards) is int and all(
-        type(segment["shard"]) is int and 0 <= segment["shard"] < shards for segment in manifest["segments"]
+    return (
+        type(shards) is int
+        and shards > 0
+        and all(type(segment["shard"]) is int and 0 <= segment["shard"] < shards for segment in manifest["segments"])
     )
 
 
@@ -140,6 +155,20 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
             yield folder / segment["deleted"]["name"], segment["deleted"]["files"]
 
 
+def is_same_state(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two manifests name the same folders with the same content.
+
+    Fingerprints leave the names out: an index that was built again from the same documents has the fingerprint of the old one,
+    whose folders have gone.
+    """
+    return bool(one["fingerprint"] == other["fingerprint"] and one["segments"] == other["segments"])
+
+
+def place_of(path: Path) -> Path:
+    """Where the index at `path` is. A user may link to it; the lock of its parent must be the same however it is reached."""
+    return Path(os.path.realpath(as_path(path)))
+
+
 def _fingerprint(manifest: dict[str, Any]) -> str:
     """A digest of all that an index is made of."""
     facts, segments = {k: v for k, v in manifest.items() if k not in ("fingerprint", "segments")}, manifest["segments"]
@@ -184,7 +213,7 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """
     check_place(path, overwrite, drop_vectors)
     try:
-        with staging(path) as folder:
+        with staging(place_of(path)) as folder:
             yield folder
     except OSError as e:
         if getattr(e, "of_documents", False):
@@ -216,7 +245,7 @@ def commit(
     Raises:
         InputError: An index has come to be there meanwhile that is not to be overwritten.
     """
-    shown, path = path, path.absolute()
+    shown, path = path, place_of(path)
     entries = [
         (folder, entry_of(folder, counts, shard if "shards" in manifest else None))
         for shard, (folder, counts) in enumerate(segments)
@@ -234,9 +263,13 @@ def commit(
         if not (path / MANIFEST).exists():
             whole.rename(path)
         else:
-            for _, entry in entries:
-                (whole / entry["name"]).rename(path / entry["name"])
-            replace_manifest(path, whole)
+            try:
+                for _, entry in entries:
+                    (whole / entry["name"]).rename(path / entry["name"])
+                replace_manifest(path, whole)
+            except BaseException:
+                remove_unnamed(path)
+                raise
         sync_folder(path.parent)
 
 
@@ -306,6 +339,10 @@ def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
 
 
 def free_name(path: Path, name: str) -> str:
-    """`name`, or with a number where the index has a folder of this name, perhaps a damaged one."""
-    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    return next(free for free in names if not (path / free).exists())
+    """`name`, or with a number above all others where the index has folders of this name, perhaps damaged ones.
+
+    Whoever has such a folder open never meets another one under its name.
+    """
+    taken = [entry.name.removeprefix(name) for entry in path.glob(f"{name}*")]
+    numbers = [int(number[1:] or 1) for number in taken if re.fullmatch(r"(-\d+)?", number)]
+    return f"{name}-{max(numbers) + 1}" if numbers else name

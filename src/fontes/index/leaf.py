@@ -60,7 +60,7 @@ class Leaf:
 
     def check(self) -> None:
         """Raises IndexFormatError unless all parts of the segment, and its deletions, fit together."""
-        self.segment.check()
+        self.segment.check(self.dead)
         if self.deletions is not None:
             counted = Deletions.of(self.segment, self.deletions.dead)
             for name in ("terms", "df", "cf"):

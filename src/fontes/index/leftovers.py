@@ -14,7 +14,7 @@ from ..storage.leftovers import Leftover, hidden, is_in_use
 from ..storage.locks import locked
 from .attached.embeddings import FOLDER, latest
 from .attached.encoding import LEFT
-from .files import DRAFT_OF_WRITER, MANIFEST, read_manifest, unnamed
+from .files import DRAFT_OF_WRITER, MANIFEST, place_of, read_manifest, unnamed
 
 DRAFT = re.compile(r"\.(vectors-[0-9a-f]{16}-\w+|late-[0-9a-f]{16}-\w+|sparse-[0-9a-f]{16})")
 
@@ -25,7 +25,7 @@ def leftovers(place: Path) -> list[Leftover]:
     Args:
         place: An index, or a folder with indexes, runs or models; it need not be there.
     """
-    place = place.absolute()
+    place = place_of(place)
     left = list(hidden(place.parent, place.name))
     for name, folders, files in os.walk(place):
         folder = Path(name)

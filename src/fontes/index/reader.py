@@ -19,6 +19,7 @@ from ..core.strings import Strings
 from ..core.values import Doc, Topic
 from ..storage.arrays import REMEDY
 from ..storage.files import write
+from ..storage.hashes import hash_json
 from ..text import Analyzer, Snippet
 from ..text.snippets import snippets
 from .attached.store import VectorStore
@@ -29,7 +30,7 @@ from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
 from .factory import StageMethod, encode, stage_method, stage_methods
 from .facts import facts_of
-from .files import MANIFEST, check_contents, check_sizes, manifest_file, read_manifest, shard_of
+from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
 from .inverted import PostingLists
 from .joined import JoinedLists
 from .leaf import Leaf, leaves_of
@@ -101,7 +102,6 @@ class Reader:
         self._vectors = VectorStore(path, self.leaves)
         self.actors: Searchers | None = None if before is None else before.actors
         self.missing: list[dict[str, Any]] = manifest.get("missing", [])
-        self.committed: str = manifest.get("committed", self.fingerprint)  # the fingerprint on the disk
         self._partial = False
 
     @classmethod
@@ -151,10 +151,10 @@ class Reader:
             IndexFormatError: There is no index any more, or a damaged one.
             FontesError: In its place is an index that was made with another analyzer.
         """
-        if read_manifest(self.path)["fingerprint"] == self.committed and not self.missing:
+        if is_same_state(read_manifest(self.path), self.manifest) and not self.missing:
             return self
         newest = Reader.newest(self.path, self._same_analyzer, self, partial=self._partial)
-        return self if newest.fingerprint == self.fingerprint else newest
+        return self if is_same_state(newest.manifest, self.manifest) else newest
 
     def _same_analyzer(self, manifest: dict[str, Any]) -> Analyzer:
         if {**manifest["analyzer"], "libraries": None} != {**self.manifest["analyzer"], "libraries": None}:
@@ -187,6 +187,11 @@ class Reader:
     def state(self) -> Reader:
         """Itself, as the state of an `Index`."""
         return self
+
+    @cached_property
+    def identity(self) -> str:
+        """A digest of the fingerprint and of the folders' names, which tells equal states of one index apart."""
+        return hash_json([self.fingerprint, self.manifest["segments"]])
 
     @cached_property
     def name(self) -> str:
@@ -318,7 +323,7 @@ class Reader:
         try:
             check_contents(self.path, self.manifest)
         except IndexFormatError:
-            if read_manifest(self.path)["fingerprint"] == self.committed:
+            if is_same_state(read_manifest(self.path), self.manifest):
                 raise
             raise FontesError(
                 f"{self.path} has changed since it was opened; index.refresh() goes on with what it is now"

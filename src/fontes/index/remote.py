@@ -12,9 +12,10 @@ from ..core.progress import Progress, Report, silent
 from ..storage.artifact import META, FileTable, changed, check_folder, wrong_size
 from ..storage.caches import LIMIT, cache_folder, touch, trim
 from ..storage.hashes import hash_text
+from ..storage.links import refuse_links
 from ..storage.locks import locked
 from ..storage.remote import address_of, fetch, files_below, put, read_at, remove
-from .files import MANIFEST, SEGMENT, check_contents, check_place, folders, read_manifest, remove_unnamed
+from .files import MANIFEST, SEGMENT, check_contents, check_place, folders, place_of, read_manifest, remove_unnamed
 
 FETCHED = ".fetched"  # where files are until their sums are right
 
@@ -40,9 +41,10 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
         _put(Path(source), there.rstrip("/"), overwrite, progress)
     elif here is not None:
         check_place(Path(target), overwrite, drop_vectors=False)
-        Path(target).mkdir(parents=True, exist_ok=True)
-        with locked(Path(target)):
-            _fetch(here.rstrip("/"), Path(target), progress)
+        place = place_of(Path(target))
+        place.mkdir(parents=True, exist_ok=True)
+        with locked(place):
+            _fetch(here.rstrip("/"), place, progress)
 
 
 def local_copy(address: str) -> Path:
@@ -90,6 +92,7 @@ def _put(path: Path, address: str, overwrite: bool, progress: Report) -> None:
 
 def _fetch(address: str, place: Path, progress: Report) -> None:
     """Copies what is missing; the manifest is put in its place when all that it names is there."""
+    refuse_links(place)
     draft = place / FETCHED
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()

@@ -7,6 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..core.errors import InputError
 from ..core.strings import Strings
 from ..core.values import Doc
@@ -38,10 +41,17 @@ class Segment(PostingLists):
         super().__init__(folder, len(self.ids), counts=counts, summed=texts)
         self.store = DocumentStore(folder, len(self.ids)) if texts else None
 
-    def check(self) -> None:
-        """Raises IndexFormatError unless all parts fit together."""
-        ids = [self.ids[int(i)] for i in self.ids.order]
+    def check(self, dead: NDArray[np.bool_] | None = None) -> None:
+        """Raises IndexFormatError unless all parts fit together.
+
+        Args:
+            dead: For each document whether it is deleted, which frees its id for a later one of the segment; None: none is.
+        """
+        order = self.ids.order.tolist()
+        ids = list(zip(self.ids.take(self.ids.order), order, strict=True))
         self._sound(all(a < b for a, b in pairwise(ids)), "its document ids are not in order")
+        live = [doc_id for doc_id, place in ids if dead is None or not dead[place]]
+        self._sound(all(a != b for a, b in pairwise(live)), "a document id occurs twice")
         super().check()
         if self.store is not None:
             self.store.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -54,10 +55,10 @@ class State:
         """Adds a finished segment that is in the draft, to the shard with the fewest documents where there are shards."""
         shard = None
         if self._shards is not None:
-            sizes = [0] * self._shards
+            sizes: Counter[int] = Counter()
             for entry, leaf in zip(self.entries, self.leaves, strict=True):
                 sizes[shard_of(entry)] += leaf.documents
-            shard = sizes.index(min(sizes))
+            shard = min(range(min(self._shards, len(sizes) + 1)), key=lambda number: sizes[number])
         self.entries.append(entry_of(folder, counts, shard))
         self.leaves.append(Leaf(Segment(folder, texts=self._texts)))
 

@@ -36,8 +36,11 @@ from .files import (
     VERSION,
     WRITER,
     building,
+    check_sizes,
     commit,
     complete,
+    is_same_state,
+    place_of,
     read_manifest,
     remove_unnamed,
     replace_manifest,
@@ -267,8 +270,9 @@ def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
     if reader.path.absolute().parent == copies():
         raise FontesError(f"{reader.path} is a copy of an index at an address; change the one that it was put there from")
     path, busy = reader.path, FontesError("the index is being changed")
+    read_manifest(path)
     try:
-        with drafting(path.absolute() / WRITER, busy) as draft:
+        with drafting(place_of(path) / WRITER, busy) as draft:
             try:
                 _empty(draft)
                 (draft / HOLDER).write_text(json.dumps(_holder()), encoding="utf-8")
@@ -319,19 +323,22 @@ def _committed(before: Reader, state: State, draft: Path, schema: Schema | None 
 
     Raises:
         FontesError: The index was replaced meanwhile.
+        IndexFormatError: A folder that the new state needs is damaged.
     """
     if state.entries == before.manifest["segments"]:
         return before
-    path = before.path.absolute()
+    path = place_of(before.path)
     facts = {key: value for key, value in before.manifest.items() if key not in ("fingerprint", "segments")}
     if schema is not None:
         facts["columns"] = schema.to_json()
     with uninterrupted(before.path), locked(path.parent):
-        if read_manifest(path)["fingerprint"] != before.fingerprint:
+        if not is_same_state(read_manifest(path), before.manifest):
             raise FontesError(f"{before.path} was replaced by another index meanwhile; nothing was changed")
         remove_unnamed(path)  # which a process has left that was killed here
         try:
-            write_manifest(draft, complete(facts, state.place(path)))
+            manifest = complete(facts, state.place(path))
+            check_sizes(path, manifest)
+            write_manifest(draft, manifest)
             replace_manifest(path, draft)
         except BaseException:
             remove_unnamed(path)

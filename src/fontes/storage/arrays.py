@@ -150,9 +150,10 @@ class Arrays:
         if ordered:
             return Strings(blob, bounds, np.arange(count, dtype=np.uint32))
         order = self.numbers(f"{name}.order", count, "<u4", count)
+        twice = self.damaged(f"{name}.order", "it has a number twice")
         if int(order.sum(dtype=np.uint64)) != count * (count - 1) // 2:
-            raise self.damaged(f"{name}.order", "it has a number twice")
-        return Strings(blob, bounds, order)
+            raise twice
+        return _StoredStrings(blob, bounds, order, twice)
 
     def check_sum(self, name: str, array: NDArray[Any], expected: int | None, what: str) -> None:
         """Raises IndexFormatError unless the array NAME.npy, opened, adds up to what is expected, where that is known."""
@@ -162,6 +163,35 @@ class Arrays:
     def damaged(self, name: str, problem: str) -> IndexFormatError:
         """The error for a problem of NAME.npy."""
         return IndexFormatError(f"{self._folder / name}.npy is damaged: {problem}; {self._remedy}")
+
+
+class _StoredStrings(Strings):
+    """A table of strings whose stored order is looked at when it is first used: each string must be there once.
+
+    Ranks that are worked out of another order would lack numbers, and index arrays in compiled loops.
+
+    Args:
+        blob: See `Strings`.
+        offsets: See `Strings`.
+        order: See `Strings`; numbers from 0 up to their count.
+        twice: What is raised where it has a number twice.
+    """
+
+    __slots__ = ("_twice",)
+
+    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[Any], order: NDArray[np.uint32], twice: Exception) -> None:
+        super().__init__(blob, offsets, order)
+        self._twice: Exception | None = twice
+
+    @property
+    def order(self) -> NDArray[np.uint32]:
+        """See `Strings.order`."""
+        order = super().order
+        if self._twice is not None:
+            if not is_permutation(order):
+                raise self._twice
+            self._twice = None
+        return order
 
 
 class OpenArrays(Arrays):
@@ -204,6 +234,14 @@ def rises(bounds: NDArray[Any], end: int) -> bool:
 def within(numbers: NDArray[Any], below: int) -> bool:
     """Whether all numbers are from 0 up to `below`."""
     return not numbers.size or (int(numbers.min()) >= 0 and int(numbers.max()) < below)
+
+
+def is_permutation(numbers: NDArray[Any]) -> bool:
+    """Whether whole numbers are those from 0 up to their count, each once."""
+    there = np.zeros(len(numbers), dtype=np.bool_)
+    if within(numbers, len(numbers)):
+        there[numbers] = True
+    return bool(there.all())
 
 
 def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:

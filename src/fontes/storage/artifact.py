@@ -7,6 +7,7 @@ SHA-256 of each file; `commit` puts it in its place, in one step. `Artifact` ope
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ from ..core.errors import FontesError, IndexFormatError
 from .arrays import Arrays, sync, sync_folder
 from .hashes import hash_file, hash_json
 from .interrupts import uninterrupted
+from .links import refuse_links
 from .locks import locked
 
 META = "artifact.json"  # the file with the metadata
@@ -203,10 +205,14 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
 
     Raises:
         OSError: The draft cannot be made.
+        FontesError: A symbolic link is in the way.
     """
     draft = place.with_name(f".{place.name}")
     with ExitStack() as stack:
         while True:
+            refuse_links(draft)
+            if not place.parent.is_dir():
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
             with suppress(FileNotFoundError), uninterrupted():
                 draft.mkdir(exist_ok=True)
                 handle = stack.enter_context(locked(draft, busy))
@@ -220,11 +226,17 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
 
 
 def commit(folder: Path, place: Path) -> None:
-    """Puts a finished folder, staged or drafted, in its place. What was there before stays until then, and goes after."""
+    """Puts a finished folder, staged or drafted, in its place. What was there before stays until then, and goes after.
+
+    A symbolic link in its place is replaced, not followed.
+    """
     with uninterrupted(place), locked(place.parent):
         folder.chmod(0o777 & ~umask())
-        if place.exists():
-            shutil.rmtree(_replaced(folder, place), ignore_errors=True)
+        if os.path.lexists(place):
+            old = _replaced(folder, place)
+            if old.is_symlink():
+                old.unlink()
+            shutil.rmtree(old, ignore_errors=True)
         else:
             folder.rename(place)
         sync_folder(place.parent)
@@ -306,8 +318,8 @@ def _remove_empty(handle: int, draft: Path) -> None:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Whether an open folder is the one at this path. Raises FileNotFoundError where there is none."""
-    return os.path.samestat(os.fstat(handle), path.stat())
+    """Whether an open folder is the one at this path, no link followed. Raises FileNotFoundError where there is none."""
+    return os.path.samestat(os.fstat(handle), path.lstat())
 
 
 def _replaced(folder: Path, place: Path) -> Path:

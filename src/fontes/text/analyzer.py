@@ -221,6 +221,7 @@ class Analyzer:
         try:
             for key in ("stopwords", "words", "chars"):
                 values[key] = tuple(values[key]) if values[key] is not None else None
+            _check_types(values)
             values["tokenizer"] = external.described(values["tokenizer"])
             return cls(**values)
         except (TypeError, AttributeError, IndexError, KeyError) as error:
@@ -248,6 +249,18 @@ class Analyzer:
         elif self.stemmer not in ("", "porter"):
             names.append("PyStemmer")
         return names
+
+
+def _check_types(values: Mapping[str, Any]) -> None:
+    """Raises TypeError unless the fields of a description, but for the tokenizer, have the types of an analyzer's."""
+    types = {"possessive": bool, "lowercase": bool, "normalize": str, "stemmer": str}
+    sizes = [values["words"], *([values["chars"]] if values["chars"] is not None else [])]
+    if not (
+        all(type(values[name]) is kind for name, kind in types.items())
+        and all(type(word) is str for word in values["stopwords"])
+        and all(isinstance(pair, tuple) and [*map(type, pair)] == [int, int] for pair in sizes)
+    ):
+        raise TypeError("a field has another type than an analyzer's")
 
 
 def stopwords(name: str) -> tuple[str, ...]:

@@ -99,7 +99,9 @@ class WeightLists(Scaled, PostingLists):
             raise self._artifact.damaged(f"{folder} has the weights of {documents} documents, not {len(ids)}")
         if self._artifact.fact("scale", int) < 1:
             raise self._artifact.damaged(f"{folder} has the scale {self.meta['scale']}")
-        super().__init__(folder, len(ids), REMEDY, self.meta)
+        counts = {name: self._artifact.fact(name, int) for name in ("terms", "postings")}
+        self._artifact.fact("fingerprint", str)
+        super().__init__(folder, len(ids), REMEDY, counts)
 
     def __len__(self) -> int:
         return len(self.ids)

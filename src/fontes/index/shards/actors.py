@@ -51,7 +51,7 @@ class ShardActors:
             path, analyzer = reader.path.absolute(), reader.analyzer
             makes = [functools.partial(Shards, path, analyzer, group, partial, cpus) for group in self._groups]
             self._actors = stack.enter_context(Actors(cluster, makes, "searching", cpus=0))
-            self._answers(_opened, reader.fingerprint)
+            self._answers(_opened, reader.identity)
             weakref.finalize(self, stack.pop_all().close)
 
     def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: Report) -> Run:
@@ -67,7 +67,7 @@ class ShardActors:
             FontesError: What a search raised; or a shard cannot be searched, and is not to be left out.
         """
         reader, (topics, *_) = stage.index, arguments
-        call = _Call(reader.fingerprint, stage.with_(index=None), method, tuple(arguments))
+        call = _Call(reader.identity, stage.with_(index=None), method, tuple(arguments))
         answers = self._answers(_searched, call)
         missing = list(reader.missing)
         numbers, codes, scores = [], [], []
@@ -111,13 +111,13 @@ class _Call:
     """A search that travels to the actors.
 
     Args:
-        fingerprint: Of the state that is searched.
+        identity: That of the state that is searched; see `Reader.identity`.
         stage: The stage, without its index.
         method: The name of its method.
         arguments: What this is called with.
     """
 
-    fingerprint: str
+    identity: str
     stage: Stage[Any, Run]
     method: str
     arguments: tuple[Any, ...]
@@ -139,32 +139,32 @@ class Shards:
         self._whole = Reader.newest(path, lambda manifest: analyzer, partial=partial)
         self._parts: dict[str, PartOfIndex] = {}
 
-    def part(self, fingerprint: str) -> PartOfIndex:
-        """The shards in the state with this fingerprint.
+    def part(self, identity: str) -> PartOfIndex:
+        """The shards in the state with this identity.
 
         Raises:
             FontesError: It is not open, and no longer the newest.
         """
-        if fingerprint not in self._parts:
-            if self._whole.fingerprint != fingerprint:
+        if identity not in self._parts:
+            if self._whole.identity != identity:
                 self._whole = self._whole.refreshed()
-            if self._whole.fingerprint != fingerprint:
+            if self._whole.identity != identity:
                 raise FontesError(
                     f"{self._whole.path} has changed since it was opened; index.refresh() goes on with what it is now"
                 )
-            self._parts[fingerprint] = PartOfIndex(self._whole, self._group)
+            self._parts[identity] = PartOfIndex(self._whole, self._group)
             while len(self._parts) > STATES:
                 del self._parts[next(iter(self._parts))]
-        return self._parts[fingerprint]
+        return self._parts[identity]
 
 
-def _opened(shards: Shards, fingerprint: str) -> None:
-    shards.part(fingerprint)
+def _opened(shards: Shards, identity: str) -> None:
+    shards.part(identity)
 
 
 def _searched(shards: Shards, call: _Call) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """For each topic the count of results, and their documents, by their ordinals here, and scores end to end."""
-    stage: Any = call.stage.with_(index=shards.part(call.fingerprint), threads=shards.threads)
+    stage: Any = call.stage.with_(index=shards.part(call.identity), threads=shards.threads)
     run: Run = getattr(stage, call.method)(*call.arguments)
     return np.diff(run.bounds), run.codes, run.scores
 

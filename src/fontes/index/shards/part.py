@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import IndexFormatError
+from ...storage.arrays import REMEDY
 from ...storage.hashes import hash_json
 from ..files import complete, shard_of
 from ..inverted import Searchable
@@ -67,7 +69,9 @@ class PartLists:
 
     def __init__(self, own: Any, whole: Searchable) -> None:
         self._own, self.lengths, self.terms, self.term_number = own, own.lengths, whole.terms, whole.term_number
-        _, (_, places) = union([whole.terms, own.terms])  # type: ignore[list-item]
+        terms, (_, places) = union([whole.terms, own.terms])  # type: ignore[list-item]
+        if len(terms) != len(whole.terms):
+            raise IndexFormatError(f"{whole!r} is damaged: a shard has terms that the whole has not, or not in order; {REMEDY}")
         self._number = np.full(len(whole.terms), -1, dtype=np.int32)
         self._number[places] = np.arange(len(places), dtype=np.int32)
         self.df, self.cf = np.zeros(len(whole.terms), dtype=np.int64), np.zeros(len(whole.terms), dtype=np.int64)

@@ -27,7 +27,7 @@ from ...storage.interrupts import uninterrupted
 from ..build import Form
 from ..columns import Schema, joined_schema
 from ..columns.schema import MOST
-from ..files import FORMAT, VERSION, check_place, commit
+from ..files import FORMAT, VERSION, check_place, commit, place_of
 from .tasks import Child, Finished, Merge, Part, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
@@ -118,7 +118,7 @@ def _working(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
         FontesError: Another process builds there, or the disk is full or cannot be written.
     """
     check_place(path, overwrite, drop_vectors)
-    place = path.absolute()
+    place = place_of(path)
     place = place.with_name(f"{place.name}.{IN_PARTS}")
     place.parent.mkdir(parents=True, exist_ok=True)
     busy = FontesError(f"{path} is being built by another process; wait until that is done")

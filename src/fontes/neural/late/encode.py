@@ -192,6 +192,8 @@ class _Work:
             for left in draft.iterdir():  # by a process that was killed
                 left.unlink()
         there = [TokenVectors(folder) for number, folder in enumerate(self._folders) if number not in drafts]
+        for part in there:
+            part.check_dim(self._colbert.width)
         twin = None
         if there:
             codec, recall = there[0].codec, there[0].meta["recall"]

@@ -165,6 +165,7 @@ class Late(Stage[Topics, Run], name="late"):
             filter_of(self.index, self.where),
         )
         allowed = None if passed is None else passed.mask
+        store.check_queries(queries)
         if self.algorithm == "exhaustive":
             docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
             scored = [(docs, scores) for scores in scores_of(store, queries, docs, threads)]

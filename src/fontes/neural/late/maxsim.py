@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ...core.errors import ParameterError
 from ..llvm import cgutils, intrinsic, ir, types
 
 LANES = 16  # queries are padded to a multiple of it, with zeros that are not summed: vectors of 16 float32 fill a register
@@ -32,18 +33,21 @@ def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDA
 
     Returns:
         One score a document, float32.
+
+    Raises:
+        ParameterError: Query and documents have vectors of different dimensions.
     """
     scores = np.empty(len(bounds) - 1, dtype=np.float32)
-    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    vectors = _checked(query, vectors)
     _maxsim(padded(query), len(query), vectors, np.asarray(bounds, dtype=np.int64), scores)
     return scores
 
 
 def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """For each token of the query the place of the best token of one document, and their similarity; the first of equals."""
-    columns = padded(query)
+    columns, vectors = padded(query), _checked(query, vectors)
     places, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
-    _best_tokens(columns, np.ascontiguousarray(vectors, dtype=np.float32), places, best)
+    _best_tokens(columns, vectors, places, best)
     return places[: len(query)], best[: len(query)]
 
 
@@ -79,6 +83,13 @@ def padded(query: NDArray[np.float32]) -> NDArray[np.float32]:
     columns = np.zeros((query.shape[1], -(-len(query) // LANES) * LANES), dtype=np.float32)
     columns[:, : len(query)] = query.T
     return columns
+
+
+def _checked(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The vectors as the loops read them, which go by the dimensions of the query."""
+    if query.shape[1] != vectors.shape[1]:
+        raise ParameterError(f"the query's vectors have {query.shape[1]} dimensions, the documents' have {vectors.shape[1]}")
+    return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
 @njit(cache=True, nogil=True)

@@ -63,12 +63,15 @@ class TokenVectors:
         if self.nbits not in (*NBITS, *WHOLE):
             raise artifact.damaged(f"{folder} has {self.nbits} bits, which there are not")
         arrays, tokens, centroids = artifact.arrays, artifact.fact("tokens", int), artifact.fact("centroids", int)
+        fingerprint, _ = artifact.fact("fingerprint", str), artifact.fact("recall", dict)
+        if centroids < 1:
+            raise artifact.damaged(f"{folder} has {centroids} centroids")
         self.codec = Codec.load(arrays, centroids, artifact.fact("dim", int), self.nbits if self.nbits in NBITS else 0)
         self.bounds = arrays.bounds("bounds", tokens, self.documents, "<i8")
         self.codes = arrays.numbers("codes", centroids, "<i4", tokens)
         self._lists = arrays.numbers("lists", self.documents, "<i4", None)
         self._list_bounds = arrays.bounds("lists.bounds", len(self._lists), centroids, "<i8")
-        self._whole = None if self.nbits in NBITS else _whole(folder.parent, self.meta["fingerprint"], self.nbits)
+        self._whole = None if self.nbits in NBITS else _whole(folder.parent, fingerprint, self.nbits)
         self.residuals: NDArray[np.uint8] | None = None
         if self._whole is None:
             packed = arrays.array("residuals", "|u1", tokens * self.codec.width)
@@ -113,6 +116,11 @@ class TokenVectors:
             raise self._artifact.damaged(f"{self.folder} is of {self.documents:,} documents, not {documents:,}")
         if (self.nbits, self.codec.centroids.shape) != (other.nbits, other.codec.centroids.shape):
             raise self._artifact.damaged(f"{self.folder} does not fit {other.folder}")
+
+    def check_dim(self, dim: int) -> None:
+        """Raises IndexFormatError unless they have as many dimensions as the model's vectors."""
+        if (own := self.codec.centroids.shape[1]) != dim:
+            raise self._artifact.damaged(f"{self.folder} has vectors of {own} dimensions, those of its model have {dim}")
 
     @property
     def fit(self) -> list[str]:
@@ -192,6 +200,7 @@ class JoinedTokens:
         centroid interaction over all. All documents, where they are no more than would be left. Where only some are `allowed`,
         more centroids are looked into until there are enough of them.
         """
+        self.check_queries([query])
         total = self.documents if allowed is None else int(np.count_nonzero(allowed))
         if total <= count // 4:
             return np.arange(self.documents) if allowed is None else np.flatnonzero(allowed)
@@ -208,6 +217,12 @@ class JoinedTokens:
                 scores = self._interaction(similarities, tokens, docs, least, threads)
                 docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
         return docs
+
+    def check_queries(self, queries: Sequence[NDArray[np.float32]]) -> None:
+        """Raises IndexFormatError unless they have as many dimensions as the vectors of queries."""
+        for query in queries:
+            for part in self.parts[:1]:  # the others are of the same kind
+                part.check_dim(query.shape[1])
 
     def _with_centroids(self, centroids: NDArray[np.intp], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         """The documents with a token in one of these centroids, ascending."""
@@ -234,6 +249,7 @@ class JoinedTokens:
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
         """MaxSim of the query with each of these documents; `threads` do not change it."""
+        self.check_queries([query])
         (scores,) = scores_of(self, [query], docs, threads)
         return np.asarray(scores)
 

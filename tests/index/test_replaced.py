@@ -1,0 +1,194 @@
+"""An index that another process builds again, merges or removes while it is open: no writer commits a state of lost folders."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.counting_encoder import Counting
+
+from fontes.core import FontesError, IndexFormatError
+from fontes.index import Index, files, writer
+from fontes.index.attached import encoding, journal
+from fontes.index.shards.actors import STATES, Shards
+from fontes.text import Analyzer
+
+DOCS = [(f"d{n:02}", f"fox number {n}") for n in range(20)]
+NEW = [(f"e{n}", f"dog number {n}") for n in range(5)]
+IDS = [doc_id for doc_id, _ in DOCS]
+
+
+def again(path: Path, **arguments: int) -> None:
+    """Builds the index of the same documents anew, as a nightly job does."""
+    Index.build(DOCS, path, overwrite=True, threads=1, **arguments)
+
+
+def merged_back(path: Path) -> None:
+    """Changes the index in steps after which it has the same documents, and the same fingerprint, in other folders."""
+    index = Index.open(path)
+    index.add(NEW, threads=1)
+    index.delete([doc_id for doc_id, _ in NEW])
+    index.merge(threads=1)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    again(tmp_path / "x.index")
+    return tmp_path / "x.index"
+
+
+@pytest.mark.parametrize("meanwhile", [again, merged_back])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda index: index.add(NEW, threads=1), IDS + [doc_id for doc_id, _ in NEW]),
+        (lambda index: index.delete(["d03"]), [doc_id for doc_id in IDS if doc_id != "d03"]),
+        (lambda index: index.merge(threads=1), IDS),
+        (lambda index: index.encode(Counting()), IDS),
+    ],
+    ids=["add", "delete", "merge", "encode"],
+)
+def test_an_open_index_that_was_replaced_by_an_equal_one_is_changed_where_it_is_now(
+    path: Path, meanwhile: Callable[[Path], None], change: Callable[[Index], object], expected: list[str]
+) -> None:
+    index = Index.open(path)
+    before = index.fingerprint
+    meanwhile(path)
+    assert Index.open(path).fingerprint == before
+    try:
+        change(index)
+    except FontesError:  # vectors are of the segments that are open
+        index.refresh()
+        change(index)
+    newest = Index.open(path)
+    newest.check(deep=True)
+    assert newest.ids.tolist() == index.ids.tolist() == expected
+    assert len(newest.bm25(threads=1).search("number", 100)) == len(expected)
+
+
+def test_an_index_that_was_replaced_by_an_equal_one_is_not_called_damaged_and_refreshes(path: Path) -> None:
+    index = Index.open(path)
+    again(path)
+    with pytest.raises(FontesError, match=r"has changed since it was opened; index\.refresh\(\)") as error:
+        index.check()
+    assert not isinstance(error.value, IndexFormatError)
+    assert index.refresh()
+    index.check(deep=True)
+    assert not index.refresh()
+
+
+@pytest.mark.parametrize("change", [lambda index: index.add(NEW), lambda index: index.delete("d01")], ids=["add", "delete"])
+def test_a_change_during_which_an_equal_index_comes_is_refused_and_leaves_that_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Index], object]
+) -> None:
+    index, commit = Index.open(path), writer._committed
+
+    def committed(*arguments: object) -> object:
+        again(path)
+        return commit(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(writer, "_committed", committed)
+    with pytest.raises(FontesError, match="was replaced by another index meanwhile; nothing was changed"):
+        change(index)
+    newest = Index.open(path)
+    newest.check(deep=True)
+    assert newest.ids.tolist() == IDS
+
+
+def test_no_manifest_is_committed_that_names_a_folder_that_is_not_there(path: Path) -> None:
+    """Whoever has removed it; the segment that was added goes, too."""
+    index = Index.open(path)
+    (segment,) = path.glob("segment-*")
+    before = (path / "manifest.json").read_bytes()
+
+    def docs() -> Iterator[tuple[str, str]]:
+        yield from NEW
+        segment.rename(path.parent / "kept")
+
+    with pytest.raises(IndexFormatError, match=rf"{segment.name}.*is missing"):
+        index.add(docs())
+    assert (path / "manifest.json").read_bytes() == before
+    assert list(path.glob("segment-*")) == []
+    (path.parent / "kept").rename(segment)
+    Index.open(path).check(deep=True)
+
+
+def test_no_segment_gets_the_name_of_one_that_may_be_open(path: Path) -> None:
+    names = []
+    for _ in range(3):
+        names += [folder.name for folder in path.glob("segment-*")]
+        again(path)
+    assert names[1:] == [f"{names[0]}-2", f"{names[0]}-3"]
+
+
+def test_a_build_that_cannot_put_its_segments_in_their_place_leaves_the_index_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(file.name for file in path.iterdir())
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "replace_manifest", full)
+    with pytest.raises(FontesError, match="nothing was changed"):
+        again(path)
+    assert sorted(file.name for file in path.iterdir()) == before
+
+
+def test_a_link_to_an_index_leads_all_writers_to_one_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = path.parent / "links" / "y.index"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    locks: list[Path] = []
+    for module in (files, writer):
+        locked = module.locked
+        monkeypatch.setattr(module, "locked", lambda place, locked=locked: (locks.append(place), locked(place))[1])
+    Index.open(link).add(NEW)
+    again(link)
+    assert set(locks) == {path.parent}
+    assert link.is_symlink()
+    assert Index.open(path).ids.tolist() == IDS
+    assert [entry.name for entry in link.parent.iterdir()] == ["y.index"]
+
+
+def test_an_index_that_is_removed_is_an_error_at_once(path: Path) -> None:
+    index = Index.open(path)
+    shutil.rmtree(path)
+    with pytest.raises(IndexFormatError, match="does not exist"):
+        index.add(NEW)
+    with pytest.raises(FontesError, match=r"has changed since it was opened"):
+        index.encode(Counting())
+    segment = index.reader.leaves[0].segment
+    job = encoding.Job("f", "f", None, 4, "float32", segment.ids.tolist(), lambda *_: pytest.fail("nothing is encoded"))
+    with pytest.raises(FontesError, match="vectors cannot be written: No such file"):
+        journal.encode(segment.folder, encoding.VectorEncoding(job), False, lambda _: None)
+
+
+def test_actors_search_the_state_that_is_asked_for_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "shards"
+    Index.build(DOCS, path, shards=2, threads=1)
+    index = Index.open(path)
+    first = index.reader
+    shards = Shards(path, Analyzer.of("english"), [1], False, 1)
+    old = shards.part(first.identity)
+    assert old.ids.tolist() == IDS[10:]
+    index.delete(["d15"])
+    new = shards.part(index.reader.identity)
+    assert new.ids.tolist() == [doc_id for doc_id in IDS[10:] if doc_id != "d15"]
+    assert shards.part(first.identity) is old
+    again(path, shards=2)
+    assert index.refresh()
+    assert index.fingerprint == first.fingerprint
+    newest = shards.part(index.reader.identity)
+    assert newest is not old
+    assert all(leaf.segment.folder.is_dir() for leaf in newest.leaves)
+    identities = [first.identity, index.reader.identity]
+    for number in range(STATES):
+        index.delete([IDS[number]])
+        identities.append(index.reader.identity)
+        assert shards.part(identities[-1]).ids.tolist() == IDS[10:]
+    for identity in (identities[0], "no state"):
+        with pytest.raises(FontesError, match="has changed since it was opened"):
+            shards.part(identity)
