@@ -86,6 +86,22 @@ def over(*documents):
     return these
 
 
+@pytest.mark.parametrize("sources", [1, 2, 3])
+def test_the_score_of_a_cause_is_one_less_the_product_of_one_less_those_of_its_sources(sources):
+    """Each source has two of the event's three words."""
+    docs = [Doc(str(n), f"{'Well, ' * n}the old harbour flooded because the pump failed.") for n in range(sources)]
+    [cause] = causes(over(*docs), "harbour flooded storm", depth=1).causes
+    assert [source.score for source in cause.sources] == pytest.approx([2 / 3] * sources)
+    assert cause.score == pytest.approx(1 - (1 / 3) ** sources)
+
+
+def test_a_document_that_states_a_cause_twice_is_one_source():
+    twice = Doc("twice", "The old harbour flooded because the pump failed. The harbour flooded because the pump failed.")
+    once = Doc("once", "The old harbour flooded because the pump failed.")
+    [cause] = causes(over(twice, once), "harbour flooded storm", depth=1).causes
+    assert sorted(source.doc_id for source in cause.sources) == ["once", "twice"]
+
+
 def test_a_cause_that_says_more_than_another_is_not_the_same():
     """Half of the words of each must be in the other: of the longer one a third is in the shorter."""
     short = Doc("short", "The harbour flooded because of rusty bolts.")
