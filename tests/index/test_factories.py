@@ -11,7 +11,7 @@ from support.small_collections import DOCS
 from fontes.core.part import stages
 from fontes.index import Index
 
-FACTORIES = ("bm25", "tfidf", "ql", "learned_sparse", "rm3", "dense", "late", "splade")
+FACTORIES = ("bm25", "tfidf", "ql", "learned_sparse", "rm3", "causal_feedback", "dense", "late", "splade")
 
 
 @pytest.fixture(scope="module")

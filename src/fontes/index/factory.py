@@ -31,7 +31,7 @@ from .columns import facets_of
 from .leaf import Leaf
 
 if TYPE_CHECKING:
-    from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
+    from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
     from ..neural.dense.dense import Dense
     from ..neural.encoders.base import Encoder
     from ..neural.late.colbert import ColBERT
@@ -217,6 +217,16 @@ class Factory:
         from ..lexical import RM3
 
         return RM3(index=self._index, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight, max_df=max_df)
+
+    def causal_feedback(
+        self, *, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1
+    ) -> CausalFeedback:
+        """Terms of possible causes, after `rm3` and another search; see `fontes.lexical.CausalFeedback`."""
+        from ..lexical import CausalFeedback
+
+        return CausalFeedback(
+            index=self._index, fb_docs=fb_docs, fb_terms=fb_terms, original_weight=original_weight, max_df=max_df
+        )
 
     def dense(
         self,
