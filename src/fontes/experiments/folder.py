@@ -17,7 +17,7 @@ from ..storage.locks import locked
 
 LOCK = "experiment.lock"
 UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
-PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md")
+PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md", "recipe.svg")
 RUN = re.compile(r"runs/.+\.run", re.DOTALL)
 
 

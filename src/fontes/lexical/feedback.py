@@ -103,8 +103,8 @@ class CausalFeedback(RM3, name="causal_feedback"):
     """Terms of possible causes of an event: `bm25 >> index.rm3() >> bm25 >> index.causal_feedback() >> bm25`.
 
     Documents about the causes of an event share few terms with those about the event itself. RM3 finds the topical terms,
-    P(w|R), and a search for these gives documents in which the terms of causes are more frequent. Their relevance model P(w|R'),
-    estimated as in `RM3`, is divided by the topical one:
+    P(w|R), and a search for these gives documents in which the terms of causes are more frequent. Their relevance model,
+    P(w|R'), estimated as in `RM3`, is divided by the topical one:
 
         P(w|C) ∝ P(w|R') / P(w|R)   for terms of the topical model
         P(w|C) ∝ P(w|R') / ε        for all others, where ε is the mean of P(w|R') over its `fb_terms` terms
