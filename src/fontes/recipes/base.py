@@ -98,6 +98,10 @@ class Recipe(Part, ABC):
             raise ParameterError(f"recipe {self.name} learns nothing: leave train and dev out")
         return topics, qrels, None
 
+    def for_topics(self, topics: Topics) -> Self:
+        """The recipe as it runs on these topics, which may lack something; by default it is the same for all."""
+        return self
+
     def problems_of(self, topics: Topics) -> Iterable[InputError]:
         """An error for each thing that topics lack and the recipe needs."""
         return ()
@@ -220,14 +224,15 @@ class Recipe(Part, ABC):
         with problems.collected():
             division, known = self._division(problems, topics, qrels, split, train, dev)
             others = Others.of(runs, division[0], known, chosen) if division else None
-        self._look(problems, division and division[0], division and division[1])
-        self._say_all(problems, division and division[0])
+        recipe = self.for_topics(division[0]) if division else self
+        recipe._look(problems, division and division[0], division and division[1])
+        recipe._say_all(problems, division and division[0])
         assert documents is not None
         assert division is not None
         assert others is not None
         learning = division[2] and division[2].at(Path(output), progress)
-        plan = self._plan(documents, (division[0], division[1], learning), chosen, others)
-        return RecipeResult(self, run(plan, Path(output), progress), learning, others)
+        plan = recipe._plan(documents, (division[0], division[1], learning), chosen, others)
+        return RecipeResult(recipe, run(plan, Path(output), progress), learning, others)
 
     def _division(
         self, problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object
