@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from fontes import Doc, Index, Run, stage
 from fontes.app.cli import app
 from fontes.causal import Cause, Chain, Source, causes
+from fontes.causal.figures import FIGURES, literal
 from fontes.core import InputError, ParameterError, PipelineError
 from fontes.datasets.samples import harbour
 
@@ -84,6 +85,22 @@ def over(*documents):
         return run.with_(documents=Documents())
 
     return these
+
+
+@pytest.mark.parametrize("sources", [1, 2, 3])
+def test_the_score_of_a_cause_is_one_less_the_product_of_one_less_those_of_its_sources(sources):
+    """Each source has two of the event's three words."""
+    docs = [Doc(str(n), f"{'Well, ' * n}the old harbour flooded because the pump failed.") for n in range(sources)]
+    [cause] = causes(over(*docs), "harbour flooded storm", depth=1).causes
+    assert [source.score for source in cause.sources] == pytest.approx([2 / 3] * sources)
+    assert cause.score == pytest.approx(1 - (1 / 3) ** sources)
+
+
+def test_a_document_that_states_a_cause_twice_is_one_source():
+    twice = Doc("twice", "The old harbour flooded because the pump failed. The harbour flooded because the pump failed.")
+    once = Doc("once", "The old harbour flooded because the pump failed.")
+    [cause] = causes(over(twice, once), "harbour flooded storm", depth=1).causes
+    assert sorted(source.doc_id for source in cause.sources) == ["once", "twice"]
 
 
 def test_a_cause_that_says_more_than_another_is_not_the_same():
@@ -274,6 +291,71 @@ def test_a_document_of_many_causes_in_one_sentence_is_read(tmp_path):
     index = Index.build([Doc("long", text)], tmp_path / "index")
     chain = causes(index, "the mill number77 closed", depth=1)
     assert chain.causes[0].text == "reason77"
+
+
+# Causes, effects and figures of speech
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.example)
+def test_a_figure_of_speech_is_blanked_and_the_word_in_its_own_sense_is_not(figure):
+    blanked = literal(figure.example)
+    assert blanked != figure.example
+    assert all(new in (old, " ") for new, old in zip(blanked, figure.example, strict=True))
+    assert literal(figure.literal) == figure.literal
+
+
+def test_a_flood_of_applications_is_no_flood():
+    notice = Doc("notice", "There has been a flood of applications for plots on the marsh.", "Plots")
+    water = Doc("water", "The marsh lay under a flood of sea water.", "Sea")
+    leads = causes(over(notice, water), "flood on the marsh", depth=1, leads=9).causes
+    assert [(cause.sources[0].doc_id, cause.score) for cause in leads] == [("water", 1.0), ("notice", 0.5)]
+    stated = Doc("stated", "There has been a flood of applications on the marsh because of the low rent.")
+    assert not causes(over(stated), "flood on the marsh", depth=1).causes
+    assert texts(causes(over(stated), "a flood of applications for plots on the marsh", depth=1)) == ["the low rent"]
+
+
+def test_what_the_event_led_to_is_no_cause_of_it():
+    """The event is on the side of the cause, of which only the end is found: "to 6.30 p.m."."""
+    blocked = Doc("1", "The protesters blocked the road from 11 a.m. to 6.30 p.m. causing trouble for all.")
+    assert not causes(over(blocked), "road blocked by protesters", depth=1).causes
+    because = Doc("2", "The protesters blocked the road because the bridge was shut.")
+    assert texts(causes(over(blocked, because), "road blocked by protesters", depth=1)) == ["the bridge was shut"]
+
+
+def test_a_document_in_which_the_event_is_the_cause_is_no_lead():
+    loss = Doc("loss", "The flood on the marsh caused losses of sheep.")
+    ditch = Doc("ditch", "Nobody cleared the ditch against a flood on the marsh.")
+    chain = causes(over(loss, ditch), "flood on the marsh", depth=1, leads=9)
+    assert [(cause.sources[0].doc_id, cause.lead) for cause in chain.causes] == [("ditch", True)]
+
+
+def test_an_effect_that_only_tells_when_or_about_what_it_was_does_not_match():
+    during = Doc("1", "The witness lied about the deaths during the strike at the mine because he was paid.")
+    assert not causes(over(during), "strike at the mine", depth=1).causes
+    after = Doc("2", "Strike pickets stood at the mine because pay was cut.")
+    assert texts(causes(over(during, after), "strike at the mine", depth=1)) == ["pay was cut"]
+
+
+@pytest.mark.parametrize(
+    ("event", "text", "expected"),
+    [
+        ("fire at the old cannery", "The old cannery sent all packers home because it had no tins.", []),
+        ("fire at the old cannery", "A blaze gutted the old cannery because it had no hydrants.", ["it had no hydrants"]),
+        ("old herring season closed", "The old herring season was poor because of seals.", []),
+        ("old herring season closed", "The old herring season was shut because of seals.", ["seals"]),
+        ("a march against rape", "They march against a tax because it is high.", []),
+    ],
+)
+def test_a_document_speaks_of_what_happened_or_states_no_cause_of_it(event, text, expected):
+    assert texts(causes(over(Doc("1", text)), event, depth=1)) == expected
+
+
+def test_the_flood_of_the_harbour_has_no_lead_by_a_figure_of_speech(tmp_path):
+    index = Index.build(harbour.corpus, tmp_path / "harbour")
+    chain = causes(index, "Flood at Marram Flats", weak=True, leads=1)
+    stated = [cause.sources[0].doc_id for cause in chain.causes if not cause.lead]
+    assert stated == ["h092", "h114"]
+    assert all(cause.score < 1 and "flood of applications" not in cause.sources[0].sentence for cause in chain.causes)
 
 
 def run(*arguments):

@@ -12,7 +12,7 @@ from fontes.core import ParameterError
 from fontes.core.part import stages
 from fontes.index import Index
 
-METHODS = ("bm25", "tfidf", "ql", "learned_sparse", "rm3", "dense", "late", "splade")
+METHODS = ("bm25", "tfidf", "ql", "learned_sparse", "rm3", "causal_feedback", "dense", "late", "splade")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""RM3: the terms of the best documents and their weights, worked out here once more in plain Python."""
+"""RM3 and causal feedback: the terms of the best documents and their weights, worked out here once more in plain Python."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fontes.core import Run, Topic, Topics
+from fontes.core.expression import pipeline
 from fontes.index import Index
 
 TEXTS = {
@@ -110,3 +111,41 @@ def test_a_pipeline_searches_again_with_the_terms_of_the_first_documents(index: 
     again = index.bm25() >> index.rm3(fb_docs=1, max_df=1.0) >> index.bm25()
     assert index.bm25().search("owl cat dog").ids[0] == "a"
     assert set(again.search("bee").ids) > set(index.bm25().search("bee").ids)
+
+
+def test_causal_feedback_divides_the_shares_of_terms_by_those_of_the_topical_model(index: Index) -> None:
+    """Datta et al. (2020): P(w|R') / P(w|R) for topical terms, / ε, the mean of P(w|R'), for others; mixed with the query."""
+    first = Topic("1", "fox owl")
+    topical = {"fox": 0.5, "owl": 0.3, "dog": 0.2, "elk": 0.0}
+    run = Run.of({"1": RANKING}, Topics([Topic("1", "fox owl", weights=topical, origin=first)]))
+    stage = index.causal_feedback(fb_docs=2, fb_terms=4, original_weight=0.4, max_df=1.0)
+    # Of a: fox 3, dog 2, cat 1, owl 1 of 7; of b: dog 3, bee 2, ant 1, fox 1 of 7; scores 3 and 2.
+    sums = {"fox": 3 * 3 + 2 * 1, "dog": 3 * 2 + 2 * 3, "bee": 2 * 2, "cat": 3 * 1}  # and owl 3, after cat
+    total = sum(sums.values())
+    model = {term: value / total for term, value in sums.items()}
+    causal = scaled({"fox": model["fox"] / 0.5, "dog": model["dog"] / 0.2, "bee": model["bee"] * 4, "cat": model["cat"] * 4})
+    topic = stage(run)["1"]
+    assert topic.weights == pytest.approx(
+        {"fox": 0.4 / 2 + 0.6 * causal["fox"], "owl": 0.4 / 2, **{t: 0.6 * causal[t] for t in ("dog", "bee", "cat")}}
+    )
+    assert topic.text == "fox owl"
+    assert topic.origin is run.topics["1"]
+
+
+def test_causal_feedback_without_a_topical_model_takes_the_topics_own_terms_for_it(index: Index) -> None:
+    run = Run.of({"1": {"d": 1.0}}, Topics([Topic("1", "fox")]))
+    topic = index.causal_feedback(max_df=1.0, original_weight=0.0)(run)["1"]
+    # The terms of d are fox, yy and zz, each 1/3: fox is divided by 1, its share of the topic, the others by 1/3.
+    assert topic.weights == pytest.approx({"fox": 1 / 7, "yy": 3 / 7, "zz": 3 / 7})
+
+
+def test_causal_feedback_leaves_a_topic_without_results_as_it_is(index: Index) -> None:
+    topics = Topics([Topic("1", "unknown")])
+    assert index.causal_feedback()(Run.of({"1": {}}, topics))["1"] == topics["1"]
+
+
+def test_causal_feedback_is_a_pipeline_after_rm3(index: Index) -> None:
+    text = "bm25(k1=0.9, b=0.4) >> rm3(max_df=1.0) >> bm25(k1=0.9, b=0.4) >> causal_feedback(max_df=1.0) >> bm25(k1=0.9, b=0.4)"
+    stage = pipeline(text, index)
+    assert repr(stage) == text
+    assert set(stage.search("bee").ids) > set(index.bm25().search("bee").ids)

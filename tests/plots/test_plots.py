@@ -7,8 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import fontes as ft
+from fontes.app.cli import app
+from fontes.core.expression import pipeline
+from fontes.experiments.problems import NOTHING
 from fontes.lexical import Postings, Statistics
 from fontes.lexical.bm25 import VARIANTS
 from fontes.plots import indexes as plots_index, models as curves, plot as plots
@@ -297,3 +301,93 @@ def test_laws_of_a_real_collection(shared, tmp_path):
     assert 0.4 < law.exponent < 0.6
     assert law.r2 > 0.99
     assert law(index.tokens) == pytest.approx(len(index.terms), rel=0.05)
+
+
+# Pipelines
+
+
+def drawn(text):
+    """The plot of an expression, and the first lines of its boxes from left to right and from top to bottom."""
+    plot = ft.plots.pipeline(pipeline(text, NOTHING))
+    [axes] = plot.figure.axes
+    names = [(t.get_position(), t.get_text()) for t in axes.texts if t.get_text() and t.get_weight() == "bold"]
+    return plot, [name for _, name in sorted(names)]
+
+
+def test_a_pipeline_is_drawn_as_a_box_for_each_stage():
+    plot, names = drawn("bm25(k1=1.2) % 100 >> rm3(fb_docs=3) >> bm25()")
+    assert names == ["bm25", "rm3", "bm25"]
+    assert {"k1=1.2", "% 100", "fb_docs=3", "topics", "run"} < set(texts_of(plot))
+    assert plot.caption.startswith("the pipeline bm25(k1=1.2, b=0.4) % 100 >> rm3(fb_docs=3) >> bm25(")
+    assert plot.caption.endswith(", from topics to run")
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "arrows"),
+    [
+        ("bm25()", ["bm25"], 2),
+        ("rm3()", ["rm3"], 2),
+        ("0.7 * bm25() + 0.3 * tfidf()", ["bm25", "tfidf", "0.7 ×", "0.3 ×", "+"], 7),
+        ('fuse(bm25(), raw() >> bm25() >> rm3() >> bm25(), method="isr")', ["raw", "bm25", "bm25", "rm3", "bm25", "fuse"], 8),
+        ('(bm25() + tfidf()) % 10 >> cross_encoder("nowhere/model")', ["bm25", "tfidf", "+", "% 10", "cross_encoder"], 7),
+    ],
+)
+def test_stages_of_a_sum_or_a_fusion_are_one_above_the_other_and_meet(text, names, arrows):
+    plot, seen = drawn(text)
+    assert sorted(seen) == sorted(names)
+    [axes] = plot.figure.axes
+    assert len(axes.lines) == arrows
+    places = {t.get_text(): t.get_position() for t in axes.texts}
+    if "tfidf" in names:
+        assert places["bm25"][0] == places["tfidf"][0]
+        assert places["bm25"][1] < places["+"][1] < places["tfidf"][1]
+        assert places["+"][0] > places["tfidf"][0]
+
+
+def test_no_box_of_a_pipeline_lies_on_another_or_outside_of_the_figure():
+    text = 'fuse(bm25(), raw() >> bm25() >> rm3() >> bm25(), 2 * (bm25() + ql()), dense("some/long-name-of-a-model")) % 9'
+    [axes] = drawn(text)[0].figure.axes
+    boxes = [patch.get_extents() for patch in axes.patches]
+    assert len(boxes) == 12
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+    whole = axes.get_window_extent()
+    assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1 for box in boxes)
+
+
+def test_a_stage_without_a_name_and_one_with_much_text_are_drawn():
+    @ft.stage(gives=ft.Topics)
+    def own(topics):
+        return topics
+
+    assert {"stage(own)", "last_turns"} < set(texts_of(ft.plots.pipeline(own >> ft.rewrite.LastTurns(k=2))))
+    long, _ = drawn(f'dense("{"directory/" * 20}model")')
+    assert max(map(len, texts_of(long))) <= 30
+
+
+def test_a_pipeline_of_too_many_stages_is_refused():
+    with pytest.raises(ft.core.ParameterError, match="a pipeline of 4,001 stages is too large to draw"):
+        ft.plots.pipeline(ft.core.Sum((ft.rewrite.Raw(),) * 4000))
+
+
+def test_the_same_pipeline_gives_the_same_bytes_and_the_command_writes_them(tmp_path):
+    text = "bm25() % 100 >> rm3() >> bm25()"
+    expected = drawn(text)[0].to_bytes("svg")
+    for name in ("a.svg", "b.png"):
+        shown = CliRunner().invoke(app, ["plot", "pipeline", text, "-o", str(tmp_path / name)])
+        assert shown.exit_code == 0
+    assert (tmp_path / "a.svg").read_bytes() == expected
+    assert (tmp_path / "b.png").read_bytes()[:4] == b"\x89PNG"
+    assert (
+        shown.stdout
+        == f"{tmp_path / 'b.png'}: the pipeline bm25(k1=0.9, b=0.4) % 100 >> rm3() >> bm25(k1=0.9, b=0.4), from topics to run\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [([], "needs one expression"), (["bm25()", "ql()"], "needs one expression"), (["bm26()"], "did you mean 'bm25'")],
+)
+def test_the_command_refuses_what_is_no_pipeline(arguments, message, tmp_path):
+    shown = CliRunner().invoke(app, ["plot", "pipeline", *arguments, "-o", str(tmp_path / "a.svg")])
+    assert isinstance(shown.exception, ft.core.ParameterError)
+    assert message in str(shown.exception)

@@ -193,6 +193,8 @@ def test_parts_can_be_replaced(result: ft.recipes.RecipeResult, folder: Path) ->
     [
         ({"aggregate": "max"}, "there is no aggregate 'max'; there are sum, min-max, rrf"),
         ({"filter": "true"}, "there is no filter 'true'; there are published, swapped, either"),
+        ({"third": "none"}, "there is no third 'none'; there are keyphrases, feedback"),
+        ({"keyphrases": 0}, "keyphrases must be a whole number from 1 up, not 0"),
         ({"depth": 0}, "depth must be a whole number from 1 up, not 0"),
         ({"trees": 0}, "trees must be a whole number from 1 up, not 0"),
         ({"b": 2.0}, "b between 0 and 1"),
@@ -213,7 +215,44 @@ def test_a_parameter_or_model_that_cannot_be_is_told_before_anything_is_built(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_topics_need_narratives(tmp_path: Path) -> None:
+TITLES = ft.Topics(ft.Topic(topic.id, topic.text) for topic in TOPICS.values())
+
+
+def test_topics_of_titles_alone_have_causal_feedback_in_the_place_of_the_keyphrases(folder: Path, tmp_path: Path) -> None:
+    result = recipe().run(STORIES, TITLES, HARBOUR.qrels(), tmp_path)
+    assert list(result.runs) == ["pipeline", "title-bm25", "title-semantic", "feedback-bm25"]
+    assert result.recipe.params()["third"] == "feedback"
+    index = recipe().build(STORIES, folder / "indexes")["title-bm25"].index  # type: ignore[attr-defined]
+    bm25 = index.bm25(variant="okapi", k1=1.5, b=0.75, k=500)
+    expected = (bm25 >> index.rm3() >> bm25 >> index.causal_feedback() >> bm25)(TITLES)
+    assert result.runs["feedback-bm25"] == expected
+    assert expected != result.runs["title-bm25"]
+    for topic in TITLES:
+        lists = [scores(result.runs[name], topic) for name in ("title-semantic", "title-bm25", "feedback-bm25")]
+        sums = {doc: sum(one.get(doc, 0.0) for one in lists) for one in lists for doc in one}
+        assert scores(result.runs["pipeline"], topic) == pytest.approx(sums, rel=1e-6)
+    page = (tmp_path / "recipe.md").read_text()
+    assert "| third | **feedback** | keyphrases |" in page
+
+
+def test_feedback_may_be_chosen_where_there_are_narratives(result: ft.recipes.RecipeResult, folder: Path) -> None:
+    systems = recipe(third="feedback").build(STORIES, folder / "indexes")
+    assert list(systems) == ["pipeline", "title-bm25", "title-semantic", "feedback-bm25"]
+    assert list(recipe().build(STORIES, folder / "indexes")) == list(result.runs)
+
+
+def test_a_number_of_keyphrases_bounds_the_third_query(folder: Path) -> None:
+    systems = recipe(keyphrases=2).build(STORIES, folder / "indexes")
+    lexical = systems["title-bm25"]
+    expected = (ft.causal.CausalKeywords(n=2) >> lexical)(TOPICS)
+    assert systems["keywords-bm25"](TOPICS) == expected
+    assert expected != recipe().build(STORIES, folder / "indexes")["keywords-bm25"](TOPICS)
+
+
+def test_a_topic_without_a_narrative_among_others_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     topics = [ft.Topic("1", "a strike", narrative="Why?"), ft.Topic("2", "a flood"), ft.Topic("3", "a fire", narrative=" ")]
-    with pytest.raises(ft.core.InputError, match="needs topics with narratives; topic '2' and 1 others have none"):
+    message = "some topics have narratives, but topic '2' and 1 others have none; -s third=feedback searches all topics by"
+    with pytest.raises(ft.core.InputError, match=message):
         recipe().run(STORIES, topics, None, tmp_path)
+    runs = recipe(third="feedback").run(STORIES, topics, None, tmp_path).runs
+    assert len(runs["pipeline"]) == 3

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.tiny_recipe import DOCS, QRELS, TOPICS, Tiny
+from support.tiny_recipe import DOCS, PAGES, QRELS, TOPICS, Tiny
 from typer.testing import CliRunner
 
 import fontes as ft
@@ -64,7 +64,7 @@ def test_steps_go_to_standard_error_and_the_report_to_standard_output(fontes: An
     out, err = fontes(*RUN, "--qrels", "qrels.txt", "-s", "k1=1.2", "-s", "k=2", "-m", "nDCG@10, P(rel=1)@1")
     assert "nDCG@10" in out
     assert err.splitlines()[0].startswith("indexing: 3 documents, ")
-    last = "out: report.md, report.json, report.html, recipe.md, experiment.lock, runs of 3 systems"
+    last = f"out: report.md, report.json, report.html, {', '.join(PAGES)}, experiment.lock, runs of 3 systems"
     assert err.splitlines()[-1] == last
     parameters = json.loads(Path("out/experiment.lock").read_text())["settings"]["parameters"]
     assert (parameters["k1"], parameters["k"]) == (1.2, 2)

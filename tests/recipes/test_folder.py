@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.processes import in_a_child
-from support.tiny_recipe import DOCS, QRELS, TOPICS, Noted, Tiny, files
+from support.tiny_recipe import DOCS, PAGES, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
 from fontes.core.progress import lines
@@ -27,7 +27,7 @@ def test_results_of_another_run_go_with_all_their_files(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     Tiny().run(DOCS[:2], TOPICS, None, tmp_path)
     runs = ["runs/first.run", "runs/second.run", "runs/sum.run"]
-    assert files(tmp_path) == ["experiment.lock", "notes.txt", "recipe.md", *runs]
+    assert files(tmp_path) == sorted(["experiment.lock", "notes.txt", *PAGES, *runs])
     assert not (tmp_path / "runs" / "deep").exists()
 
 
@@ -97,7 +97,7 @@ def test_a_kill_while_results_are_written_leaves_no_summary_and_no_stale_file_af
     assert in_a_child(killed) == -signal.SIGKILL
     assert "experiment.lock" not in files(tmp_path)
     Tiny(prefix="b-").run(DOCS, TOPICS, None, tmp_path)
-    assert files(tmp_path) == ["experiment.lock", "recipe.md", "runs/b-second.run", "runs/first.run", "runs/sum.run"]
+    assert files(tmp_path) == sorted(["experiment.lock", *PAGES, "runs/b-second.run", "runs/first.run", "runs/sum.run"])
 
 
 def test_what_was_damaged_is_made_again(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.tiny_recipe import CALLS, DOCS, QRELS, TOPICS, Noted, Tiny, files
+from support.tiny_recipe import CALLS, DOCS, PAGES, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
 from fontes.core.progress import Progress, Report, lines
@@ -19,7 +20,7 @@ def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path
     result = Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
     reports = ["report.html", "report.json", "report.md"]
     runs = ["runs/first.run", "runs/second.run", "runs/sum.run"]
-    assert files(tmp_path) == sorted(["experiment.lock", "recipe.md", *reports, *runs])
+    assert files(tmp_path) == sorted(["experiment.lock", *PAGES, *reports, *runs])
     assert ft.read_run(tmp_path / "runs/first.run") == result.runs["first"]
     assert result.report is not None
     assert result.report.baseline == "first"
@@ -40,7 +41,7 @@ def test_the_lock_says_parameters_data_and_versions_and_is_part_of_what_the_obje
     assert lock.pop("files") == [
         *(f"runs/{n}.run" for n in result.runs),
         *(f"report.{f}" for f in ("md", "json", "html")),
-        "recipe.md",
+        *PAGES,
     ]
     assert lock == json.loads(json.dumps(result.lock))
     assert lock["settings"] == {
@@ -65,6 +66,18 @@ def test_the_lock_says_parameters_data_and_versions_and_is_part_of_what_the_obje
     again = Tiny().run(DOCS[:2], TOPICS, None, tmp_path / "other")
     assert again.lock["data"]["documents"] != result.lock["data"]["documents"]
     assert again.lock["data"]["topics"] == result.lock["data"]["topics"]
+
+
+def test_the_page_shows_the_plot_of_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    Tiny(k1=1.5).run(DOCS, TOPICS, None, tmp_path)
+    assert "## Systems" in (page := (tmp_path / "recipe.md").read_text())
+    assert "\n\n![The pipeline of first](recipe.svg)\n\n| system | run |" in page
+    assert "k1=1.5" in re.sub(r"<!--|-->", "", (tmp_path / "recipe.svg").read_text())
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    Tiny(k1=1.5).run(DOCS, TOPICS, None, tmp_path)
+    assert "![" not in (tmp_path / "recipe.md").read_text()
+    assert not (tmp_path / "recipe.svg").exists()
 
 
 def test_a_step_that_systems_share_is_run_once_and_counts_for_each(tmp_path: Path) -> None:

@@ -139,6 +139,18 @@ def test_a_long_history_loses_its_oldest_words_first(model: QuReTeC) -> None:
     assert model(topic)["1_1"].text.startswith("Who built it?")
 
 
+def test_the_words_that_are_labelled_are_those_that_the_model_read(model: QuReTeC) -> None:
+    """A history that was cut has the probabilities of its newest words alone."""
+    turns = [f"Tell me about the {noun}." for noun in NOUNS]
+    cut = model.probabilities(asked(*turns, "Who built it?"))["1_1"]
+    newest = words_of(" ".join(turns))[-len(cut) :]
+    alone = model.probabilities(asked(" ".join(newest), "Who built it?"))["1_1"]
+    assert [word for word, _ in alone] == [word for word, _ in cut] == newest
+    assert [p for _, p in alone] == pytest.approx([p for _, p in cut], abs=1e-5)
+    oldest = model.probabilities(asked(" ".join(words_of(" ".join(turns))[: len(cut)]), "Who built it?"))["1_1"]
+    assert [p for _, p in oldest] != pytest.approx([p for _, p in cut], abs=1e-2)
+
+
 def test_a_very_long_turn_leaves_half_to_the_history(model: QuReTeC) -> None:
     topic = asked("Tell me about the mill. " * 10, "old " * 500)
     assert 20 < len(model.probabilities(topic)["1_1"]) <= 32

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +20,8 @@ DOCS = [
 TOPICS = {"q1": "what prevents rickets", "q2": "influenza vaccine", "q3": "bread"}
 QRELS = {"q1": {"sun": 1}, "q2": {"flu": 1}, "q3": {"bread": 1, "flu": 0}}
 CALLS: list[str] = []
+PAGES = ["recipe.md", *(["recipe.svg"] if find_spec("matplotlib") else [])]
+"""The files that every recipe writes, beside runs, reports and the lock."""
 
 
 @dataclass(frozen=True)

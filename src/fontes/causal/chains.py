@@ -18,7 +18,9 @@ from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
 from ..text.sentences import sentence_spans
 from .cues import CUES
+from .figures import HAPPENINGS, literal
 from .pairs import CausalPair, causal_pairs
+from .tagging import FUNCTION_WORDS
 from .tree import Cause, Chain, Source
 
 if TYPE_CHECKING:
@@ -33,6 +35,13 @@ WEAK = 0.5  # what a weak cue counts
 LONGEST = 5_000  # characters of two sentences, beyond which nothing around a pair counts
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those)\b", re.IGNORECASE)
+# What follows tells when something was, or what was said about.
+BACKGROUND = re.compile(r"\b(?:during|about|regarding|concerning|since|before|despite)\b", re.IGNORECASE)
+ABOUT = re.compile(r"\s*(?:about|regarding|concerning)\b", re.IGNORECASE)
+PLACE = re.compile(
+    r"\b(?:of|at|in|on|by|to|from|near|for|with|between|during|across|along|against|over|about|after|before)\b", re.IGNORECASE
+)
+PARTICIPLE = re.compile(r"\w+ed\W*$")
 WEAK_CUES = frozenset(cue.name for cue in CUES if cue.weak)
 
 
@@ -52,8 +61,10 @@ def causes(
     """The causes of an event, and theirs, as the documents of a collection state them.
 
     Documents are searched for the event and their `causal_pairs` read. The cause of a pair whose effect matches the event is a
-    cause of it, and becomes the next question, down to `depth`. The task is that of Datta, Greene, Ganguly, Roy and Mitra,
-    "Where's the Why? In Search of Chains of Causes for Query Events" (AICS 2020); the method is not.
+    cause of it, and becomes the next question, down to `depth`. The document has to speak of what happened; figures of speech
+    ("a flood of applications") say nothing, and sentences about what the event itself caused are left out. The task is that of
+    Datta, Greene, Ganguly, Roy and Mitra, "Where's the Why? In Search of Chains of Causes for Query Events" (AICS 2020); the
+    method is not.
 
     Causes that say the same, because they share most of their terms, are one with several sources; one that says the same as
     what is above it, or beside that, is left out, so that there are no cycles. The terms are those of the index's analyzer; of
@@ -111,8 +122,18 @@ class _Statement:
     cause: Terms
     effect: Terms
     around: Terms
+    sides: tuple[Terms, Terms]  # of the sentence: that of the cause, and that of the effect
     weak: bool
     denied: bool  # that the effect came about
+
+    def has_cause_in(self, event: Terms, words: _Words) -> bool:
+        """Whether the event is on the side of the cause, so that the sentence tells what it led to."""
+        cause, effect = self.sides
+        return words.share(event, cause) > words.share(event, effect)
+
+    def tells_effect_of(self, event: Terms, words: _Words) -> bool:
+        """Whether the cause itself is the event."""
+        return words.share(event, self.cause) >= SAME and self.has_cause_in(event, words)
 
 
 @dataclass(frozen=True)
@@ -136,7 +157,7 @@ class _Asker:
     leads: int
     progress: Report = silent
     words: _Words | None = None
-    statements: dict[str, list[_Statement]] = field(default_factory=dict)
+    statements: dict[tuple[str, bool, bool], list[_Statement]] = field(default_factory=dict)
 
     def causes(self, question: _Question) -> tuple[Cause, ...]:
         """The causes of an event, best first, each with its own."""
@@ -144,16 +165,17 @@ class _Asker:
         if run.documents is None:
             raise InputError("this stage does not know its documents; a chain of causes needs a retriever over an index")
         words = self.words = self.words or _Words.of(run.documents)
-        event = words.terms(question.event)
+        event = words.event(question.event)
         if not event:
             if question.above:
                 return ()
             raise InputError(f"the event '{question.event}' has no words to search for")
+        read = _Reading.of(words, question.event)
         docs = run["1"].docs()
         above = (*question.above, event)
-        candidates = self._stated(words, question.event, docs, above)[: self.breadth]
+        candidates = self._stated(read, question.event, docs, above)[: self.breadth]
         if len(candidates) < self.breadth and self.leads and question.leads:
-            candidates += self._leads(words, event, docs, question)[: min(self.leads, self.breadth - len(candidates))]
+            candidates += self._leads(read, event, docs, question)[: min(self.leads, self.breadth - len(candidates))]
         if question.depth == self.depth:
             return tuple(each.cause for each in candidates)
         known = (*above, *(each.terms for each in candidates))
@@ -167,16 +189,24 @@ class _Asker:
         below = _Question(cause.text, candidate.query, before, question.depth + 1, known, docs, not cause.lead)
         return replace(cause, causes=self.causes(below))
 
-    def _stated(self, words: _Words, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_Candidate]:
+    def _stated(self, read: _Reading, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]) -> list[_Candidate]:
         """The causes of pairs whose effect matches the event, those that say the same as one, best first."""
-        event, denied = words.terms(text), NOT.search(text) is not None
+        words = read.words
+        event, denied = words.event(text), NOT.search(text) is not None
         answers: list[tuple[float, Doc, _Statement]] = []
         least = min(2, len(event))  # of several words, a single one in common may be any
+        happening = words.happening(text)
         for doc in docs:
-            for said in self._read(words, doc):
+            if not read.terms(f"{doc.title} {doc.text}") & happening:
+                continue
+            for said in self._read(read, doc, self.weak):
                 match = (words.share(event, said.effect) + words.share(event, said.around)) / 2
                 matches = match >= self.overlap and len(event & said.around) >= least and said.denied == denied
-                if matches and not any(words.same(said.cause, terms) for terms in above):
+                if (
+                    matches
+                    and not said.has_cause_in(event, words)
+                    and not any(words.same(said.cause, terms) for terms in above)
+                ):
                     answers.append((match * (WEAK if said.weak else 1), doc, said))
         answers.sort(key=lambda answer: -answer[0])
         del answers[MOST:]
@@ -190,23 +220,26 @@ class _Asker:
                 group.append(answer)
         return sorted(map(_merged, groups), key=lambda each: -each.cause.score)
 
-    def _read(self, words: _Words, doc: Doc) -> list[_Statement]:
-        if doc.id not in self.statements:
-            self.statements[doc.id] = list(_statements(words, doc, self.weak))
-        return self.statements[doc.id]
+    def _read(self, read: _Reading, doc: Doc, weak: bool) -> list[_Statement]:
+        key = (doc.id, weak, read.figures)
+        if key not in self.statements:
+            self.statements[key] = list(_statements(read, doc, weak))
+        return self.statements[key]
 
-    def _leads(self, words: _Words, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_Candidate]:
+    def _leads(self, read: _Reading, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_Candidate]:
         """The documents of the event that are earlier and not in the tree above it, as causes that nobody states."""
         candidates = []
         for doc in docs:
             if doc.id in question.documents or (question.before is not None and not "" < _date(doc) < question.before):
                 continue
-            sentence, score = _nearest(words, event, doc)
-            if score >= self.overlap:
+            sentence, score = _nearest(read, event, doc)
+            if score >= self.overlap and not any(
+                said.tells_effect_of(event, read.words) for said in self._read(read, doc, True)
+            ):
                 source = Source(doc.id, doc.title, _date(doc), sentence, "", score)
                 query = f"{doc.title} {sentence}".strip()
                 cause = Cause(doc.title or sentence, score, (source,), lead=True)
-                candidates.append(_Candidate(cause, words.terms(query), query))
+                candidates.append(_Candidate(cause, read.words.terms(query), query))
         return candidates
 
 
@@ -216,6 +249,7 @@ class _Words:
 
     terms: Callable[[str], Terms]
     weights: Callable[[str], float]
+    function: Terms
 
     @classmethod
     def of(cls, documents: object) -> _Words:
@@ -224,7 +258,7 @@ class _Words:
 
         if not isinstance(documents, Index | Reader):
             english = Analyzer.of("english")
-            return cls(lambda text: frozenset(english(text)), lambda term: 1.0)
+            return cls(lambda text: frozenset(english(text)), lambda term: 1.0, frozenset(english(" ".join(FUNCTION_WORDS))))
         index = documents
 
         def weight(term: str) -> float:
@@ -232,7 +266,27 @@ class _Words:
             df = int(index.df[number]) if number >= 0 else 0
             return math.log(1 + (len(index) - df + 0.5) / (df + 0.5)) if df else 0.0
 
-        return cls(lambda text: frozenset(index.analyzer(text)), cache(weight))
+        function = frozenset(index.analyzer(" ".join(FUNCTION_WORDS)))
+        return cls(lambda text: frozenset(index.analyzer(text)), cache(weight), function)
+
+    def event(self, text: str) -> Terms:
+        """The terms of an event: of its words those with a meaning of their own, or all where there is none."""
+        terms = self.terms(text)
+        return terms - self.function or terms
+
+    def happening(self, text: str) -> Terms:
+        """The terms that say what happened, one of which a document about the event has.
+
+        They are those before the first preposition ("fire" in "fire at the cannery"), and of these the last where it is a
+        participle ("closed" in "herring season closed"), with others for the same happening ("blaze"). All terms of the event
+        where there is no such part.
+        """
+        first = PLACE.split(text.strip(), maxsplit=1)[0]
+        ending = PARTICIPLE.search(first)
+        for part in (ending[0] if ending else "", first, text):
+            if terms := self.terms(part) - self.function:
+                return terms.union(*(group for group in map(self.terms, HAPPENINGS) if group & terms))
+        return self.terms(text)
 
     def share(self, event: Terms, terms: Terms) -> float:
         """The weight of the event's terms that are in `terms`, of the weight of all, 0 to 1."""
@@ -248,7 +302,28 @@ class _Words:
         return sum(map(self.weights, sorted(terms)))
 
 
-def _statements(words: _Words, doc: Doc, weak: bool) -> Iterator[_Statement]:
+@dataclass(frozen=True)
+class _Reading:
+    """How documents are read for an event: figures of speech say nothing, unless the event is one."""
+
+    words: _Words
+    figures: bool
+
+    @classmethod
+    def of(cls, words: _Words, event: str) -> _Reading:
+        return cls(words, literal(event) != event)
+
+    def terms(self, text: str) -> Terms:
+        """The terms of a text of a document."""
+        return self.words.terms(text if self.figures else literal(text))
+
+    def effect(self, text: str) -> Terms:
+        """The terms of an effect, without what tells when it was or what was said about."""
+        terms = self.terms(BACKGROUND.split(text, maxsplit=1)[0])
+        return terms if terms or ABOUT.match(text) else self.terms(text)
+
+
+def _statements(read: _Reading, doc: Doc, weak: bool) -> Iterator[_Statement]:
     """What a document states, by its title and by its text."""
     for text in (doc.title, doc.text):
         pairs = [pair for pair in causal_pairs(text, weak=weak) if not pair.negated]
@@ -261,12 +336,24 @@ def _statements(words: _Words, doc: Doc, weak: bool) -> Iterator[_Statement]:
                 place = bisect(starts, pair.start) - 1
                 sentence = " ".join(text[pair.start : pair.end].split())
                 start = starts[max(place - 1, 0)]
-                near = words.terms(f"{doc.title} {text[start : pair.end] if pair.end - start <= LONGEST else ''}")
-            cause, effect = words.terms(pair.cause), words.terms(pair.effect)
+                near = read.terms(f"{doc.title} {text[start : pair.end] if pair.end - start <= LONGEST else ''}")
+            cause, effect = read.terms(pair.cause), read.effect(pair.effect)
             weak_cue = pair.cue in WEAK_CUES
             if len(cause) > weak_cue:  # "after one" says too little
                 denied = NOT.search(pair.effect) is not None
-                yield _Statement(pair, sentence, cause, effect, (near - cause) | effect, weak_cue, denied)
+                sides = _sides(read, text[pair.start : pair.end], pair)
+                around = (near - cause - read.terms(pair.effect)) | effect
+                yield _Statement(pair, sentence, cause, effect, around, sides, weak_cue, denied)
+
+
+def _sides(read: _Reading, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
+    """The terms of a sentence on the side of the cause and on that of the effect."""
+    cause, effect = sentence.find(pair.cause), sentence.find(pair.effect)
+    if min(cause, effect) < 0 or len(sentence) > LONGEST:
+        return read.terms(pair.cause), read.terms(pair.effect)
+    second = max(cause, effect)
+    sides = read.terms(sentence[:second]), read.terms(sentence[second:])
+    return sides if cause < effect else sides[::-1]
 
 
 def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _Candidate:
@@ -279,11 +366,11 @@ def _merged(answers: Sequence[tuple[float, Doc, _Statement]]) -> _Candidate:
     return _Candidate(Cause(cause, 1 - math.prod(1 - source.score for source in sources), sources), said.cause, query)
 
 
-def _nearest(words: _Words, event: Terms, doc: Doc) -> tuple[str, float]:
+def _nearest(read: _Reading, event: Terms, doc: Doc) -> tuple[str, float]:
     """The sentence of a document with the largest share of the event, and how much of it the document has."""
     sentences = [" ".join(doc.text[a:b].split()) for a, b in sentence_spans(doc.text)] or [doc.title]
-    best = max(sentences, key=lambda sentence: words.share(event, words.terms(sentence)))
-    return best, words.share(event, words.terms(f"{doc.title} {doc.text}"))
+    best = max(sentences, key=lambda sentence: read.words.share(event, read.terms(sentence)))
+    return best, read.words.share(event, read.terms(f"{doc.title} {doc.text}"))
 
 
 def _date(doc: Doc) -> str:

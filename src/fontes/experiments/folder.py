@@ -18,7 +18,7 @@ from ..storage.locks import locked
 
 LOCK = "experiment.lock"
 UNFINISHED = "unfinished.json"  # which files are being written, so that the next run can remove those that are not its own
-PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md")
+PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md", "recipe.svg")
 FOLDERS = ("runs", "indexes", "cache", "models")
 RUN = re.compile(r"runs/.+\.run", re.DOTALL)
 

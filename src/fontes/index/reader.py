@@ -42,7 +42,7 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
     from ..core.run import Run
-    from ..lexical import BM25, RM3, TFIDF, LearnedSparse, QueryLikelihood
+    from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
     from ..neural.dense.dense import Dense
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
@@ -172,6 +172,7 @@ class Reader:
         ql = StageMethod(QueryLikelihood)
         learned_sparse = StageMethod(LearnedSparse)
         rm3 = StageMethod(RM3)
+        causal_feedback = StageMethod(CausalFeedback)
         dense = StageMethod(Dense)
         late = StageMethod(Late)
         splade = StageMethod(SpladeRetriever)

@@ -1,7 +1,7 @@
 """Lexical retrieval: every model a weighting over one kernel."""
 
 from .bm25 import BM25, BM25Weighting
-from .feedback import RM3
+from .feedback import RM3, CausalFeedback
 from .learned_sparse import LearnedSparse, LearnedSparseWeighting
 from .likelihood import LikelihoodWeighting, QueryLikelihood
 from .retriever import Lexical
@@ -13,6 +13,7 @@ __all__ = [
     "RM3",
     "TFIDF",
     "BM25Weighting",
+    "CausalFeedback",
     "LearnedSparse",
     "LearnedSparseWeighting",
     "Lexical",

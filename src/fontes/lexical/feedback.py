@@ -65,11 +65,18 @@ class RM3(Stage[Run, Topics], name="rm3"):
         model = self._relevance_model(ranking)
         if not model:
             return topic
-        own: Mapping[str, float] = Counter(self.index.analyzer(topic.text)) if topic.weights is None else topic.weights
-        mixed = {term: self.original_weight * weight for term, weight in _scaled(own).items()}
+        mixed = {term: self.original_weight * weight for term, weight in self._own_terms(self._mixed_with(topic)).items()}
         for term, weight in _scaled(model).items():
             mixed[term] = mixed.get(term, 0.0) + (1 - self.original_weight) * weight
         return replace(topic, weights=mixed, origin=topic)
+
+    def _mixed_with(self, topic: Topic) -> Topic:
+        """The topic whose own terms are part of the new one."""
+        return topic
+
+    def _own_terms(self, topic: Topic) -> dict[str, float]:
+        """The weights of a topic, or the share of each term of its text; they add up to 1."""
+        return _scaled(Counter(self.index.analyzer(topic.text)) if topic.weights is None else topic.weights)
 
     def _relevance_model(self, ranking: Ranking) -> dict[str, float]:
         hits = list(islice(ranking, self.fb_docs))
@@ -89,6 +96,44 @@ class RM3(Stage[Run, Topics], name="rm3"):
             return False
         number = self.index.term_number(term)
         return number >= 0 and self.index.df[number] <= self.max_df * Statistics.of(self.index).documents_with_terms
+
+
+@dataclass(frozen=True)
+class CausalFeedback(RM3, name="causal_feedback"):
+    """Terms of possible causes of an event: `bm25 >> index.rm3() >> bm25 >> index.causal_feedback() >> bm25`.
+
+    Documents about the causes of an event share few terms with those about the event itself. RM3 finds the topical terms,
+    P(w|R), and a search for these gives documents in which the terms of causes are more frequent. Their relevance model,
+    P(w|R'), estimated as in `RM3`, is divided by the topical one:
+
+        P(w|C) ∝ P(w|R') / P(w|R)   for terms of the topical model
+        P(w|C) ∝ P(w|R') / ε        for all others, where ε is the mean of P(w|R') over its `fb_terms` terms
+
+    so that terms that are frequent in these documents and not topical come first. P(w|C), scaled to the sum 1, is mixed with
+    the terms that the topic had before RM3, which have the weight `original_weight`.
+
+    P(w|R) are the weights of the run's topic, as `rm3` has left them; of a topic without weights the shares of its own terms.
+    A topic without results stays as it is.
+
+    After Datta, Ganguly, Roy, Bonin, Jochim and Mitra, "Retrieving Potential Causes from a Query Event" (SIGIR 2020), and the
+    steps that their code names. It differs in the estimate of the two relevance models, which is that of `RM3` here.
+
+    Args:
+        index: The index that the documents are in, whose stored text gives their terms.
+        fb_docs: How many of the best documents of a topic give terms.
+        fb_terms: How many terms each document gives, and how many the relevance model has.
+        original_weight: The weight of the topic's terms before RM3, from 0 to 1.
+        max_df: Terms in more than this share of the documents that hold a term are left out.
+    """
+
+    def _mixed_with(self, topic: Topic) -> Topic:
+        return topic if topic.weights is None or topic.origin is None else topic.origin
+
+    def _relevance_model(self, ranking: Ranking) -> dict[str, float]:
+        model = _scaled(super()._relevance_model(ranking))
+        topical = self._own_terms(ranking.topic)
+        mean = 1 / max(len(model), 1)
+        return {term: weight / (share if (share := topical.get(term, 0.0)) > 0 else mean) for term, weight in model.items()}
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:

@@ -100,12 +100,13 @@ class Plot:
         return f"Plot({self.caption!r})"
 
 
-def drawn(draw: Callable[[Figure], str], height: float = HEIGHT) -> Plot:
+def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = WIDTH) -> Plot:
     """The plot that a function makes.
 
     Args:
         draw: Draws on an empty figure and returns the caption.
         height: The height of the figure in inches.
+        width: Its width in inches.
 
     Raises:
         MissingExtraError: There is no matplotlib.
@@ -113,7 +114,7 @@ def drawn(draw: Callable[[Figure], str], height: float = HEIGHT) -> Plot:
     with style():
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        figure = Figure(figsize=(width, height), layout="constrained")
         caption = draw(figure)
     return Plot(figure, caption)
 

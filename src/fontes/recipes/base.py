@@ -18,13 +18,13 @@ from ..core.registry import Registry, nearest
 from ..datasets import named, splits_of
 from ..experiments import Collection
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
-from ..experiments.problems import NOTHING, Problems, as_options
-from ..experiments.runner import Plan, reproducible, run
+from ..experiments.problems import NOTHING, Problems, System, as_options
+from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
 from .learning import Learning
 from .others import Others
-from .result import RecipeResult, shown
+from .result import PICTURE, RecipeResult, drawn_as_svg, shown
 from .sources import Splits, qrels_from, side_from, topics_from, with_topics_of
 
 Division = tuple[Topics, Qrels | None, Learning | None]
@@ -97,6 +97,10 @@ class Recipe(Part, ABC):
         if train is not None or dev is not None:
             raise ParameterError(f"recipe {self.name} learns nothing: leave train and dev out")
         return topics, qrels, None
+
+    def for_topics(self, topics: Topics) -> Self:
+        """The recipe as it runs on these topics, which may lack something; by default it is the same for all."""
+        return self
 
     def problems_of(self, topics: Topics) -> Iterable[InputError]:
         """An error for each thing that topics lack and the recipe needs."""
@@ -192,8 +196,9 @@ class Recipe(Part, ABC):
             topics: All that `Topics.of` accepts, or the path of a file; a tuple of paths is merged.
             qrels: All that `Qrels.of` accepts, or the path of a file, or of several; None: nothing is measured.
             output: A folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, the parameters and what was
-                published beside what was found; experiment.lock, the same with versions, hashes and all numbers; and, to be
-                used again by the next run into it, indexes/, models/ and cache/.
+                published beside what was found; recipe.svg, the baseline or the first system, where there is matplotlib;
+                experiment.lock, the same with versions, hashes and all numbers; and, to be used again by the next run into it,
+                indexes/, models/ and cache/.
             split: That of the folder or collection that `topics` and `qrels` name, or several, which are merged.
             train: Judgments to learn from: what `Qrels.of` accepts, the path of a file, or the name of a split of what `topics`
                 or `qrels` name; their topics are looked up in `topics`, or in that split. None: a recipe that learns divides
@@ -219,14 +224,15 @@ class Recipe(Part, ABC):
         with problems.collected():
             division, known = self._division(problems, topics, qrels, split, train, dev)
             others = Others.of(runs, division[0], known, chosen) if division else None
-        self._look(problems, division and division[0], division and division[1])
-        self._say_all(problems, division and division[0])
+        recipe = self.for_topics(division[0]) if division else self
+        recipe._look(problems, division and division[0], division and division[1])
+        recipe._say_all(problems, division and division[0])
         assert documents is not None
         assert division is not None
         assert others is not None
         learning = division[2] and division[2].at(Path(output), progress)
-        plan = self._plan(documents, (division[0], division[1], learning), chosen, others)
-        return RecipeResult(self, run(plan, Path(output), progress), learning, others)
+        plan = recipe._plan(documents, (division[0], division[1], learning), chosen, others)
+        return RecipeResult(recipe, run(plan, Path(output), progress), learning, others)
 
     def _division(
         self, problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object
@@ -255,10 +261,21 @@ class Recipe(Part, ABC):
     def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: Others) -> Plan:
         topics, qrels, learning = division
         make = self.systems_with(learning)
+        made: dict[str, Stage[Topics, Run]] = {}
+
+        def systems(collection: Collection) -> dict[str, System]:
+            made.update(make(collection))
+            return others.beside(made)
+
+        def pages(results: Results) -> dict[str, str]:
+            picture = drawn_as_svg(made.get(self.baseline or "") or next(iter(made.values())))
+            page = RecipeResult(self, results, learning, others).to_markdown(picture=PICTURE if picture else "")
+            return {"recipe.md": page, **({PICTURE: picture} if picture else {})}
+
         data: dict[str, Any] = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(topics)}}
         data |= {} if learning is None else learning.hashes
         return Plan(
-            systems=lambda collection: others.beside(make(collection)),
+            systems=systems,
             documents=documents,
             topics=topics,
             qrels=qrels,
@@ -268,7 +285,7 @@ class Recipe(Part, ABC):
             baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
             data=data if qrels is None else {**data, "qrels": {"sha256": hash_of_qrels(qrels)}},
-            pages=lambda results: {"recipe.md": RecipeResult(self, results, learning, others).to_markdown()},
+            pages=pages,
         )
 
     @property

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from ..causal import CausalFilter, CausalKeywords, Narrative, TitleAndNarrative, TopicRank
 from ..causal.filter import ROLES
-from ..core import InputError, ParameterError, Run, Stage, Topics
+from ..core import InputError, ParameterError, Run, Stage, Topic, Topics
 from ..core.checks import check_whole
 from ..experiments import Collection
 from ..fusion import fuse
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..neural import Encoder
 
 AGGREGATES = ("sum", "min-max", "rrf")
+THIRD = ("keyphrases", "feedback")
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,6 +36,9 @@ class Cair2021(Recipe, name="cair2021"):
     The four baselines are the title and the narrative in the lexical index, the title and both in the semantic one. Q3 alone is
     there as well, and with a filter or a stage after it what was merged.
 
+    The authors leave topics of titles alone to future work. Where no topic has a narrative, Q3 is the title with the terms of
+    causal feedback, as `third="feedback"` says, and the systems that read narratives are left out.
+
     Args:
         encoder: A sentence encoder: a name on the hub or a folder, or an encoder that makes vectors of length 1; None: what is
             searched in vectors is left out.
@@ -47,6 +51,9 @@ class Cair2021(Recipe, name="cair2021"):
         b: Of BM25.
         depth: How many documents are asked for with each query, and how many of those merged are the result.
         topicrank: How Q3 finds keyphrases; None: TopicRank with the spaCy model.
+        keyphrases: How many keyphrases Q3 has, the best first; None: all, as published.
+        third: Q3: "keyphrases" of the narrative; or "feedback", which needs the title alone: RM3, another search, and
+            `causal_feedback` over the lexical index.
         aggregate: "sum": of the scores as they are; "min-max": of scores from 0 to 1; "rrf": reciprocal ranks.
         filter: Leaves out documents without a cause and an effect that the topic speaks of: "published", "swapped" or "either",
             the roles of `CausalFilter`; None: does not, as the authors decided after they had tried.
@@ -74,6 +81,7 @@ class Cair2021(Recipe, name="cair2021"):
     published_on = "the 20 test topics of CAIR 2021 and the 303,291 news articles of FIRE's English collection"
 
     without: ClassVar[Mapping[tuple[str, ...], str]] = {
+        ("third=feedback",): "searches all topics by their titles alone",
         ("trees=None",): "searches all vectors, which needs no Annoy",
         ("encoder=None",): "leaves Q1 out, and with it the vectors",
         ('topicrank=topicrank("stopwords")', "analyzer=english"): "finds keyphrases and terms without spaCy",
@@ -88,23 +96,31 @@ class Cair2021(Recipe, name="cair2021"):
     b: float = 0.75
     depth: int = 500
     topicrank: TopicRank | None = None
+    keyphrases: int | None = None
+    third: str = "keyphrases"
     aggregate: str = "sum"
     filter: str | None = None
     after: str | Stage[Run, Run] | None = None
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        keywords = CausalKeywords(self._topicrank)
         index = collection.index(self.analyzer or f"spacy-plain:{self.spacy}")
         after = self.stage("after", index)
 
         lexical = index.bm25(variant=self.variant, k1=self.k1, b=self.b, k=self.depth)
-        queries = [lexical, keywords >> lexical]
-        in_vectors = {}
+        narratives = self.third == "keyphrases"
+        third: Stage[Topics, Run]
+        if narratives:
+            third = CausalKeywords(self._topicrank, n=self.keyphrases) >> lexical
+        else:
+            third = lexical >> index.rm3() >> lexical >> index.causal_feedback() >> lexical
+        queries = [lexical, third]
+        in_vectors: dict[str, Stage[Topics, Run]] = {}
         if (encoder := self._encoder) is not None:
             search = "flat" if self.trees is None else f"annoy:{self.trees}"
             semantic = index.dense(encoder, algorithm=search, k=self.depth)
             queries.insert(0, semantic)
-            in_vectors = {"title-narrative-semantic": TitleAndNarrative() >> semantic, "title-semantic": semantic}
+            in_vectors = {"title-narrative-semantic": TitleAndNarrative() >> semantic} if narratives else {}
+            in_vectors["title-semantic"] = semantic
 
         merged = self._merged(queries) % self.depth
         pipeline = merged
@@ -115,26 +131,33 @@ class Cair2021(Recipe, name="cair2021"):
         return {
             "pipeline": pipeline,
             **({} if pipeline is merged else {"merged": merged}),
-            "narrative-bm25": Narrative() >> lexical,
+            **({"narrative-bm25": Narrative() >> lexical} if narratives else {}),
             "title-bm25": lexical,
             **in_vectors,
-            "keywords-bm25": keywords >> lexical,
+            "keywords-bm25" if narratives else "feedback-bm25": third,
         }
 
+    def for_topics(self, topics: Topics) -> Self:
+        return self if any(map(_has_narrative, topics.values())) else self.with_(third="feedback")
+
     def check(self) -> None:
-        for name, value, choices in (("aggregate", self.aggregate, AGGREGATES), ("filter", self.filter or ROLES[0], ROLES)):
+        for name, value, choices in (
+            ("aggregate", self.aggregate, AGGREGATES),
+            ("filter", self.filter or ROLES[0], ROLES),
+            ("third", self.third, THIRD),
+        ):
             if value not in choices:
                 raise ParameterError(f"recipe cair2021: there is no {name} '{value}'; there are {', '.join(choices)}")
-        for name, number in (("depth", self.depth), ("trees", self.trees)):
+        for name, number in (("depth", self.depth), ("trees", self.trees), ("keyphrases", self.keyphrases)):
             if number is not None:
                 check_whole(f"recipe cair2021: {name}", number)
         self._topicrank.check()
 
     def problems_of(self, topics: Topics) -> Iterator[InputError]:
-        lacking = [topic.id for topic in topics.values() if not topic.narrative.strip()]
-        if lacking:
+        lacking = [topic.id for topic in topics.values() if not _has_narrative(topic)]
+        if lacking and self.third == "keyphrases":
             more = f" and {len(lacking) - 1} others have" if len(lacking) > 1 else " has"
-            yield InputError(f"recipe cair2021 needs topics with narratives; topic '{lacking[0]}'{more} none")
+            yield InputError(f"recipe cair2021: some topics have narratives, but topic '{lacking[0]}'{more} none")
 
     @property
     def _encoder(self) -> Encoder | None:
@@ -152,3 +175,7 @@ class Cair2021(Recipe, name="cair2021"):
         if self.aggregate == "min-max":
             return fuse(*queries, method="combsum", normalize="min-max")
         return fuse(*queries, method="rrf")
+
+
+def _has_narrative(topic: Topic) -> bool:
+    return bool(topic.narrative.strip())

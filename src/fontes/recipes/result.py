@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..comparison import Report
-from ..core import Run
+from ..core import MissingExtraError, ParameterError, Run, Stage, Topics
 from ..core.parameters import summary
 from ..experiments.runner import Results
 from .learning import Learning
@@ -16,6 +16,8 @@ from .others import Interval, Others, intervals
 
 if TYPE_CHECKING:
     from .base import Recipe
+
+PICTURE = "recipe.svg"
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,12 @@ class RecipeResult:
             "systems": systems,
         }
 
-    def to_markdown(self) -> str:
-        """A page: the parameters, the systems with seconds, and the published figures beside those found here."""
+    def to_markdown(self, picture: str = "") -> str:
+        """A page: the parameters, the systems with seconds, and the published figures beside those found here.
+
+        Args:
+            picture: The file of a plot of the pipeline, beside the page; empty: there is none.
+        """
         recipe = self.recipe
         parts = [f"# {recipe.name}", summary(type(recipe)), f"Source: {recipe.source}"]
         if recipe.published:
@@ -117,6 +123,7 @@ class RecipeResult:
             "## Systems",
             "Seconds are of all steps of a system, those that it shares with others included, and not of indexing and encoding."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
+            *([f"![The pipeline of {recipe.baseline or next(iter(self.runs))}]({picture})"] if picture else []),
             _table(["system", "run", "documents", "seconds"], self._systems()),
             *_with_intervals("Means with their intervals of 95%", self.intervals()),
             *_with_intervals("Runs of others", self.others.apart),
@@ -244,6 +251,16 @@ def _model(note: Mapping[str, Any]) -> list[str]:
     learned = f"{note['rows']:,} rows of {note['queries']:,} queries" if note["queries"] else f"{note['rows']:,} rows"
     minutes = f"{note['seconds'] / 60:.1f} ({note['device']}, {note['precision'].partition(' ')[0]})"
     return [note["role"], note["model"], note["base"], learned, f"{note['steps']:,}, {note['best']:,}", minutes]
+
+
+def drawn_as_svg(stage: Stage[Topics, Run]) -> str:
+    """The plot of a pipeline as SVG; empty where there is no matplotlib, or the pipeline is too large to draw."""
+    from ..plots import pipeline
+
+    try:
+        return pipeline(stage).to_bytes("svg").decode()
+    except (MissingExtraError, ParameterError):
+        return ""
 
 
 def shown(value: Any) -> Any:

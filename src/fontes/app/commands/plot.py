@@ -20,16 +20,21 @@ OPTIONS = {  # of each kind of plot, and which of them need an index
     "zipf": ("first", "last"),
     "heaps": ("first",),
     "measures": ("measures", "k", "bands", "seed", "split"),
+    "pipeline": (),
 }
 OF_AN_INDEX = ("lengths", "zipf", "heaps")
 
 
 @commands.command(rich_help_panel="Measure")
 def plot(
-    kind: Annotated[str, typer.Argument(help="tfidf, bm25, idf, lengths, zipf, heaps or measures.", show_default=False)],
+    kind: Annotated[
+        str, typer.Argument(help="tfidf, bm25, idf, lengths, zipf, heaps, measures or pipeline.", show_default=False)
+    ],
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="An index directory; for measures judgments and then runs.", show_default=False),
+        typer.Argument(
+            help="An index directory; for measures judgments and then runs; for pipeline an expression.", show_default=False
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write: .svg, .png or .pdf.")] = Path("plot.svg"),
     docs: Annotated[
@@ -62,7 +67,7 @@ def plot(
     seed: Annotated[int | None, typer.Option(help="measures: of the bootstrap.", show_default="0")] = None,
     split: Split = None,
 ) -> None:
-    """Draw TF-IDF, BM25 or idf as curves, the lengths, Zipf's or Heaps' law of an index, or measures of runs against k."""
+    """Draw TF-IDF, BM25 or idf as curves, the lengths, Zipf's or Heaps' law of an index, measures of runs, or a pipeline."""
     from ...plots.plot import format_of
     from ..output import say
 
@@ -105,6 +110,12 @@ def _check(kind: str, files: list[str], parameters: list[str]) -> None:
         if len(files) < 2:
             raise ParameterError("fontes plot measures needs judgments and runs: fontes plot measures QRELS RUN… -o FILE")
         return
+    if kind == "pipeline":
+        if len(files) != 1:
+            raise ParameterError(
+                "fontes plot pipeline needs one expression: fontes plot pipeline 'bm25() >> rm3() >> bm25()' -o FILE"
+            )
+        return
     if len(files) > 1:
         raise ParameterError(f"fontes plot {kind} takes one index, not {len(files)} files")
     if kind in OF_AN_INDEX and not files:
@@ -120,12 +131,23 @@ def _option(name: str) -> str:
 def _drawn(kind: str, files: list[str], parameters: dict[str, Any]) -> Any:
     if kind == "measures":
         return _of_runs(*files, **parameters)
+    if kind == "pipeline":
+        return _of_expression(*files)
     from ... import plots
     from ...index import Index
 
     names = {"docs": "documents", "length": "lengths"}
     index = Index.open(files[0]) if files else None
     return getattr(plots, kind)(index, **{names.get(name, name): value for name, value in parameters.items()})
+
+
+def _of_expression(text: str) -> Any:
+    """The pipeline of an expression, which needs no index and no model to be drawn."""
+    from ...core.expression import pipeline
+    from ...experiments.problems import NOTHING
+    from ...plots import pipeline as plot_pipeline
+
+    return plot_pipeline(pipeline(text, NOTHING))
 
 
 def _of_runs(qrels: str, *runs: str, split: str | None = None, **parameters: Any) -> Any:

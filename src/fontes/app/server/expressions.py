@@ -16,7 +16,9 @@ from ..pipelines import retriever
 from .problems import RefusedError
 
 RETRIEVERS = ("bm25", "learned_sparse", "ql", "tfidf")
-FREE = frozenset((*RETRIEVERS, "as_typed", "cut", "deduplicate", "fuse", "last_turns", "raw", "rm3", "weighted_turns"))
+FREE = frozenset(
+    (*RETRIEVERS, "as_typed", "causal_feedback", "cut", "deduplicate", "fuse", "last_turns", "raw", "rm3", "weighted_turns")
+)
 """Parts without a model or a file, which every expression may have."""
 
 
