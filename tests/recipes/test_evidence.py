@@ -139,7 +139,7 @@ def test_long_encoders_read_whole_documents_and_others_windows(
     result: RecipeResult, models: dict[str, str], tmp_path: Path
 ) -> None:
     index = ft.Index.build(DOCS, tmp_path / "x.index")
-    ones = {"precision": "float32", "max_length": 2048}
+    ones = {"precision": "float32"}
     expected = {
         "nystromformer": ft.TransformerEncoder(models["nystromformer"], **ones),
         "reformer": ft.TransformerEncoder(models["reformer"], **ones),
@@ -151,7 +151,7 @@ def test_long_encoders_read_whole_documents_and_others_windows(
 
 
 def test_of_paragraphs_a_document_has_the_score_of_its_best_one(result: RecipeResult, models: dict[str, str]) -> None:
-    encoder = ft.TransformerEncoder(models["mbert"], max_length=2048, precision="float32")
+    encoder = ft.TransformerEncoder(models["mbert"], precision="float32")
     queries = encoder.encode_queries(list(TOPICS.values()))
     best = {}
     for doc in DOCS:

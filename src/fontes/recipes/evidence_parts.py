@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..neural import ColBERT, Encoder, Reranker
     from .evidence import Evidence
 
-LONGEST = 2048  # tokens of a whole document
+LONGEST = 2048  # tokens of a whole document, which are what an encoder reads where nothing else is said
 WINDOW, STRIDE = 150, 75  # words
 POSITIONS = 512  # tokens of a paragraph that late interaction reads
 LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
@@ -145,7 +145,7 @@ def whole(model: str | Encoder, attention: str = "model") -> Encoder:
         return model
     if _has(model, "modules.json" if attention == "model" else "fontes.json"):
         return SentenceEncoder(model)
-    return TransformerEncoder(model, max_length=LONGEST, attention=attention)
+    return TransformerEncoder(model, max_length=_beyond_tokenizer(model), attention=attention)
 
 
 def of_sentences(model: str | Encoder) -> Encoder:
@@ -189,6 +189,19 @@ def _has(model: str, *files: str) -> bool:
 
     folder = at_hand(model)
     return folder is not None and any((folder / file).exists() for file in files)
+
+
+def _beyond_tokenizer(model: str) -> int | None:
+    """The tokens to read with a model whose tokenizer would cut below LONGEST and the model's positions; None for others."""
+    from ..neural.encoders.architectures import configured_positions
+    from ..neural.encoders.transformer import tokenizer_limit
+    from ..neural.models.hub import at_hand
+
+    folder = at_hand(model)
+    positions = None if folder is None else configured_positions(folder)
+    if folder is None or positions is None or min(LONGEST, positions) <= tokenizer_limit(folder):
+        return None
+    return min(LONGEST, positions)
 
 
 def _about(row: str, model: str) -> str:
