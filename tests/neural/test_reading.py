@@ -72,7 +72,7 @@ def test_what_is_trained_at_a_chosen_length_reads_as_much_afterwards(kind: str, 
 def test_a_length_beyond_the_positions_is_an_error() -> None:
     encoder = TransformerEncoder(tiny("bert"), max_length=513, **EXACT)
     for use in (lambda: encoder.dim, lambda: encoder.encode_queries(["a"]), lambda: trainable(encoder)):
-        with pytest.raises(ParameterError, match="max_length is 513, but .*bert has positions for 512 tokens only"):
+        with pytest.raises(ParameterError, match=r"max_length is 513, but .*bert has positions for 512 tokens only"):
             use()
 
 

@@ -18,7 +18,7 @@ import fontes as ft
 from fontes.core import InputError, ParameterError
 from fontes.experiments import Collection
 from fontes.recipes import Evidence, RecipeResult
-from fontes.recipes.evidence_parts import K1, LANGUAGES, B
+from fontes.recipes.evidence_parts import K1, LANGUAGES, B, whole
 
 pytest.importorskip("torch")
 from support.tiny_cross_encoder import save_cross_encoder
@@ -176,6 +176,29 @@ def test_each_row_says_which_weights_it_ran_with_and_on_how_much_they_were_train
     assert f"| mbert | {models['mbert']} |  | a language model as published, not trained to retrieve |" in page
     assert f"| colbert | {models['colbert']} |  | token vectors of an encoder that is no ColBERT |" in page
     assert f"| reranked | {models['reranker']} |  | as published |" in page
+
+
+def test_the_page_says_how_many_tokens_encoders_read_and_that_its_defaults_are_ours() -> None:
+    encoder = ft.TransformerEncoder(tiny("bert"), max_length=20)
+    result = Evidence(**{**NO_MODELS, "encoder": encoder}).run(DOCS, TOPICS, QRELS, "out", measures=["R@5"])
+    page = (result.folder / "recipe.md").read_text()
+    assert "| system | tokens read | documents cut | documents |\n" in page
+    cut = sum(len(doc.text.split()) + 2 > 20 for doc in DOCS) / len(DOCS)
+    for row in ("encoder", "hybrid"):
+        assert f"| {row} | 20 | {cut:.1%} | 12 |" in page
+    assert "| bm25-words | 20" not in page
+    assert "| k1 | 1.2 | 1.2 | ours |" in page
+    assert "| mbert | **None** | google-bert/bert-base-multilingual-cased | ours |" in page
+    assert "| published |" not in page
+
+
+def test_a_long_encoder_reads_as_far_as_its_positions_whatever_its_tokenizer_says(tmp_path: Path) -> None:
+    for kind, tokens in (("nystromformer", 512), ("roberta", 401), ("reformer", 32)):
+        folder = Path(shutil.copytree(tiny(kind), tmp_path / kind))
+        settings = folder / "tokenizer_config.json"
+        settings.write_text(json.dumps({**json.loads(settings.read_text()), "model_max_length": 32}))
+        assert whole(str(folder)).length == tokens  # type: ignore[attr-defined]
+    assert whole(tiny("bert")) == ft.TransformerEncoder(tiny("bert"))
 
 
 def test_k1_and_b_are_those_that_are_best_on_the_topics_to_learn_from(tmp_path: Path) -> None:

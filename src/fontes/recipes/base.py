@@ -18,10 +18,11 @@ from ..core.registry import Registry, nearest
 from ..datasets import named, splits_of
 from ..experiments import Collection
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
-from ..experiments.problems import NOTHING, Problems, as_options
-from ..experiments.runner import Plan, reproducible, run
+from ..experiments.problems import NOTHING, Problems, System, as_options
+from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
+from ..neural.encoders.reading import readings
 from .learning import Learning
 from .others import Others
 from .result import RecipeResult, shown
@@ -254,11 +255,20 @@ class Recipe(Part, ABC):
 
     def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: Others) -> Plan:
         topics, qrels, learning = division
-        make = self.systems_with(learning)
+        make, built = self.systems_with(learning), dict[str, Stage[Topics, Run]]()
+
+        def systems(collection: Collection) -> Mapping[str, System]:
+            built.update(make(collection))
+            return others.beside(built)
+
+        def pages(results: Results) -> dict[str, str]:
+            reads = {name: readings(stage) for name, stage in reproducible(built).items() if isinstance(stage, Stage)}
+            return {"recipe.md": RecipeResult(self, results, learning, others, reads).to_markdown()}
+
         data: dict[str, Any] = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(topics)}}
         data |= {} if learning is None else learning.hashes
         return Plan(
-            systems=lambda collection: others.beside(make(collection)),
+            systems=systems,
             documents=documents,
             topics=topics,
             qrels=qrels,
@@ -268,7 +278,7 @@ class Recipe(Part, ABC):
             baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
             data=data if qrels is None else {**data, "qrels": {"sha256": hash_of_qrels(qrels)}},
-            pages=lambda results: {"recipe.md": RecipeResult(self, results, learning, others).to_markdown()},
+            pages=pages,
         )
 
     @property

@@ -74,7 +74,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return self.settings.document_length
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of whole documents, as many as there would be without a limit; special tokens included. Loads the model."""
+        """The tokens of whole documents, as many as there would be without a limit; special ones included."""
         return list(map(self._model.whole_length, map(text_of, docs)))
 
     @property
