@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -79,14 +79,17 @@ def reading(encoder: object, index: Index) -> Reading | None:
     reader: Reader = encoder  # type: ignore[assignment]
     if (limit := reader.length) >= ENDLESS:
         return None
+    lengths = [length for docs in sampled(index) for length in reader.document_lengths(docs)]
+    return Reading(limit, len(lengths), sum(length > limit for length in lengths), len(index) > SAMPLE)
+
+
+def sampled(index: Index) -> Iterator[list[Doc]]:
+    """The documents of an index in batches: all of them, or 10,000 evenly spaced ones."""
     count = len(index)
     numbers = np.linspace(0, count - 1, SAMPLE).astype(np.int64) if count > SAMPLE else np.arange(count)
     ids = index.ids.take(numbers)
-    cut = 0
     for first in range(0, len(ids), BATCH):
-        docs = index.docs(ids[first : first + BATCH])
-        cut += sum(length > limit for length in reader.document_lengths(docs))
-    return Reading(limit, len(ids), cut, count > SAMPLE)
+        yield index.docs(ids[first : first + BATCH])
 
 
 def readings(stage: Part) -> list[Reading]:
