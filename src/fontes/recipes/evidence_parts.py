@@ -10,6 +10,7 @@ from ..core import FontesError, Run, Stage, Topics
 from ..core.parameters import parameters
 from ..core.part import Part, walk
 from ..text import Analyzer
+from ..train import BiEncoderSettings
 from ..tuning import tune
 from .learning import Learning
 
@@ -33,6 +34,10 @@ STARTS = {
     "mbert": "google-bert/bert-base-multilingual-cased",
 }
 """By parameter, what `fontes train bi-encoder` could start from."""
+TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
+"""Rows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
+MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
+DEPTH = 100  # documents of a claim among which negatives are drawn
 LATE = ("artifact.metadata", "1_Dense")
 """What checkpoints of late interaction have."""
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
@@ -91,12 +96,31 @@ class Rows:
         model = getattr(self._recipe, parameter)
         if model is None:
             start = f", such as `fontes train bi-encoder` makes of {STARTS[parameter]}" if parameter in STARTS else ""
-            self._leave_out(row or parameter, f"give -s {parameter}=FOLDER or a name{start}")
+            here = "not trained: give --train, or " * (parameter == "trained")
+            self._leave_out(row or parameter, f"{here}give -s {parameter}=FOLDER or a name{start}")
         elif model == self._defaults[parameter] and (why := _lacking(model)):
             self._leave_out(row or parameter, f"{why}, or give -s {parameter}=FOLDER")
         else:
             self._systems[row or parameter] = built = system(model)
             self._note(row or parameter, model, built)
+
+    def with_trained(self, parameter: str, candidates: System, system: Callable[[Any], System]) -> None:
+        """A row with an encoder that is trained here, where there is something to learn from; else as `with_model`.
+
+        Args:
+            parameter: Of the recipe.
+            candidates: Where negatives come from.
+            system: Makes the row of the model.
+        """
+        recipe, learning = self._recipe, self._learning
+        start = starts_of(recipe).get(parameter)
+        if start is None or not learning.train.qrels:
+            self.with_model(parameter, system)
+            return
+        if learning.folder is not None:
+            settings = settings_of(recipe).with_(max_length=_beyond_tokenizer(start) if parameter in TRAINED else None)
+            start = learning.bi_encoder(parameter, start, candidates % DEPTH, settings, seed=recipe.seed, **MINING)
+        self._systems[parameter] = system(start)
 
     def tuned(self, bm25: BM25) -> System:
         """BM25 with the k1 and b that are best on the topics to learn from, or else as it is."""
@@ -123,6 +147,26 @@ class Rows:
         self._learning.noted(row, own)
         if self._learning.folder is not None:
             self._learning.notes[-1].setdefault("about", _about(row, own))
+
+
+def starts_of(recipe: Evidence) -> dict[str, str]:
+    """By row, the start of each training for which a recipe has a model."""
+    models = {name: getattr(recipe, name) for name in TRAINED}
+    starts = {name: model for name, model in models.items() if isinstance(model, str) and not _has(model, "modules.json")}
+    if recipe.trained is None and isinstance(recipe.encoder, str):
+        starts["trained"] = recipe.encoder
+    defaults = {one.default for one in parameters(type(recipe)).values() if isinstance(one.default, str)}
+    return {name: model for name, model in starts.items() if model not in defaults or not _lacking(model)}
+
+
+def settings_of(recipe: Evidence) -> BiEncoderSettings:
+    """How a recipe trains an encoder.
+
+    Raises:
+        ParameterError: A parameter makes no sense.
+    """
+    names = ("epochs", "batch", "lr", "precision", "seed")
+    return BiEncoderSettings(mini_batch=8, dropout=0.0, **{name: getattr(recipe, name) for name in names})
 
 
 def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
@@ -209,7 +253,7 @@ def _about(row: str, model: str) -> str:
     if row == "colbert" and not _has(model, *LATE):
         return "token vectors of an encoder that is no ColBERT"
     if row in (*STARTS, "encoder", "e5") and not _has(model, "modules.json"):
-        return "a language model as published, not trained to retrieve"
+        return f"not trained: a language model as published{'; give --train, and it is trained' * (row in TRAINED)}"
     return "as published"
 
 
