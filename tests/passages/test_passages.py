@@ -57,6 +57,11 @@ def test_windows_start_every_stride_words_until_one_reaches_the_end() -> None:
     assert texts(ft.Passages(words=4, stride=1), numbered(3)) == ["w0 w1 w2"]
 
 
+def test_the_stride_of_an_odd_number_of_words_is_rounded_up() -> None:
+    assert texts(ft.Passages(words=5), numbered(9)) == ["w0 w1 w2 w3 w4", "w3 w4 w5 w6 w7", "w6 w7 w8"]
+    assert texts(ft.Passages(words=1), numbered(2)) == ["w0", "w1"]
+
+
 def test_the_default_is_150_words_every_75() -> None:
     found = texts(ft.Passages(), numbered(301))
     assert [p.split()[0] for p in found] == ["w0", "w75", "w150", "w225"]

@@ -70,6 +70,27 @@ def test_bm25_is_drawn_over_tf_and_over_length_with_the_term_of_textbooks():
     assert plot.caption.startswith("the tf part of BM25 atire, k1 = 1.2, b = 0.75, over tf from 1 to 10")
 
 
+def test_lengths_in_tokens_of_a_model_tell_the_shares_beyond_512_and_2048(tmp_path, fontes, monkeypatch):
+    pytest.importorskip("torch")
+    from support.tiny_models import text, tiny
+
+    docs = [ft.Doc(f"d{n}", text(words), "The river" * (n == 0)) for n, words in enumerate((508, 510, 511, 600, 2046, 2047, 3))]
+    index = ft.Index.build(docs, tmp_path / "long.index")
+    plot = ft.plots.lengths(index, tiny("bert"))
+    tokens = np.array([512, 512, 513, 602, 2048, 2049, 5])  # with the title's two and two special ones
+    assert plot.caption == (
+        f"lengths of 7 documents in tokens of bert: mean {tokens.mean():.1f}, median 513 tokens, from 5 to 2,049; "
+        "57.1% have more than 512 and 14.3% have more than 2,048; 0 beyond the axis"
+    )
+    assert texts_of(plot)[-2:] == ["512", "2,048"]
+    assert sum(bar.get_height() for bar in plot.figure.axes[0].patches) == 7
+    code, out, _ = fontes("plot", "lengths", index.path, "--tokenizer", tiny("bert"), "-o", tmp_path / "a.svg")
+    assert (code, out) == (0, f"{tmp_path / 'a.svg'}: {plot.caption}\n")
+    monkeypatch.setattr("fontes.neural.encoders.reading.SAMPLE", 3)
+    assert ft.plots.lengths(index, tiny("bert")).caption.startswith("lengths of 3 of 7 documents in tokens of bert: ")
+    assert "fontes plot zipf has no option --tokenizer" in fontes("plot", "zipf", index.path, "--tokenizer", "x")[2]
+
+
 def test_lengths_of_an_index_are_shown_in_terms_and_multiples_in_mean_lengths(index):
     in_terms, in_means = ft.plots.bm25(index), ft.plots.bm25(index, lengths=[1, 4])
     longest = np.percentile(index.lengths, 95, method="nearest")

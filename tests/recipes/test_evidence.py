@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ import pytest
 from support.threads import one_thread as one_thread
 
 import fontes as ft
-from fontes.core import InputError, ParameterError
+from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.experiments import Collection
 from fontes.recipes import Evidence, RecipeResult
-from fontes.recipes.evidence_parts import K1, LANGUAGES, B
+from fontes.recipes.evidence_parts import K1, LANGUAGES, B, starts_of, whole
 
 pytest.importorskip("torch")
 from support.tiny_cross_encoder import save_cross_encoder
@@ -139,7 +139,7 @@ def test_long_encoders_read_whole_documents_and_others_windows(
     result: RecipeResult, models: dict[str, str], tmp_path: Path
 ) -> None:
     index = ft.Index.build(DOCS, tmp_path / "x.index")
-    ones = {"precision": "float32", "max_length": 2048}
+    ones = {"precision": "float32"}
     expected = {
         "nystromformer": ft.TransformerEncoder(models["nystromformer"], **ones),
         "reformer": ft.TransformerEncoder(models["reformer"], **ones),
@@ -151,7 +151,7 @@ def test_long_encoders_read_whole_documents_and_others_windows(
 
 
 def test_of_paragraphs_a_document_has_the_score_of_its_best_one(result: RecipeResult, models: dict[str, str]) -> None:
-    encoder = ft.TransformerEncoder(models["mbert"], max_length=2048, precision="float32")
+    encoder = ft.TransformerEncoder(models["mbert"], precision="float32")
     queries = encoder.encode_queries(list(TOPICS.values()))
     best = {}
     for doc in DOCS:
@@ -173,9 +173,35 @@ def test_each_row_says_which_weights_it_ran_with_and_on_how_much_they_were_train
 ) -> None:
     page = (result.folder / "recipe.md").read_text()
     assert f"| trained | {models['trained']} | a/start | 614 rows of 545 queries | 78, 39 | 1.5 (cpu, float32) |" in page
-    assert f"| mbert | {models['mbert']} |  | a language model as published, not trained to retrieve |" in page
+    assert (
+        f"| mbert | {models['mbert']} |  | not trained: a language model as published; give --train, and it is trained |"
+        in page
+    )
     assert f"| colbert | {models['colbert']} |  | token vectors of an encoder that is no ColBERT |" in page
     assert f"| reranked | {models['reranker']} |  | as published |" in page
+
+
+def test_the_page_says_how_many_tokens_encoders_read_and_that_its_defaults_are_ours() -> None:
+    encoder = ft.TransformerEncoder(tiny("bert"), max_length=20)
+    result = Evidence(**{**NO_MODELS, "encoder": encoder}).run(DOCS, TOPICS, QRELS, "out", measures=["R@5"])
+    page = (result.folder / "recipe.md").read_text()
+    assert "| system | tokens read | documents cut | documents |\n" in page
+    cut = sum(len(doc.text.split()) + 2 > 20 for doc in DOCS) / len(DOCS)
+    for row in ("encoder", "hybrid"):
+        assert f"| {row} | 20 | {cut:.1%} | 12 |" in page
+    assert "| bm25-words | 20" not in page
+    assert "| k1 | 1.2 | 1.2 | ours |" in page
+    assert "| mbert | **None** | google-bert/bert-base-multilingual-cased | ours |" in page
+    assert "| published |" not in page
+
+
+def test_a_long_encoder_reads_as_far_as_its_positions_whatever_its_tokenizer_says(tmp_path: Path) -> None:
+    for kind, tokens in (("nystromformer", 512), ("roberta", 401), ("reformer", 32)):
+        folder = Path(shutil.copytree(tiny(kind), tmp_path / kind))
+        settings = folder / "tokenizer_config.json"
+        settings.write_text(json.dumps({**json.loads(settings.read_text()), "model_max_length": 32}))
+        assert whole(str(folder)).length == tokens  # type: ignore[attr-defined]
+    assert whole(tiny("bert")) == ft.TransformerEncoder(tiny("bert"))
 
 
 def test_k1_and_b_are_those_that_are_best_on_the_topics_to_learn_from(tmp_path: Path) -> None:
@@ -199,6 +225,81 @@ def test_k1_and_b_are_those_that_are_best_on_the_topics_to_learn_from(tmp_path: 
     )
     with pytest.raises(InputError, match="a topic has one use"):
         Evidence(**NO_MODELS).run(claims, topics, qrels, "out", train=train)
+
+
+def test_encoders_are_trained_on_the_claims_to_learn_from(shared: Path, tmp_path: Path) -> None:
+    """On Czech claims, with tiny encoders whose tokenizer would cut at 32 of the 512 positions."""
+    names = {"nystromformer": "nystromformer", "mbert": "bert", "encoder": "bert"}
+    folders = {name: Path(shutil.copytree(tiny(kind), tmp_path / name)) for name, kind in names.items()}
+    for folder in folders.values():
+        settings = folder / "tokenizer_config.json"
+        settings.write_text(json.dumps({**json.loads(settings.read_text()), "model_max_length": 32}))
+    documents = list(islice(ft.read_corpus(shared / "ctkfacts_cs"), 60))
+    known = {doc.id for doc in documents}
+    judged = ft.read_qrels(shared / "ctkfacts_cs" / "qrels" / "test.tsv")
+    rows = [row for row in judged.rows() if row[2] in known][:40]
+    claims = ft.read_topics(shared / "ctkfacts_cs").judged(ft.Qrels(rows))
+    ids = list(claims)
+    train, test = (ft.Qrels(row for row in rows if row[0] in side) for side in (ids[:-8], ids[-8:]))
+    recipe = Evidence(
+        **{**NO_MODELS, **dict(zip(folders, map(str, folders.values()), strict=True))}, language="czech", spacy=None
+    )
+    recipe = recipe.with_(epochs=1, batch=8, precision="float32", lr=1e-3)
+
+    result = recipe.run(documents, claims, test, "out", train=train, measures=["R@5"])
+    assert result.learning is not None
+    notes = {note["role"]: note for note in result.learning.notes if "model" in note}
+    for name, start, tokens in (("nystromformer", "nystromformer", 512), ("mbert", "mbert", 512), ("trained", "encoder", 32)):
+        assert (notes[name]["base"], notes[name]["kind"]) == (str(folders[start]), "bi-encoder")
+        said = json.loads((Path(notes[name]["model"]) / "training.json").read_text())
+        assert said["facts"]["tokens_read"] == tokens
+        assert ft.SentenceEncoder(notes[name]["model"]).length == tokens
+        assert (said["facts"]["documents_cut"] > 0.5) == (tokens == 32)
+        page = (result.folder / "recipe.md").read_text()
+        assert f"| {name} | {notes[name]['model']} | {folders[start]} | {notes[name]['rows']} rows of" in page
+        assert f"| {name} | {tokens} | " in page
+    dense = ft.Index.build(documents, tmp_path / "x.index", analyzer="czech").dense(
+        ft.SentenceEncoder(notes["nystromformer"]["model"], precision="float32")
+    )
+    dense.prepare(ft.core.progress.silent)
+    assert_same(result.runs["nystromformer"], dense(claims.judged(test)))
+    assert {"trained", "hybrid"} <= result.runs.keys()
+    again = recipe.run(documents, claims, test, "out", train=train, measures=["R@5"])  # finds the models
+    assert again.learning is not None
+    assert again.learning.notes == result.learning.notes
+
+    untrained = recipe.run(documents, claims, test, "other", measures=["R@5"])
+    page = (untrained.folder / "recipe.md").read_text()
+    assert f"| nystromformer | {folders['nystromformer']} |  | not trained: a language model as published; give --train" in page
+    assert "* trained: not trained: give --train, or give -s trained=FOLDER" in page
+    assert untrained.runs["nystromformer"] != result.runs["nystromformer"]
+
+
+def test_a_model_for_retrieval_is_not_trained_again(models: dict[str, str], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(models["nystromformer"], tmp_path / "n"))
+    assert starts_of(Evidence(**{**NO_MODELS, "nystromformer": str(folder)})) == {"nystromformer": str(folder)}
+    (folder / "modules.json").write_text("[]")
+    assert starts_of(Evidence(**{**NO_MODELS, "nystromformer": str(folder)})) == {}
+    both = {"encoder": models["encoder"], "trained": models["trained"]}
+    assert starts_of(Evidence(**{**NO_MODELS, **both})) == {}
+    assert starts_of(Evidence()) == {}  # none of the models by default is here
+    with pytest.raises(ParameterError, match="epochs must be"):
+        Evidence(epochs=0).check()
+
+
+def test_a_library_that_training_lacks_is_told_before_anything_is_built(
+    models: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(purpose: str) -> None:
+        raise MissingExtraError.of("accelerate", "train", purpose)
+
+    monkeypatch.setattr("fontes.recipes.evidence.check_training", lacking)
+    recipe = Evidence(**{**NO_MODELS, "mbert": models["mbert"]})
+    train, test = {topic: QRELS[topic] for topic in ("q0", "q2")}, {"q1": QRELS["q1"]}
+    with pytest.raises(MissingExtraError, match="training an encoder needs accelerate"):
+        recipe.run(DOCS, TOPICS, test, "out", train=train)
+    assert not Path("out").exists()
+    recipe.with_(mbert=None).run(DOCS, TOPICS, test, "out", train=train, measures=["R@5"])
 
 
 def test_a_collection_is_split_into_paragraphs_once(tmp_path: Path) -> None:

@@ -62,7 +62,9 @@ def test_the_lock_says_parameters_data_and_versions_and_is_part_of_what_the_obje
     summary = result.to_dict()
     assert {**summary, "systems": None} == {**summary, **lock, "systems": None}
     assert summary["systems"]["first"]["stages"] == "bm25(k1=1.5, b=0.4) % 10"
-    assert "| k1 | **1.5** | 0.9 |\n| k | 10 | 10 |\n" in (tmp_path / "recipe.md").read_text()
+    page = (tmp_path / "recipe.md").read_text()
+    assert "| parameter | here | default | default from |\n" in page
+    assert "| k1 | **1.5** | 0.9 | published |\n| k | 10 | 10 | authors' code |\n| loud | False | False | ours |\n" in page
     again = Tiny().run(DOCS[:2], TOPICS, None, tmp_path / "other")
     assert again.lock["data"]["documents"] != result.lock["data"]["documents"]
     assert again.lock["data"]["topics"] == result.lock["data"]["topics"]

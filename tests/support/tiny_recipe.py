@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
 import fontes as ft
 from fontes.core.progress import Report
+from fontes.recipes.origins import AUTHORS_CODE, PUBLISHED
 
 DOCS = [
     ft.Doc("sun", "Sunlight on skin makes vitamin D, which prevents rickets."),
@@ -54,8 +55,8 @@ class Tiny(ft.recipes.Recipe):
     published: ClassVar[dict[str, dict[str, float]]] = {"first": {"RR": 0.5}, "another team": {"RR": 0.25, "AP": 0.125}}
     published_on = "other things"
 
-    k1: float = 0.9
-    k: int = 10
+    k1: float = field(default=0.9, metadata=PUBLISHED)
+    k: int = field(default=10, metadata=AUTHORS_CODE)
     loud: bool = False
     analyzer: str | None = "english"
     prefix: str = ""

@@ -373,6 +373,8 @@ def test_a_folder_alone_is_a_start_and_settings_cut_its_texts(tmp_path: Path) ->
     data = examples(16, 1, longest=6)
     training = train_bi_encoder(data, tmp_path / "m", start("nystromformer").folder, QUICK.with_(max_length=9))
     assert SentenceEncoder(tmp_path / "m").length == 9
+    assert training.facts["tokens_read"] == 9
+    assert 0 < training.facts["documents_cut"] < 1
     assert (tmp_path / "m" / "fontes.json").is_file()
     again = train_bi_encoder(data, tmp_path / "n", tmp_path / "m", QUICK)
     assert again.base == str(tmp_path / "m")

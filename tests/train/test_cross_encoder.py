@@ -192,8 +192,16 @@ def test_each_loss_trains_a_model(loss: str, rows: int, base: Path, tmp_path: Pa
     assert CrossEncoder(tmp_path / "m").scores([("water", "hot spring")]).shape == (1,)
 
 
+def pairs_of(data: Examples) -> list[tuple[str, str]]:
+    return [(example.query, passage.text) for example in data for passage in (example.positive, *example.negatives)]
+
+
 def test_longer_texts_are_cut_at_max_length(base: Path) -> None:
     assert max(PairModel(base, SETTINGS.with_(max_length=12)).rows(DATA).lengths) == 12
+    whole = [len(query.split()) + len(text.split()) + 3 for query, text in pairs_of(DATA)]
+    share = sum(length > 12 for length in whole) / len(whole)
+    assert 0 < share < 1
+    assert PairModel(base, SETTINGS.with_(max_length=12)).cut_of(DATA) == {"tokens_read": 12, "pairs_cut": round(share, 6)}
     assert max(PairModel(base, SETTINGS).rows(DATA).lengths) > 12
 
 

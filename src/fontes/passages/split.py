@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,17 +17,16 @@ from ..core.checks import check_whole
 from ..core.progress import Report
 from ..core.values import Documents
 from ..formats import read_corpus
+from ..neural.models.tokenizer import Tokenizer, tokenizer_of
 from ..text.external import version_of
 from ..text.sentences import Spans, check_way, sentences
+from .by_tokens import TokenCutter
 from .documents import SENTENCE, SEPARATOR, PassageDocuments, check_separator
+from .words import WORD
 
 WORDS = 150
 MAX_WORDS = 250
 BATCH = 256  # documents that are split together
-
-# Han, Hiragana, Katakana: written without spaces, so each character is a word.
-IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
 
 
 class Splitter(Stage[Run, Run]):
@@ -127,17 +125,23 @@ class Passages(Splitter, name="passages"):
     its first word to the end of its last one, unchanged. A document without words has one passage, which is empty. The run's
     `documents` gives the passages' text, split when it is asked for. A passage always keeps the document's metadata.
 
+    With `tokens` the length is counted by the tokenizer of a model, special tokens left out. Texts are cut between words, so
+    that a passage may be a few tokens shorter; a word of more tokens is cut between characters.
+
     Args:
         words: How many words a passage has at most; by default 150.
-        stride: How many words after the start of a passage the next one starts; by default half of `words`.
+        stride: How many words (with `tokens`, tokens) after the start of a passage the next one starts; by default half of
+            them, rounded up.
         sentences: Split between sentences in place of after a number of words: "rules", "nupunkt" or "spacy:MODEL".
         max_words: With `sentences`, a passage takes whole sentences as long as it has at most this many words; by default 250.
             A longer sentence is cut by words.
         title: Whether a passage keeps the document's title.
         separator: What stands between the document's id and the passage's number, which counts from 0: "D7%p0", "D7%p1", …
+        tokens: How many tokens a passage has at most, in place of `words` and, with `sentences`, of `max_words`.
+        tokenizer: With `tokens`, whose they are: the folder of a model or of a tokenizer, or a name on the Hugging Face hub.
 
     Raises:
-        InputError: When it is called, where the run does not know its documents.
+        InputError: When it is called, where the run does not know its documents, or the tokenizer is not there.
         ParameterError: When it is called, for parameters that make no sense.
     """
 
@@ -147,28 +151,43 @@ class Passages(Splitter, name="passages"):
     max_words: int | None = None
     title: bool = True
     separator: str = SEPARATOR
+    tokens: int | None = None
+    tokenizer: str | Path | None = None
 
     def check(self) -> None:
         check_separator(self.separator)
-        for name in ("words", "stride", "max_words"):
+        for name in ("words", "stride", "max_words", "tokens"):
             value = getattr(self, name)
             if value is not None:
                 check_whole(f"passages: {name}", value)
+        if (self.tokens is None) != (self.tokenizer is None):
+            raise ParameterError('passages: tokens and tokenizer go together: passages(tokens=230, tokenizer="MODEL")')
+        if self.tokens is not None and (self.words is not None or self.max_words is not None):
+            raise ParameterError("passages: a length is given in words or in tokens; leave out words and max_words, or tokens")
         if self.sentences is None:
             if self.max_words is not None:
                 raise ParameterError("passages: max_words goes with sentences; the length without them is words")
-            words, stride = self._window
-            if stride > words:
-                raise ParameterError(f"passages: a stride of {stride} leaves out words between passages of {words}")
+            length, stride = self._window
+            if stride > length:
+                raise ParameterError(f"passages: a stride of {stride} leaves out words between passages of {length}")
         elif self.words is not None or self.stride is not None:
-            raise ParameterError("passages: words and stride do not go with sentences; the length then is max_words")
+            raise ParameterError("passages: words and stride do not go with sentences; the length then is max_words or tokens")
 
     def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
         self.check()
-        if self.sentences is None:
-            words, stride = self._window
-            return lambda texts: [_windows(text, words, stride) for text in texts]
-        find = sentences(self.sentences)
+        find = None if self.sentences is None else sentences(self.sentences)
+        length, stride = self._window
+        if (tokenizer := self._tokenizer) is not None:
+
+            def cut(texts: Sequence[str]) -> list[Spans]:
+                cutters = [TokenCutter(text, length, tokenizer) for text in texts]
+                if find is None:
+                    return [cutter.windows(stride) for cutter in cutters]
+                return [cutter.packed(spans) for cutter, spans in zip(cutters, find(texts), strict=True)]
+
+            return cut
+        if find is None:
+            return lambda texts: [_windows(text, length, stride) for text in texts]
         most = self.max_words or MAX_WORDS
         return lambda texts: [_packed(text, spans, most) for text, spans in zip(texts, find(texts), strict=True)]
 
@@ -176,11 +195,23 @@ class Passages(Splitter, name="passages"):
     def sentence_finder(self) -> str | None:
         return self.sentences
 
+    def check_needs(self) -> None:
+        self._tokenizer  # noqa: B018  # which says where it is not here
+        super().check_needs()
+
+    def key(self) -> str | None:
+        key, tokenizer = super().key(), self._tokenizer
+        return key if key is None or tokenizer is None else f"{key} {tokenizer.fingerprint}"
+
+    @property
+    def _tokenizer(self) -> Tokenizer | None:
+        return None if self.tokenizer is None else tokenizer_of(self.tokenizer)
+
     @property
     def _window(self) -> tuple[int, int]:
-        """Words of a passage, and words from the start of one to that of the next."""
-        words = self.words or WORDS
-        return words, self.stride or -(-words // 2)
+        """Words or tokens of a passage, and those from the start of one to that of the next."""
+        length = self.tokens or self.words or WORDS
+        return length, self.stride or -(-length // 2)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
+from ..neural.encoders.base import text_of
+from ..neural.encoders.reading import sampled
+from ..neural.models.tokenizer import tokenizer_of
 from .plot import COLOURS, INK, Plot, drawn, plain_ticks, require_terms
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 POINTS = 200  # of a fit and of a drawn curve, evenly spaced on the logarithmic axis
+LIMITS = (512, 2048)  # tokens that most encoders, and those of long documents, read
 RARE = 10  # occurrences; below, many terms share one frequency and the curve is a staircase
 CHUNK = 1 << 21  # postings that are read at a time
 
@@ -77,20 +82,29 @@ def fit_heaps(index: Index, first: int | None = None) -> PowerLaw:
     return _fitted(*_growth(index), index.tokens // 100 if first is None else first, index.tokens, "tokens")
 
 
-def lengths(index: Index) -> Plot:
-    """How many documents have how many terms: a histogram, with mean and median.
+def lengths(index: Index, tokenizer: str | Path | None = None) -> Plot:
+    """How many documents have how many terms, or tokens of a model: a histogram, with mean and median.
 
-    The axis ends at the 99.5th percentile; what lies beyond is counted in the plot.
+    The axis ends at the 99.5th percentile; what lies beyond is counted in the plot. Of tokens the caption tells the shares of
+    the documents with more than 512 and more than 2,048, which most encoders do not read.
 
     Args:
         index: An index of texts.
+        tokenizer: The model whose tokens are counted, special ones included: a folder, or a name on the Hugging Face hub; of an
+            index of more than 10,000 documents in 10,000 of them, evenly spaced. None: the terms of the index are counted.
 
     Raises:
-        ParameterError: The index holds vectors or no terms.
-        MissingExtraError: There is no matplotlib.
+        ParameterError: The index holds vectors, no terms or, with `tokenizer`, no texts.
+        InputError: The tokenizer is not there.
+        MissingExtraError: There is no matplotlib; with `tokenizer`, or a library of the extra `neural` is missing.
     """
     require_terms(index)
-    dl = np.asarray(index.lengths, dtype=np.int64)
+    unit, of = "terms", f"{len(index):,} documents"
+    if tokenizer is None:
+        dl = np.asarray(index.lengths, dtype=np.int64)
+    else:
+        dl, unit = _tokens(index, tokenizer), "tokens"
+        of = f"{len(dl):,}{f' of {len(index):,}' * (len(dl) < len(index))} documents in tokens of {_named(tokenizer)}"
     mean, median, longest = float(dl.mean()), float(np.median(dl)), int(dl.max())
     end = int(np.ceil(np.percentile(dl, 99.5)))
     width = next(m * size for size in (10**e for e in range(10)) for m in (1, 2, 5) if m * size * 60 >= end)
@@ -110,15 +124,20 @@ def lengths(index: Index) -> Plot:
         axes.xaxis.set_major_locator(MaxNLocator(9, integer=True, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
         bars = "" if width == 1 else f", {width} a bar"
-        axes.set(xlabel=f"document length dl (terms{bars})", ylabel="documents")
+        axes.set(xlabel=f"document length dl ({unit}{bars})" if tokenizer is None else f"tokens{bars}", ylabel="documents")
         _mark(axes, sorted([(mean, "mean", "-"), (median, "median", "--")]))
+        for limit in LIMITS if tokenizer is not None else ():
+            if limit < edges[-1]:
+                axes.axvline(limit, color=COLOURS[1], linestyle=":", linewidth=1.2)
+                axes.annotate(f"{limit:,}", (limit, 0.8 * top), (4, 0), textcoords="offset points", color=COLOURS[1])
         if beyond:
             text = f"{beyond:,} longer,\nto {longest:,} →"
             axes.annotate(text, (1, 0.12), (-2, 0), xycoords="axes fraction", textcoords="offset points", ha="right")
         shortest = int(dl.min())
+        shares = " and ".join(f"{np.mean(dl > limit):.1%} have more than {limit:,}" for limit in LIMITS)
         return (
-            f"lengths of {len(index):,} documents: mean {mean:.1f}, median {median:g} terms, "
-            f"from {shortest:,} to {longest:,}; {beyond:,} beyond the axis"
+            f"lengths of {of}: mean {mean:.1f}, median {median:g} {unit}, "
+            f"from {shortest:,} to {longest:,}; {f'{shares}; ' * (tokenizer is not None)}{beyond:,} beyond the axis"
         )
 
     return drawn(draw)
@@ -169,6 +188,18 @@ def heaps(index: Index, first: int | None = None) -> Plot:
         return _caption("Heaps", "V", "n", law, "tokens", f"{len(index):,} documents")
 
     return drawn(draw)
+
+
+def _tokens(index: Index, name: str | Path) -> NDArray[np.int64]:
+    """The tokens of each document's title and text, special ones included."""
+    tokenizer = tokenizer_of(name)
+    counts = [count for docs in sampled(index) for count in tokenizer.counts([text_of(doc) for doc in docs])]
+    return np.asarray(counts, dtype=np.int64) + tokenizer.special
+
+
+def _named(tokenizer: str | Path) -> str:
+    """A tokenizer as a caption names it: a name on the hub, or the last part of a path."""
+    return Path(tokenizer).resolve().name if Path(tokenizer).expanduser().is_dir() else str(tokenizer)
 
 
 def _frequencies(index: Index) -> tuple[Floats, Floats]:

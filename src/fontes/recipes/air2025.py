@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..core import Run, Stage, Topics
@@ -15,6 +15,7 @@ from ..text import Analyzer
 from ..train.pair_settings import settings_of
 from .learned import LearningRecipe, Systems
 from .learning import Learning
+from .origins import AUTHORS_CODE, PUBLISHED
 
 PRESET = "air2025"
 
@@ -64,18 +65,19 @@ class Air2025(LearningRecipe, name="air2025"):
         ("analyzer=standard",): "splits words, and puts them in lower case, without NLTK and its data",
     }
 
-    analyzer: str | Analyzer = "nltk"
-    variant: str = "okapi"
-    k1: float = 1.5
-    b: float = 0.75
-    epsilon: float = 0.25
-    candidates: int = 20
-    start: str = "cross-encoder/ms-marco-MiniLM-L-6-v2"
+    analyzer: str | Analyzer = field(default="nltk", metadata=PUBLISHED)
+    variant: str = field(default="okapi", metadata=PUBLISHED)
+    k1: float = field(default=1.5, metadata=AUTHORS_CODE)
+    b: float = field(default=0.75, metadata=AUTHORS_CODE)
+    epsilon: float = field(default=0.25, metadata=AUTHORS_CODE)
+    candidates: int = field(default=20, metadata=PUBLISHED)
+    start: str = field(default="cross-encoder/ms-marco-MiniLM-L-6-v2", metadata=PUBLISHED)
     reranker: str | None = None
     precision: str = "auto"
-    batch: int = 16
-    epochs: int = 2
-    lr: float = 2e-5
+    batch: int = field(default=16, metadata=PUBLISHED)
+    epochs: int = field(default=2, metadata=PUBLISHED)
+    lr: float = field(default=2e-5, metadata=AUTHORS_CODE)
+    test: float = field(default=0.2, metadata=PUBLISHED)
 
     def learned_systems(self, collection: Collection, learning: Learning) -> Systems:
         index = collection.index(self.analyzer)

@@ -22,6 +22,7 @@ from ..experiments.problems import NOTHING, Problems, System, as_options
 from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
+from ..neural.encoders.reading import readings
 from .learning import Learning
 from .others import Others
 from .result import PICTURE, RecipeResult, drawn_as_svg, shown
@@ -260,16 +261,17 @@ class Recipe(Part, ABC):
 
     def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: Others) -> Plan:
         topics, qrels, learning = division
-        make = self.systems_with(learning)
-        made: dict[str, Stage[Topics, Run]] = {}
+        make, built = self.systems_with(learning), dict[str, Stage[Topics, Run]]()
 
-        def systems(collection: Collection) -> dict[str, System]:
-            made.update(make(collection))
-            return others.beside(made)
+        def systems(collection: Collection) -> Mapping[str, System]:
+            built.update(make(collection))
+            return others.beside(built)
 
         def pages(results: Results) -> dict[str, str]:
-            picture = drawn_as_svg(made.get(self.baseline or "") or next(iter(made.values())))
-            page = RecipeResult(self, results, learning, others).to_markdown(picture=PICTURE if picture else "")
+            picture = drawn_as_svg(built.get(self.baseline or "") or next(iter(built.values())))
+            reads = {name: readings(stage) for name, stage in reproducible(built).items() if isinstance(stage, Stage)}
+            result = RecipeResult(self, results, learning, others, reads)
+            page = result.to_markdown(picture=PICTURE if picture else "")
             return {"recipe.md": page, **({PICTURE: picture} if picture else {})}
 
         data: dict[str, Any] = {"documents": {"sha256": documents.hash}, "topics": {"sha256": hash_of_topics(topics)}}

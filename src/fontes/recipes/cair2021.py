@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -16,6 +16,7 @@ from ..experiments import Collection
 from ..fusion import fuse
 from ..text import Analyzer
 from .base import Recipe
+from .origins import AUTHORS_CODE, PUBLISHED
 
 if TYPE_CHECKING:
     from ..neural import Encoder
@@ -87,20 +88,20 @@ class Cair2021(Recipe, name="cair2021"):
         ('topicrank=topicrank("stopwords")', "analyzer=english"): "finds keyphrases and terms without spaCy",
     }
 
-    encoder: str | Encoder | None = "sentence-transformers/msmarco-distilbert-base-v4"
-    trees: int | None = 1000
+    encoder: str | Encoder | None = field(default="sentence-transformers/msmarco-distilbert-base-v4", metadata=PUBLISHED)
+    trees: int | None = field(default=1000, metadata=PUBLISHED)
     spacy: str = "en_core_web_sm"
-    analyzer: str | Analyzer | None = None
-    variant: str = "okapi"
-    k1: float = 1.5
-    b: float = 0.75
-    depth: int = 500
-    topicrank: TopicRank | None = None
-    keyphrases: int | None = None
-    third: str = "keyphrases"
-    aggregate: str = "sum"
-    filter: str | None = None
-    after: str | Stage[Run, Run] | None = None
+    analyzer: str | Analyzer | None = field(default=None, metadata=PUBLISHED)
+    variant: str = field(default="okapi", metadata=PUBLISHED)
+    k1: float = field(default=1.5, metadata=AUTHORS_CODE)
+    b: float = field(default=0.75, metadata=AUTHORS_CODE)
+    depth: int = field(default=500, metadata=PUBLISHED)
+    topicrank: TopicRank | None = field(default=None, metadata=PUBLISHED)
+    keyphrases: int | None = field(default=None, metadata=PUBLISHED)
+    third: str = field(default="keyphrases", metadata=PUBLISHED)
+    aggregate: str = field(default="sum", metadata=PUBLISHED)
+    filter: str | None = field(default=None, metadata=PUBLISHED)
+    after: str | Stage[Run, Run] | None = field(default=None, metadata=PUBLISHED)
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
         index = collection.index(self.analyzer or f"spacy-plain:{self.spacy}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from ..passages import Deduplicate, read_duplicates, to_documents
 from ..rewrite import Automatic, Manual
 from .base import Recipe
 from .cast2021_parts import FirstPassages
+from .origins import AUTHORS_CODE, PUBLISHED
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,15 +79,15 @@ class Cast2021(Recipe, name="cast2021"):
         ("reranker=None",): "keeps the order of BM25",
     }
 
-    automatic: str | Stage[Topics, Topics] | None = "automatic()"
-    manual: str | Stage[Topics, Topics] | None = "manual()"
-    k1: float = 4.46
-    b: float = 0.82
-    documents: int = 1000
+    automatic: str | Stage[Topics, Topics] | None = field(default="automatic()", metadata=PUBLISHED)
+    manual: str | Stage[Topics, Topics] | None = field(default="manual()", metadata=PUBLISHED)
+    k1: float = field(default=4.46, metadata=PUBLISHED)
+    b: float = field(default=0.82, metadata=PUBLISHED)
+    documents: int = field(default=1000, metadata=PUBLISHED)
     analyzer: str = "english"
     duplicates: str | None = None
-    passages: str | Stage[Run, Run] = "cast_passages()"
-    reranker: str | Stage[Run, Run] | None = 'mono_t5("castorini/monot5-base-msmarco")'
+    passages: str | Stage[Run, Run] = field(default="cast_passages()", metadata=AUTHORS_CODE)
+    reranker: str | Stage[Run, Run] | None = field(default='mono_t5("castorini/monot5-base-msmarco")', metadata=PUBLISHED)
     depth: int | None = None
     keep: int | None = None
 

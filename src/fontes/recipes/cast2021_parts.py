@@ -33,6 +33,8 @@ class CastPassages(Passages, name="cast_passages"):
         max_words: The 250; a passage ends with the sentence that brings it to two thirds of it. A longer sentence is not cut.
         title: Whether a passage keeps the document's title.
         separator: "MARCO_D59865-7" is the passage 7, counted from 0, of the document "MARCO_D59865".
+        tokens: Not used.
+        tokenizer: Not used.
     """
 
     sentences: str | None = "spacy:en_core_web_sm"
@@ -43,8 +45,8 @@ class CastPassages(Passages, name="cast_passages"):
     def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
         """A function from texts to their passages as (first character, end)."""
         check_separator(self.separator)
-        if self.words is not None or self.stride is not None or self.sentences is None:
-            raise ParameterError("the passages of CAsT take sentences and max_words, no words and stride")
+        if any(one is not None for one in (self.words, self.stride, self.tokens, self.tokenizer)) or self.sentences is None:
+            raise ParameterError("the passages of CAsT take sentences and max_words, no words, stride and tokens")
         most = check_whole("passages: max_words", self.max_words)
         find = sentences(self.sentences)
         return lambda texts: [_filled(text, spans, FILLED * most) for text, spans in zip(texts, find(texts), strict=True)]

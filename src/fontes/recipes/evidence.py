@@ -12,8 +12,21 @@ from ..core.checks import check_whole
 from ..experiments import Collection
 from ..fusion import fuse
 from ..passages import to_documents
+from ..train.runner.running import check_training
 from .base import Division, Recipe
-from .evidence_parts import LANGUAGES, Rows, analyzers_of, in_windows, of_sentences, of_tokens, reranker_of, whole, with_prompts
+from .evidence_parts import (
+    LANGUAGES,
+    Rows,
+    analyzers_of,
+    in_windows,
+    of_sentences,
+    of_tokens,
+    reranker_of,
+    settings_of,
+    starts_of,
+    whole,
+    with_prompts,
+)
 from .learned import check_apart, measured_apart
 from .learning import NOBODY, Learning, side_of
 
@@ -35,6 +48,10 @@ class Evidence(Recipe, name="evidence"):
     a document is as good as its best one. "hybrid" is BM25 with the first at hand of `trained`, `e5` and `encoder`, by
     reciprocal ranks, or with weights that are chosen on `dev`. "reranked" reads the best of it again.
 
+    With `train`, `nystromformer`, `longformer`, `reformer` and `mbert` are trained on these claims unless they are models for
+    retrieval already, and `trained`, where it is None, from `encoder`: by multiple negatives, each claim with one document
+    among BM25's best 20 that is no evidence. Without `train` such a row says that it is not trained.
+
     Args:
         language: "english" or "czech": which stems and lemmas there are.
         spacy: The spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
@@ -50,10 +67,15 @@ class Evidence(Recipe, name="evidence"):
         colbert: A late-interaction model for paragraphs, or any encoder, whose token vectors then stand in for one.
         e5: A sentence encoder with E5's prompts.
         encoder: A sentence encoder.
-        trained: Another, such as the same after training.
+        trained: Another; None: with `train`, `encoder` after training.
         splade: A learned sparse encoder.
         reranker: A cross-encoder, or a reranker.
         reread: How many documents of a claim are reranked.
+        epochs: Of each training.
+        batch: Claims of a step.
+        lr: The greatest learning rate.
+        precision: Of the trainings: "float32", "bfloat16", or "auto", the quicker one.
+        seed: Of what is drawn.
     """
 
     source = (
@@ -87,6 +109,11 @@ class Evidence(Recipe, name="evidence"):
     splade: str | Splade | None = None
     reranker: str | Reranker | None = "cross-encoder/ms-marco-MiniLM-L6-v2"
     reread: int = 50
+    epochs: int = 3
+    batch: int = 32
+    lr: float = 5e-5
+    precision: str = "auto"
+    seed: int = 0
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
         return self._table(collection, Learning())
@@ -97,6 +124,8 @@ class Evidence(Recipe, name="evidence"):
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         if train is None and dev is None:
             return topics, qrels, Learning()
+        if train is not None and starts_of(self):
+            check_training("training an encoder")
         check_apart({"measure with": qrels or (), "learn from": train or (), "choose with": dev or ()})
         learned, chosen = (NOBODY if one is None else side_of(topics, one, one) for one in (train, dev))
         return *measured_apart(topics, qrels, {*(train or ()), *(dev or ())}), Learning(learned, chosen)
@@ -105,6 +134,7 @@ class Evidence(Recipe, name="evidence"):
         if self.language not in LANGUAGES:
             raise ParameterError(f"recipe evidence: there is no language '{self.language}'; there are {', '.join(LANGUAGES)}")
         check_whole("recipe evidence: reread", self.reread)
+        settings_of(self)
 
     def _table(self, collection: Collection, learning: Learning) -> dict[str, Stage[Topics, Run]]:
         """The rows by name, as far as what they need is here."""
@@ -120,11 +150,11 @@ class Evidence(Recipe, name="evidence"):
 
         # Whole documents: two towers, their first 2,048 tokens or windows.
         for name in ("nystromformer", "longformer", "reformer"):
-            rows.with_model(name, lambda model: index.dense(whole(model)))
+            rows.with_trained(name, bm25, lambda model: index.dense(whole(model)))
         rows.with_model("performer", lambda model: index.dense(whole(model, attention="favor+")))
         rows.with_model("windows", lambda model: index.dense(in_windows(model)))
         rows.with_model("encoder", lambda model: index.dense(of_sentences(model)))
-        rows.with_model("trained", lambda model: index.dense(of_sentences(model)))
+        rows.with_trained("trained", bm25, lambda model: index.dense(of_sentences(model)))
         rows.with_model("e5", lambda model: index.dense(with_prompts(model)))
         rows.with_model("splade", index.splade)
 
@@ -132,7 +162,7 @@ class Evidence(Recipe, name="evidence"):
         passages: Any = self.stage("passages")
         paragraphs = partial(collection.split(passages).index, self.language)
         best = to_documents("max", separator=passages.separator)
-        rows.with_model("mbert", lambda model: paragraphs().dense(whole(model)) >> best)
+        rows.with_trained("mbert", bm25, lambda model: paragraphs().dense(whole(model)) >> best)
         rows.with_model("colbert", lambda model: paragraphs().late(of_tokens(model)) >> best)
 
         # Both, and the best of it read again.

@@ -10,6 +10,7 @@ from ..core import FontesError, Run, Stage, Topics
 from ..core.parameters import parameters
 from ..core.part import Part, walk
 from ..text import Analyzer
+from ..train import BiEncoderSettings
 from ..tuning import tune
 from .learning import Learning
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..neural import ColBERT, Encoder, Reranker
     from .evidence import Evidence
 
-LONGEST = 2048  # tokens of a whole document
+LONGEST = 2048  # tokens of a whole document, which are what an encoder reads where nothing else is said
 WINDOW, STRIDE = 150, 75  # words
 POSITIONS = 512  # tokens of a paragraph that late interaction reads
 LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
@@ -33,6 +34,10 @@ STARTS = {
     "mbert": "google-bert/bert-base-multilingual-cased",
 }
 """By parameter, what `fontes train bi-encoder` could start from."""
+TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
+"""Rows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
+MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
+DEPTH = 100  # documents of a claim among which negatives are drawn
 LATE = ("artifact.metadata", "1_Dense")
 """What checkpoints of late interaction have."""
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
@@ -91,12 +96,31 @@ class Rows:
         model = getattr(self._recipe, parameter)
         if model is None:
             start = f", such as `fontes train bi-encoder` makes of {STARTS[parameter]}" if parameter in STARTS else ""
-            self._leave_out(row or parameter, f"give -s {parameter}=FOLDER or a name{start}")
+            here = "not trained: give --train, or " * (parameter == "trained")
+            self._leave_out(row or parameter, f"{here}give -s {parameter}=FOLDER or a name{start}")
         elif model == self._defaults[parameter] and (why := _lacking(model)):
             self._leave_out(row or parameter, f"{why}, or give -s {parameter}=FOLDER")
         else:
             self._systems[row or parameter] = built = system(model)
             self._note(row or parameter, model, built)
+
+    def with_trained(self, parameter: str, candidates: System, system: Callable[[Any], System]) -> None:
+        """A row with an encoder that is trained here, where there is something to learn from; else as `with_model`.
+
+        Args:
+            parameter: Of the recipe.
+            candidates: Where negatives come from.
+            system: Makes the row of the model.
+        """
+        recipe, learning = self._recipe, self._learning
+        start = starts_of(recipe).get(parameter)
+        if start is None or not learning.train.qrels:
+            self.with_model(parameter, system)
+            return
+        if learning.folder is not None:
+            settings = settings_of(recipe).with_(max_length=_beyond_tokenizer(start) if parameter in TRAINED else None)
+            start = learning.bi_encoder(parameter, start, candidates % DEPTH, settings, seed=recipe.seed, **MINING)
+        self._systems[parameter] = system(start)
 
     def tuned(self, bm25: BM25) -> System:
         """BM25 with the k1 and b that are best on the topics to learn from, or else as it is."""
@@ -125,6 +149,26 @@ class Rows:
             self._learning.notes[-1].setdefault("about", _about(row, own))
 
 
+def starts_of(recipe: Evidence) -> dict[str, str]:
+    """By row, the start of each training for which a recipe has a model."""
+    models = {name: getattr(recipe, name) for name in TRAINED}
+    starts = {name: model for name, model in models.items() if isinstance(model, str) and not _has(model, "modules.json")}
+    if recipe.trained is None and isinstance(recipe.encoder, str):
+        starts["trained"] = recipe.encoder
+    defaults = {one.default for one in parameters(type(recipe)).values() if isinstance(one.default, str)}
+    return {name: model for name, model in starts.items() if model not in defaults or not _lacking(model)}
+
+
+def settings_of(recipe: Evidence) -> BiEncoderSettings:
+    """How a recipe trains an encoder.
+
+    Raises:
+        ParameterError: A parameter makes no sense.
+    """
+    names = ("epochs", "batch", "lr", "precision", "seed")
+    return BiEncoderSettings(mini_batch=8, dropout=0.0, **{name: getattr(recipe, name) for name in names})
+
+
 def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
     """The analyzers of a language, by what they make of a text."""
     stems, code, pipeline = LANGUAGES[language]
@@ -145,7 +189,7 @@ def whole(model: str | Encoder, attention: str = "model") -> Encoder:
         return model
     if _has(model, "modules.json" if attention == "model" else "fontes.json"):
         return SentenceEncoder(model)
-    return TransformerEncoder(model, max_length=LONGEST, attention=attention)
+    return TransformerEncoder(model, max_length=_beyond_tokenizer(model), attention=attention)
 
 
 def of_sentences(model: str | Encoder) -> Encoder:
@@ -191,12 +235,25 @@ def _has(model: str, *files: str) -> bool:
     return folder is not None and any((folder / file).exists() for file in files)
 
 
+def _beyond_tokenizer(model: str) -> int | None:
+    """The tokens to read with a model whose tokenizer would cut below LONGEST and the model's positions; None for others."""
+    from ..neural.encoders.architectures import configured_positions
+    from ..neural.encoders.transformer import tokenizer_limit
+    from ..neural.models.hub import at_hand
+
+    folder = at_hand(model)
+    positions = None if folder is None else configured_positions(folder)
+    if folder is None or positions is None or min(LONGEST, positions) <= tokenizer_limit(folder):
+        return None
+    return min(LONGEST, positions)
+
+
 def _about(row: str, model: str) -> str:
     """What a model is that nothing says the training of."""
     if row == "colbert" and not _has(model, *LATE):
         return "token vectors of an encoder that is no ColBERT"
     if row in (*STARTS, "encoder", "e5") and not _has(model, "modules.json"):
-        return "a language model as published, not trained to retrieve"
+        return f"not trained: a language model as published{'; give --train, and it is trained' * (row in TRAINED)}"
     return "as published"
 
 

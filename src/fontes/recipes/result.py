@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,9 @@ from ..comparison import Report
 from ..core import MissingExtraError, ParameterError, Run, Stage, Topics
 from ..core.parameters import summary
 from ..experiments.runner import Results
+from ..neural.encoders.reading import Reading
 from .learning import Learning
+from .origins import origin_of
 from .others import Interval, Others, intervals
 
 if TYPE_CHECKING:
@@ -29,12 +31,14 @@ class RecipeResult:
         results: What the runner made of it.
         learning: What it learned from, and what came of that; None: it learns nothing.
         others: Runs of others.
+        reads: By system, how much its encoders read of the documents; for the page alone.
     """
 
     recipe: Recipe
     results: Results
     learning: Learning | None = None
     others: Others = field(default_factory=Others)
+    reads: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
 
     @property
     def runs(self) -> Mapping[str, Run]:
@@ -125,11 +129,13 @@ class RecipeResult:
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
             *([f"![The pipeline of {recipe.baseline or next(iter(self.runs))}]({picture})"] if picture else []),
             _table(["system", "run", "documents", "seconds"], self._systems()),
+            *_reads(self.reads),
             *_with_intervals("Means with their intervals of 95%", self.intervals()),
             *_with_intervals("Runs of others", self.others.apart),
             *learned_parts(self.learning),
             "## Parameters",
-            _table(["parameter", "here", "published"], self._parameters()),
+            "A default is published, in the authors' code (or in a library that it calls), or ours.",
+            _table(["parameter", "here", "default", "default from"], self._parameters()),
         ]
         return "\n\n".join(parts) + "\n"
 
@@ -185,7 +191,7 @@ class RecipeResult:
         for one in fields(self.recipe):
             here = written(getattr(self.recipe, one.name))
             default = "" if one.default is MISSING else written(one.default)
-            rows.append([one.name, here if here == default else f"**{here}**", default])
+            rows.append([one.name, here if here == default else f"**{here}**", default, origin_of(one)])
         return rows
 
     def _measures(self, name: str) -> dict[str, float]:
@@ -204,6 +210,22 @@ def _with_intervals(title: str, rows: Mapping[str, Mapping[str, Interval]]) -> l
         for name, values in rows.items()
     ]
     return [f"## {title}", _table(["system", "topics", *measures], table)]
+
+
+def _reads(reads: Mapping[str, Sequence[Reading]]) -> list[str]:
+    """A table of how many tokens of a document the encoder of each system reads, as parts of a page; none without encoders."""
+    rows = [
+        [name, f"{one.tokens:,}", f"{one.share:.1%}", f"{one.documents:,}{' sampled' * one.sampled}"]
+        for name, many in reads.items()
+        for one in dict.fromkeys(many)
+    ]
+    if not rows:
+        return []
+    about = (
+        "Special tokens count. A document is an entry of the index that the system searches: a paragraph where documents are "
+        "split; one of several windows is cut where one of them is."
+    )
+    return ["## Tokens that encoders read", about, _table(["system", "tokens read", "documents cut", "documents"], rows)]
 
 
 def _plain(rows: Mapping[str, Mapping[str, Interval]]) -> dict[str, Any]:

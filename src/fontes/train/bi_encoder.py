@@ -193,6 +193,7 @@ def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidati
             "queries": len(sides.queries),
             "queries_validated": len(queries(sides.validation)) if sides.validation is not None else 0,
             "topics_measured": len(searched[2]) if searched else 0,
+            **towers.cut_of(model, learned),
         },
     )
 

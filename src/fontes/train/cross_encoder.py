@@ -103,6 +103,7 @@ def train_cross_encoder(
             "queries_validated": len(queries(sides.validation)) if sides.validation else 0,
             "topics_measured": len(candidates[1]) if candidates else 0,
             "new_head": model.new_head,
+            **model.cut_of(sides.learned),
         },
     )
     return run(fit, settings, place, overwrite, progress)

@@ -87,6 +87,15 @@ class PairModel:
         ends = np.cumsum([len(group["documents"]) for group in groups]).tolist()
         return Rows(groups, [max(lengths[start:end]) for start, end in zip([0, *ends], ends, strict=False)])
 
+    def cut_of(self, examples: Sequence[Example]) -> dict[str, Any]:
+        """The tokens that are read of a pair, and the share of the pairs that have more; empty without a limit."""
+        pairs = [(one.query, passage.text) for one in examples for passage in (one.positive, *one.negatives)]
+        if not pairs or not (limit := self.network.max_seq_length):
+            return {}
+        encoded = self.network.tokenizer(*map(list, zip(*pairs, strict=True)), truncation=False, verbose=False)
+        cut = sum(len(ids) > limit for ids in encoded["input_ids"])
+        return {"tokens_read": int(limit), "pairs_cut": round(cut / len(pairs), 6)}
+
     def loss(self) -> Any:
         """The loss that the settings name, over these rows."""
         settings = self._settings

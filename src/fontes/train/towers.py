@@ -166,6 +166,16 @@ def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
     return frozenset(ids)
 
 
+def cut_of(model: Any, rows: Rows) -> dict[str, Any]:
+    """The tokens that the model reads of a text, and the share of the rows' documents that have more; empty without a limit."""
+    if tokens_of(model, Rows()) is None or not (limit := model.max_seq_length):
+        return {}
+    texts = sorted({model.prompts.get("document", "") + text for row in rows.rows for text in row["documents"]})
+    chunks = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK))
+    cut = sum(len(ids) > limit for chunk in chunks for ids in token_ids(model.tokenizer, chunk))
+    return {"tokens_read": int(limit), "documents_cut": round(cut / max(1, len(texts)), 6)}
+
+
 def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozenset[str]]:
     """The texts that are relevant to a query, by its text, over all examples; pairs tell none apart."""
     texts: dict[str, set[str]] = {}

@@ -51,8 +51,9 @@ def encode(
 ) -> None:
     """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
     from ...index import Index
+    from ...neural.encoders.reading import reading
     from ...neural.sparse.base import is_sparse
-    from ..output import print_json
+    from ..output import print_json, say
 
     if late and sparse:
         raise ParameterError("--late and --sparse are of different models; give one of them")
@@ -75,10 +76,13 @@ def encode(
         show = _say
     seconds = time.perf_counter() - start
     facts["precision"] = (facts["precision"] or "").split()
+    read = reading(model, opened)
     if json:
-        print_json({**facts, "seconds": round(seconds, 3)})
+        print_json({**facts, "seconds": round(seconds, 3), "reads": read and read.to_dict()})
     else:
         show(opened, facts, seconds)
+        if read is not None:
+            say(f"the model {read}")
 
 
 def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str | None, nbits: int | None) -> None:

@@ -16,7 +16,7 @@ OPTIONS = {  # of each kind of plot, and which of them need an index
     "tfidf": ("docs", "tf", "sublinear_tf", "smooth_idf"),
     "bm25": ("variant", "k1", "b", "delta", "length", "tf"),
     "idf": ("docs", "epsilon"),
-    "lengths": (),
+    "lengths": ("tokenizer",),
     "zipf": ("first", "last"),
     "heaps": ("first",),
     "measures": ("measures", "k", "bands", "seed", "split"),
@@ -66,6 +66,12 @@ def plot(
     no_bands: Annotated[bool, typer.Option("--no-bands", help="measures: no intervals around the lines.")] = False,
     seed: Annotated[int | None, typer.Option(help="measures: of the bootstrap.", show_default="0")] = None,
     split: Split = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="lengths: count tokens of a model: a folder or a name on the hub.", show_default="terms of the index"
+        ),
+    ] = None,
 ) -> None:
     """Draw TF-IDF, BM25 or idf as curves, the lengths, Zipf's or Heaps' law of an index, measures of runs, or a pipeline."""
     from ...plots.plot import format_of
@@ -89,6 +95,7 @@ def plot(
         "bands": False if no_bands else None,
         "seed": seed,
         "split": split,
+        "tokenizer": tokenizer,
     }
     parameters = {name: value for name, value in values.items() if value is not None}
     _check(kind, files or [], list(parameters))

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError, ParameterError
-from ..models.hub import NO_CODE, library, quiet, readable
+from ..models.hub import NO_CODE, library, quiet, read_json, readable
 
 ATTENTIONS = ("model", "favor+")
+BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text", "xlm-roberta-xl")
+"""Types of models that count positions from behind the one of padding."""
 ENDLESS = 1 << 20  # what tokenizers give as the limit of models that have none is far above
 
 
@@ -73,6 +75,15 @@ def load(folder: Any, name: str) -> Any:
     with readable(f"transformers cannot read the model {name}"), quiet():
         module = transformers.AutoModel.from_pretrained(str(folder), **NO_CODE).float()
     return module.get_encoder() if module.config.is_encoder_decoder else module
+
+
+def configured_positions(folder: Path) -> int | None:
+    """As `position_limit`, by the configuration in a model's folder; None where that does not say it, or for a Reformer."""
+    config: dict[str, Any] = read_json(folder / "config.json", {})
+    most, kind = config.get("max_position_embeddings"), config.get("model_type")
+    if not isinstance(most, int) or most < 1 or kind == "reformer":
+        return None
+    return most - int(config.get("pad_token_id") or 0) - 1 if kind in BEHIND_PADDING else most
 
 
 def position_limit(module: Any) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +94,22 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         means: NDArray[np.float32] = np.add.reduceat(vectors, bounds[:-1], axis=0)
         means /= np.diff(bounds)[:, None]
         return (unit(means) if self.similarity == "cosine" else means), np.arange(len(docs) + 1, dtype=np.int64)
+
+    @property
+    def length(self) -> int:
+        """Tokens that the encoder reads of a window at most.
+
+        Raises:
+            AttributeError: The encoder does not tell.
+        """
+        return int(self._encoder.length)  # type: ignore[attr-defined]
+
+    def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
+        """The tokens of the longest window of each document, special ones and the prompt included."""
+        windows = [self.windows(text_of(doc)) for doc in docs]
+        bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
+        lengths = self._encoder.document_lengths([Doc("", text) for texts in windows for text in texts])  # type: ignore[attr-defined]
+        return [max(lengths[first:end]) for first, end in pairwise(bounds)]
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of queries, float32 (number of queries, dim)."""

@@ -72,6 +72,10 @@ class PlainModel:
         """The tokens of each text."""
         return [len(one.ids) for one in inputs]
 
+    def whole_lengths(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of texts that are not cut."""
+        return self.tokenizer.lengths(texts)
+
     def vectors(self, inputs: Sequence[Encoded], prompt: str, task: str) -> NDArray[np.float32]:
         """The vectors of texts as one batch, float32 (number of texts, dim)."""
         from .pooling import pooled

@@ -65,6 +65,15 @@ class SentenceEncoder(PretrainedEncoder["PlainModel | SentenceModel"], name="sen
         """The vectors of queries, float32 (number of queries, dim), in their order."""
         return self._encode(texts, self.query_prompt, QUERY, silent)
 
+    def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
+        """The tokens of whole documents, as many as there would be without a limit; special tokens and prompt included.
+
+        Of a model without a transformer over text, which has no limit, its characters.
+        """
+        model: Any = self._model
+        before = own_prompt(model, DOCUMENT) if self.document_prompt is None else self.document_prompt
+        return list(model.whole_lengths([before + text_of(doc) for doc in docs]))
+
     def _encode(
         self, texts: Sequence[str], prompt: str | None, names: tuple[str, ...], progress: Report
     ) -> NDArray[np.float32]:
@@ -113,6 +122,10 @@ class SentenceModel:
             return list(map(len, texts))
         length = self.length if self.length < ENDLESS else None
         return list(map(len, token_ids(self.tokenizer, [prompt + text for text in texts], length)))
+
+    def whole_lengths(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of texts that are not cut; in a model without a transformer their characters."""
+        return list(map(len, texts if self.transformer is None else token_ids(self.tokenizer, texts)))
 
     def vectors(self, texts: list[str], prompt: str, task: str) -> NDArray[np.float32]:
         """The vectors of texts as one batch, float32 (number of texts, dim)."""

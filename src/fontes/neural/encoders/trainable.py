@@ -7,10 +7,10 @@ from typing import Any
 from ...core.errors import ParameterError
 from ..models.compute import set_dropout
 from ..models.hub import NO_CODE, library, quiet, readable
-from .architectures import ENDLESS, installed
+from .architectures import installed
 from .chunked import ChunkedEncoder
 from .sentence import DOCUMENT, QUERY, SentenceEncoder, own_prompt, sentence_transformer
-from .transformer import TransformerEncoder
+from .transformer import TransformerEncoder, read_length
 
 
 def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
@@ -27,7 +27,7 @@ def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
 
     Raises:
         InputError: The model is not there or cannot be read.
-        ParameterError: It is another encoder, or vectors that are not scaled.
+        ParameterError: It is another encoder, gives vectors that are not scaled, or has not as many positions as `max_length`.
     """
     if isinstance(encoder, ChunkedEncoder):
         raise ParameterError("windows have nothing to learn: train the encoder inside, and put the result into chunked_encoder")
@@ -67,8 +67,8 @@ def _of_transformer(encoder: TransformerEncoder) -> Any:
             config_kwargs=dict(NO_CODE),
         )
     limit = installed(transformer.model, encoder.attention, encoder.features)
-    lengths = (encoder.max_length, limit or ENDLESS, transformer.tokenizer.model_max_length or ENDLESS)
-    transformer.max_seq_length = min(lengths)
+    tokenizer = transformer.tokenizer.model_max_length
+    transformer.max_seq_length = read_length(str(encoder.name_or_path), encoder.max_length, limit, tokenizer)
     with torch.inference_mode():
         hidden = transformer.eval()(transformer.preprocess(["a"]))["token_embeddings"]
     pooling = modules.Pooling(hidden.shape[-1], pooling_mode=encoder.pooling)

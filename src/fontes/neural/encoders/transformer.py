@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Doc
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
-from ..models.hub import NO_CODE, library, quiet, readable
+from ..models.hub import NO_CODE, library, quiet, read_json, readable
 from . import architectures as architectures
 from .base import PretrainedEncoder, sample_ids, text_of
 
-logger = logging.getLogger("fontes.neural")
-
 POOLINGS = ("cls", "mean", "max")
+LONGEST = 2048  # tokens that are read of a text where no max_length says it
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
     Args:
         pooling: "cls" (the first token), "mean" or "max" over all tokens of the text, special ones included.
-        max_length: Tokens that are read of a text, special ones included; never more than the model has positions for, so
-            that BERT reads 512 of the 2,048.
+        max_length: Tokens that are read of a text, special ones included, up to the model's positions. None: up to 2,048, as
+            far as the model has positions and its tokenizer's own limit (`model_max_length`) allows.
         query_prompt: Text before each query, as the model was trained.
         document_prompt: Text before each document.
         attention: "model" (its own), or "favor+": the Performer's, in linear time, for a BERT-shaped model.
@@ -43,13 +42,13 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
     Raises:
         InputError: When it is used: the model is not there.
-        ParameterError: When it is used: a parameter is outside its range.
+        ParameterError: When it is used: a parameter is outside its range, or `max_length` is more than the model's positions.
     """
 
     kind = "encoder"
 
     pooling: str = field(default="mean", metadata={"choices": POOLINGS})
-    max_length: int = field(default=2048, metadata={"least": 3})
+    max_length: int | None = field(default=None, metadata={"least": 3})
     query_prompt: str = ""
     document_prompt: str = ""
     attention: str = field(default="model", metadata={"choices": architectures.ATTENTIONS})
@@ -57,7 +56,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
     @property
     def length(self) -> int:
-        """Tokens that are read of a text at most: `max_length`, or the model's limit where that is lower."""
+        """Tokens that are read of a text at most, special ones included. Loads the model."""
         return self._model.length(self.max_length)
 
     def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> NDArray[np.float32]:
@@ -78,9 +77,23 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
         return self._vectors(list(map(len, ids)), work, progress)
 
+    @property
+    def _model(self) -> TransformerModel:
+        model = super()._model
+        model.length(self.max_length)  # a length beyond the positions is an error before anything is computed
+        return model
+
+    def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
+        """The tokens of whole documents, as many as there would be without a limit; special tokens and prompt included."""
+        return list(map(len, token_ids(self._model.tokenizer, [self.document_prompt + text_of(doc) for doc in docs])))
+
     def _settings(self) -> dict[str, Any]:
-        """Random features count with FAVOR+ alone."""
+        """Random features count with FAVOR+ alone, and the tokenizer's limit where it is what cuts texts."""
         settings = super()._settings()
+        if self.max_length is None:
+            settings["max_length"] = LONGEST
+        elif self.max_length > tokenizer_limit(self.folder):
+            settings["beyond_tokenizer"] = True
         return settings if self.attention == "favor+" else {**settings, "features": None}
 
     def _load(self, folder: Path, device: str) -> TransformerModel:
@@ -100,18 +113,22 @@ class TransformerModel:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
         limit = architectures.installed(module, attention, features)
         self.padding: int = self.tokenizer.pad_token_id or 0
-        limits = [most for most in (limit, self.tokenizer.model_max_length) if most]
-        self.limit = min(limits, default=architectures.ENDLESS)
+        self.limit = limit or architectures.ENDLESS
         self.name = name
         sample = [ids.tolist() for ids in sample_ids(module.config.vocab_size, min(256, self.limit))]
         self.prepared = prepared(module, lambda one: self.pooled(one, sample, "mean"), precision=precision, device=where)
         self.dim = int(self.vectors(self.prepared.module, sample[:1], "mean").shape[1])
 
-    def length(self, most: int) -> int:
-        """The tokens that are read of a text, where `most` would be."""
-        if most > self.limit:
-            logger.info("%s has positions for %d tokens: texts are cut there, not at %d", self.name, self.limit, most)
-        return min(most, self.limit)
+    def length(self, max_length: int | None) -> int:
+        """The tokens that are read of a text.
+
+        Args:
+            max_length: As in `TransformerEncoder`.
+
+        Raises:
+            ParameterError: It is more than the model has positions for.
+        """
+        return read_length(self.name, max_length, self.limit, self.tokenizer.model_max_length)
 
     def vectors(self, module: Any, ids: list[list[int]], pooling: str) -> NDArray[np.float32]:
         """The pooled vectors of texts, float32 (number of texts, dim)."""
@@ -127,3 +144,28 @@ class TransformerModel:
         tokens, mask = padded(ids, self.padding, next(module.parameters()).device)
         hidden = module(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
         return pooled(hidden, mask, (pooling,))
+
+
+def read_length(name: str, max_length: int | None, positions: int | None, tokenizer: int | None) -> int:
+    """The tokens that a model reads of a text: `max_length`, or LONGEST as far as its positions and its tokenizer go.
+
+    Args:
+        name: The model's.
+        max_length: What was chosen; None: nothing.
+        positions: The model's; None: no limit.
+        tokenizer: The limit of its tokenizer; None: no limit.
+
+    Raises:
+        ParameterError: `max_length` is more than the positions.
+    """
+    if max_length is None:
+        return min(LONGEST, positions or LONGEST, tokenizer or LONGEST)
+    if positions is not None and max_length > positions:
+        raise ParameterError(f"max_length is {max_length}, but {name} has positions for {positions} tokens only")
+    return max_length
+
+
+def tokenizer_limit(folder: Path) -> int:
+    """The tokens to which the tokenizer of a model's folder cuts texts by itself."""
+    limit = read_json(folder / "tokenizer_config.json", {}).get("model_max_length")
+    return int(limit) if isinstance(limit, (int, float)) and limit >= 1 else architectures.ENDLESS

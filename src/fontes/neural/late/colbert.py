@@ -16,7 +16,7 @@ from ...core.part import Part
 from ...core.progress import Report, silent
 from ...core.values import Doc
 from ..encoders.base import text_of
-from ..models.base import Pretrained
+from ..models.base import Pretrained, token_ids
 from ..models.compute import Prepared, as_objects, in_batches, padded, prepared
 from ..models.hub import NO_CODE, fingerprint, library, loaded, quiet, readable
 from .checkpoint import Checkpoint, Settings
@@ -67,6 +67,15 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
             attend=self.attend,
             skip=None if self.skip is None else tuple(self.skip),
         )
+
+    @property
+    def length(self) -> int:
+        """Tokens that are read of a document at most, its special ones included."""
+        return self.settings.document_length
+
+    def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
+        """The tokens of whole documents, as many as there would be without a limit; special ones included."""
+        return list(map(self._model.whole_length, map(text_of, docs)))
 
     @property
     def width(self) -> int:
@@ -184,6 +193,11 @@ class ColBERTModel:
     def document_ids(self, text: str) -> list[int]:
         """The tokens of a document, those without a vector included."""
         return self._ids(text, self.settings.document_length, self.document_marker)
+
+    def whole_length(self, text: str) -> int:
+        """The tokens of a document that is not cut."""
+        (ids,) = token_ids(self.tokenizer, [text])
+        return len(ids) + (self.document_marker is not None)
 
     def filled(self, ids: list[int]) -> list[int]:
         """The tokens of a query that get vectors."""

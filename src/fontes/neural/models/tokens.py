@@ -71,6 +71,12 @@ class Tokens:
         encodings = self._backend.encode_batch_fast(clean)
         return [Encoded(one.ids, one.type_ids if self._typed else None) for one in encodings]
 
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of whole texts, special ones included."""
+        special = self._backend.num_special_tokens_to_add(False)
+        encodings = self._backend.encode_batch_fast(list(map(encodable, texts)), add_special_tokens=False)
+        return [special + sum(len(part.ids) for part in (one, *one.overflowing)) for one in encodings]
+
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where the tokens of a whole text begin and end, in characters, special tokens left out."""
         encoding = self._backend.encode(text, add_special_tokens=False)

@@ -16,7 +16,7 @@ from ...core.progress import Report, silent
 from ...core.values import Doc
 from ...index.attached.weights import TermVectors
 from ..encoders.base import text_of
-from ..models.base import Pretrained
+from ..models.base import Pretrained, token_ids
 from ..models.compute import as_objects, in_batches
 from .checkpoint import Checkpoint
 from .model import WEIGHT, SpladeModel
@@ -73,6 +73,12 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
         terms = self.document_terms or model.checkpoint.terms
         return self._encode(model, [text_of(doc) for doc in docs], prompt, terms, partial(self._in_batches, progress=progress))
+
+    def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
+        """The tokens of whole documents, as many as there would be without a limit; special tokens and prompt included."""
+        model = self._model
+        prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
+        return list(map(len, token_ids(model.tokenizer, [prompt + text_of(doc) for doc in docs])))
 
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
         """The weights of queries, in their order.

@@ -1,0 +1,99 @@
+"""How much of documents a model reads: its limit in tokens, and the share of the documents that are longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ...core.part import Part, walk
+from ...core.values import Doc
+from .architectures import ENDLESS
+from .base import encoder_in
+from .chunked import ChunkedEncoder
+
+if TYPE_CHECKING:
+    from ...index import Index
+
+SAMPLE = 10_000  # documents of which tokens are counted; of a larger index so many, evenly spaced
+BATCH = 512  # documents whose tokens are counted together
+
+
+class Reader(Protocol):
+    """An encoder that tells how long documents are in its tokens."""
+
+    @property
+    def length(self) -> int:
+        """Tokens that are read of a text at most, special ones included."""
+        ...
+
+    def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
+        """The tokens of each document before it is cut, special ones and the prompt included."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How much a model reads of the documents of an index.
+
+    Args:
+        tokens: What it reads of a text at most, special tokens included.
+        documents: How many documents were counted.
+        cut: How many of these have more tokens.
+        sampled: Whether these are not all documents of the index.
+    """
+
+    tokens: int
+    documents: int
+    cut: int
+    sampled: bool = False
+
+    @property
+    def share(self) -> float:
+        """The share of the documents that are cut, from 0 to 1; 0 without documents."""
+        return self.cut / self.documents if self.documents else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {"tokens": self.tokens, "documents": self.documents, "cut": self.cut, "share": round(self.share, 6)}
+
+    def __str__(self) -> str:
+        of = f"{self.documents:,} sampled documents" if self.sampled else f"{self.documents:,} documents"
+        return f"reads {self.tokens:,} tokens of a text and cuts {self.cut:,} of {of} ({self.share:.1%})"
+
+
+def reading(encoder: object, index: Index) -> Reading | None:
+    """How much an encoder reads of the documents of an index; None where it has no limit, or does not tell it.
+
+    A document of several windows is cut where one of its windows is. Loads the model.
+
+    Args:
+        encoder: Any encoder, a `ColBERT` or a `Splade`.
+        index: The index, whose texts are read: all of them, or 10,000 evenly spaced ones.
+    """
+    inner = encoder_in(encoder) if isinstance(encoder, ChunkedEncoder) else encoder
+    if not hasattr(type(inner), "document_lengths"):
+        return None
+    reader: Reader = encoder  # type: ignore[assignment]
+    if (limit := reader.length) >= ENDLESS:
+        return None
+    lengths = [length for docs in sampled(index) for length in reader.document_lengths(docs)]
+    return Reading(limit, len(lengths), sum(length > limit for length in lengths), len(index) > SAMPLE)
+
+
+def sampled(index: Index) -> Iterator[list[Doc]]:
+    """The documents of an index in batches: all of them, or 10,000 evenly spaced ones."""
+    count = len(index)
+    numbers = np.linspace(0, count - 1, SAMPLE).astype(np.int64) if count > SAMPLE else np.arange(count)
+    ids = index.ids.take(numbers)
+    for first in range(0, len(ids), BATCH):
+        yield index.docs(ids[first : first + BATCH])
+
+
+def readings(stage: Part) -> list[Reading]:
+    """How much the encoders inside a stage read of the documents of their indexes; those that have no limit are left out."""
+    pairs = [(value, getattr(part, "index", None)) for part in walk(stage) for value in part.params().values()]
+    known = (reading(encoder, index) for encoder, index in pairs if index is not None and isinstance(encoder, Part))
+    return [one for one in known if one is not None]

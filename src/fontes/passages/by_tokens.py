@@ -1,0 +1,94 @@
+"""Texts cut into passages of at most so many tokens of a model, between words wherever that is possible."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+
+from ..neural.models.tokenizer import Tokenizer
+from ..text.sentences import Spans
+from .words import WORD
+
+
+class TokenCutter:
+    """Cuts one text into passages.
+
+    A passage is read by itself, without what stood before it, and may then have other tokens than it has inside the text. So
+    each passage is tokenized by itself, and loses words at its end until it has no more tokens than allowed. A word that has
+    more is cut between characters; a single character is never cut.
+
+    Args:
+        text: The text.
+        most: Tokens of a passage, special ones left out.
+        tokenizer: The model's.
+    """
+
+    def __init__(self, text: str, most: int, tokenizer: Tokenizer) -> None:
+        self._text, self._most, self._tokenizer = text, most, tokenizer
+        self.units: Spans = []
+        """The pieces of the text that are not cut: words, and the characters of words with too many tokens."""
+        counts: list[int] = []
+        for (start, end), tokens in self._words():
+            if 2 * len(tokens) > most and self._tokens(start, end) > most:
+                ends = [at for at, _ in tokens]
+                self.units += [(at, at + 1) for at in range(start, end)]
+                counts += [bisect_left(ends, at + 1) - bisect_left(ends, at) for at in range(start, end)]
+            else:
+                self.units.append((start, end))
+                counts.append(len(tokens))
+        self._before = [0, *accumulate(counts)]
+
+    def windows(self, stride: int) -> Spans:
+        """Passages of as many tokens as allowed, every `stride` tokens, until one reaches the end."""
+        spans, start, last = [], 0, 0
+        while last < len(self.units):
+            end = self._fitting(start, len(self.units))
+            if end > last:
+                spans.append(self._span(start, end))
+                start, last = min(end, max(start + 1, self._reach(start, stride))), end
+            else:  # it would lie inside the one before
+                start += 1
+        return spans or [(0, 0)]
+
+    def packed(self, sentences: Spans) -> Spans:
+        """Passages of whole sentences, as many as fit; a sentence that does not fit is cut."""
+        starts = [start for start, _ in self.units]
+        # White space between sentences belongs to none; a unit belongs to the sentence in which it starts.
+        edges = sorted({*(bisect_left(starts, start) for start, _ in sentences), len(starts)})
+        spans, start = [], 0
+        while start < len(self.units):
+            end = self._fitting(start, len(self.units))
+            edge = edges[bisect_right(edges, end) - 1] if edges[0] <= end else start
+            end = self._fitting(start, edge) if edge > start else end
+            spans.append(self._span(start, end))
+            start = end
+        return spans or [(0, 0)]
+
+    def _words(self) -> Iterator[tuple[tuple[int, int], list[tuple[int, int]]]]:
+        """The words, each with the tokens that begin in it or in the white space before it."""
+        words = [match.span() for match in WORD.finditer(self._text)]
+        tokens, at = self._tokenizer.spans(self._text), 0
+        for number, (start, end) in enumerate(words):
+            first = at
+            while at < len(tokens) and (tokens[at][0] < end or number == len(words) - 1):
+                at += 1
+            yield (start, end), tokens[first:at]
+
+    def _reach(self, start: int, tokens: int) -> int:
+        """The last unit before which at most so many tokens begin, counted from the unit `start`."""
+        return bisect_right(self._before, self._before[start] + tokens) - 1
+
+    def _fitting(self, start: int, last: int) -> int:
+        """The end of the longest passage from the unit `start` on, no later than `last`."""
+        end = max(start + 1, min(last, self._reach(start, self._most)))
+        while end > start + 1 and self._tokens(*self._span(start, end)) > self._most:
+            end -= 1
+        return end
+
+    def _span(self, start: int, end: int) -> tuple[int, int]:
+        return self.units[start][0], self.units[end - 1][1]
+
+    def _tokens(self, start: int, end: int) -> int:
+        """The tokens of a part of the text by itself."""
+        return self._tokenizer.counts([self._text[start:end]])[0]
