@@ -64,7 +64,8 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
     start = time.perf_counter()
     where = device()
     with without_warnings(), quiet():
-        vocabulary = Vocabulary(fit.model, fit.tokens or ())
+        # Weight decay changes the rows of all words.
+        vocabulary = Vocabulary(fit.model, () if settings.weight_decay else fit.tokens or ())
         fit = _with_whole(fit, vocabulary)
         precision = place.facts.get("precision") or _precision(fit, settings, place, where)
         place.note(precision=precision)
@@ -114,13 +115,11 @@ def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[di
 
 
 def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
-    """The first step with the best of what was measured; 0 where nothing was."""
-    rows = [row for row in evaluations(history, settings) if settings.criterion in row]
-    if not rows:
-        return 0
-    better = min if settings.criterion == LOSS else max
-    best = better(row[settings.criterion] for row in rows)
-    return int(next(row["step"] for row in rows if row[settings.criterion] == best))
+    """The first step with the best of what was measured; 0 where nothing was, or where the last state is kept."""
+    criterion = settings.criterion
+    figures = {int(row["step"]): row[criterion] for row in evaluations(history, settings) if criterion in row}
+    better = min if criterion == LOSS else max
+    return better(figures, key=figures.__getitem__, default=0)
 
 
 def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bool) -> Any:
@@ -131,7 +130,8 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         num_train_epochs=settings.epochs,
         per_device_train_batch_size=settings.batch,
         learning_rate=settings.lr,
-        warmup_steps=int(np.ceil(steps * settings.warm_up)),
+        warmup_steps=settings.warm_up_steps(steps),
+        weight_decay=settings.weight_decay,
         optim="adamw_torch_fused",
         max_grad_norm=CLIPPED,
         bf16=half,
@@ -169,7 +169,10 @@ class _Fitting:
         """Adds none: the card is ours, and theirs looks the base up on the hub."""
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *args: Any, **kwargs: Any) -> Any:
-        return LikeLength(self.fit.train.lengths, batch_size, self.fit_settings.seed)
+        lengths = self.fit.train.lengths
+        if self.fit_settings.order == "shuffled":
+            lengths = [1] * len(lengths)  # of rows of one length any may go together
+        return LikeLength(lengths, batch_size, self.fit_settings.seed)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         metrics = {}
