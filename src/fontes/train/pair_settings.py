@@ -49,9 +49,9 @@ PRESETS = {
 checkpoint of least validation loss. The report names no validation set, so a tenth of the training queries is held out, and no
 learning rate, so it is sentence-transformers' customary 2e-5, which rises over the first tenth of the steps.
 
-"air2025-run" is what the notebook of the same authors runs: `CrossEncoder.fit` of sentence-transformers with two epochs and no
-evaluator, the rest by default: a learning rate of 2e-5 after 10,000 warm-up steps, weight decay .01, shuffled batches, and, without
-an evaluator, the last state. Of 11,392 tweets it takes 7,120 steps, in which the rate rises to 1.42e-5."""
+"air2025-run" is what the notebook of the same authors runs: `CrossEncoder.fit` of sentence-transformers with two epochs and
+shuffled batches of 16, all else by default: a learning rate of 2e-5 after 10,000 warm-up steps, weight decay .01, and, without
+evaluations, the last state. With 11,392 tweets there are 7,120 steps, in which the rate rises to 1.42e-5."""
 
 
 def settings_of(preset: str | None = None, **changes: Any) -> CrossEncoderSettings:

@@ -62,9 +62,9 @@ class FitSettings(Settings):
     Attributes:
         epochs: Passes over what is learned from.
         batch: Rows of a step.
-        lr: The greatest learning rate of AdamW: it rises linearly during the warm-up and then falls linearly to 0 at the last step.
-        warm_up: The steps of the warm-up: a share of all steps, from 0 to below 1; or, from 1 up, a number of steps, which may be
-            greater than that of the training: the learning rate then rises to the end, and does not reach `lr`.
+        lr: The greatest learning rate of AdamW: it rises linearly during the warm-up and then falls linearly to 0.
+        warm_up: The steps of the warm-up: a share of all steps, from 0 to below 1; or, from 1 up, a number of steps. With more
+            than the training has, the learning rate rises to the end and does not reach `lr`.
         weight_decay: Of AdamW (Loshchilov and Hutter 2019); biases and layer norms have none. With weight decay all rows of the
             word embedding are trained, so that a step takes longer.
         max_length: Tokens of an input; what is longer is cut. None: as the base says.
@@ -102,7 +102,7 @@ class FitSettings(Settings):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         if self.warm_up >= 1 and not self.warm_up.is_integer():
-            raise ParameterError(f"warm_up must be a share of the steps below 1, or a whole number of steps, not {self.warm_up:g}")
+            raise ParameterError(f"warm_up must be a share of the steps below 1, or a number of steps, not {self.warm_up:g}")
         _ = self.measure  # raises for an unknown one
 
     @property

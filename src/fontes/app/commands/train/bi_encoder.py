@@ -58,7 +58,7 @@ def bi_encoder(
     best: Annotated[
         str | None,
         typer.Option(
-            help="The state that is kept: of least loss, of greatest nDCG@10, … of a search, or the last.", show_default="loss"
+            help="The state to keep: of least loss, of greatest nDCG@10, … of a search, or last.", show_default="loss"
         ),
     ] = None,
     index: Annotated[

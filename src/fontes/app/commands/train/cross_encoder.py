@@ -33,7 +33,7 @@ def cross_encoder(
     examples: Annotated[str, typer.Argument(help="What `fontes mine` writes: JSON lines, or -.", show_default=False)],
     output: Output,
     base: Annotated[str, typer.Option(help="The start: a folder, or a name on the hub.")] = START,
-    preset: Annotated[str | None, typer.Option(help="A published training: air2025, air2025-run.", show_default="air2025")] = None,
+    preset: Annotated[str | None, typer.Option(help="air2025, or air2025-run.", show_default="air2025")] = None,
     loss: Annotated[str | None, typer.Option(help="bce, margin, lambda or teacher.", show_default="bce")] = None,
     epochs: Epochs = None,
     batch: Annotated[int | None, typer.Option(help="Rows of a step: pairs with bce, else groups.", show_default="16")] = None,
@@ -54,7 +54,8 @@ def cross_encoder(
     validation: ValidationFile = None,
     held_out: HeldOut = None,
     best: Annotated[
-        str | None, typer.Option(help="The state that is kept: of least loss, of greatest RR@5, …, or the last.", show_default="loss")
+        str | None,
+        typer.Option(help="The state to keep: of least loss, of greatest RR@5, …, or last.", show_default="loss"),
     ] = None,
     run: Annotated[str | None, typer.Option(help="Candidates to rerank and to measure.", show_default="none")] = None,
     index: Annotated[Path | None, typer.Option(help="The index that has their text.", show_default="none")] = None,
