@@ -71,6 +71,80 @@ def test_the_runs_of_participants_are_measured_on_their_own_tweets() -> None:
         assert interval.high - interval.low == pytest.approx(2 * half, rel=0.15)
 
 
+@REAL
+def test_as_run_divides_the_real_tweets_as_pandas_and_scikit_learn_do() -> None:
+    selection, pandas = pytest.importorskip("sklearn.model_selection"), pytest.importorskip("pandas")
+    topics = ft.read_topics(DATA / "queries.jsonl")
+    both = [ft.read_qrels(DATA / "qrels" / f"{split}.tsv") for split in ("train", "dev")]
+    qrels = Qrels(row for one in both for row in one.rows())
+    recipe = Air2025().set(["as=run"])
+    measured, judged, learning = recipe.divided(topics, qrels, None, None)
+    frames = [pandas.DataFrame([(t, topics[t].text, *one[t]) for t in topics if t in one]) for one in both]
+    distinct = pandas.concat(frames, ignore_index=True).drop_duplicates(subset=[1])
+    train, test = selection.train_test_split(distinct, test_size=0.2, random_state=42)
+    assert learning is not None
+    assert judged is not None
+    assert not learning.dev.topics
+    assert (set(learning.train.topics), set(measured)) == (set(train[0]), set(test[0]))
+    assert (len(train), len(test)) == (11_392, 2_848)
+    assert {t: set(judged[t]) for t in judged} == dict(zip(test[0], ({doc} for doc in test[2]), strict=True))
+    as_reported, *_ = Air2025().divided(topics, qrels, None, None)
+    assert len(set(as_reported) & set(measured)) < 600  # another draw
+
+
+def test_as_run_learns_from_all_other_posts_to_the_last_state(start: str, tmp_path: Path) -> None:
+    docs, posts, qrels = collection()
+    recipe = air(start, seed=1).set(["seed=7", "as=run", "epochs=1"])
+    result = recipe.run(docs, posts, qrels, tmp_path)
+    assert list(result.runs) == ["bm25", "reranked"]
+    assert result.learning is not None
+    (model,) = result.learning.notes
+    assert (model["queries"], model["best"]) == (24, model["steps"])
+    settings = json.loads((Path(model["model"]) / "training.json").read_text())["settings"]
+    expected = {
+        "held_out": 0,
+        "warm_up": 10_000,
+        "weight_decay": 0.01,
+        "order": "shuffled",
+        "best": "last",
+        "seed": 7,
+        "epochs": 1,
+    }
+    assert {name: settings[name] for name in expected} == expected
+    assert "interpolated" not in (tmp_path / "recipe.md").read_text()
+
+
+def test_their_other_systems_are_rows_of_model_folders_beside_the_published_figures(start: str, tmp_path: Path) -> None:
+    docs, posts, qrels = collection()
+    ready = str(save_cross_encoder(tmp_path / "ready"))
+    recipe = air(start, reranker=ready, start_1to1=start, candidates_1to1=7, e5_large=start, minilm_l12=start)
+    result = recipe.run(docs, posts, qrels, tmp_path / "out")
+    assert list(result.runs) == ["bm25", "reranked", "interpolated", "reranked-1to1", "e5-large", "minilm-l12"]
+    assert result.learning is not None
+    note = next(note for note in result.learning.notes if note["role"] == "reranked-1to1" or "rows" in note)
+    assert note["rows"] == 2 * note["queries"]  # one pair of the relevant document, one of another
+    settings = json.loads((Path(note["model"]) / "training.json").read_text())["settings"]
+    assert (settings["epochs"], settings["warm_up"], settings["best"]) == (1, 100, "last")
+    assert {len(ranking) for ranking in result.runs["reranked-1to1"].values()} == {7}
+    figures = {(row["system"], row["measure"]): row for row in result.published()}
+    assert figures["e5-large", "RR@10"]["published"] == 0.6461
+    assert figures["e5-large", "RR@10"]["here"] is not None
+    assert figures["distilbert", "RR@5"] == {"system": "distilbert", "measure": "RR@5", "here": None, "published": 0.4280}
+    page = (tmp_path / "out" / "recipe.md").read_text()
+    assert "the encoders on the 1,400 tweets of development" in page
+    assert "| reranked-1to1 | 0." in page
+    assert "0.6352 |" in page
+
+
+def test_a_preset_that_is_not_there_is_refused_with_those_that_are() -> None:
+    assert Air2025().set(["as=report"]) == Air2025()
+    assert Air2025().set(["as=all"]).minilm == "sentence-transformers/all-MiniLM-L6-v2"
+    with pytest.raises(ParameterError, match=r"recipe air2025 has no preset 'runs'; .*run"):
+        Air2025().set(["as=runs"])
+    with pytest.raises(ParameterError, match="recipe claims has no parameter 'as'"):
+        ft.recipe("claims").set(["as=run"])
+
+
 def test_the_systems_are_those_of_the_report(start: str, tmp_path: Path, punkt: Path) -> None:
     docs, posts, qrels = collection()
     result = Air2025(start=start, candidates=4, epochs=1, precision="float32").run(docs, posts, qrels, tmp_path)
@@ -135,7 +209,7 @@ def test_a_run_with_the_measured_topics_is_compared_and_another_is_measured_on_i
 
 
 def test_runs_of_others_need_judgments_of_their_topics(start: str, tmp_path: Path) -> None:
-    docs, posts, qrels = collection(10)
+    docs, posts, qrels = collection(20)
     with pytest.raises(InputError, match="run theirs: none of its topics is judged: its first is 'x', the first judged 'q0'"):
         air(start).run(docs, posts, qrels, tmp_path, runs={"theirs": {"x": {"d1": 1.0}}})
     one = ft.recipes.recipe("cair2021", encoder="x")

@@ -23,6 +23,7 @@ from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
 from ..neural.encoders.reading import readings
+from .leaks import LEAKS, check_leaks, without_leaks
 from .learning import Learning
 from .others import Others
 from .result import PICTURE, RecipeResult, drawn_as_svg, shown
@@ -31,6 +32,7 @@ from .sources import Splits, qrels_from, side_from, topics_from, with_topics_of
 Division = tuple[Topics, Qrels | None, Learning | None]
 """What is searched, what is measured, and what is learned from."""
 
+PRESET = "as"
 MODEL = re.compile(r"[^\s\"'()]+/[^\s\"'()]+")  # owner/name, or a path
 
 
@@ -62,6 +64,8 @@ class Recipe(Part, ABC):
     """System, measure, value, as they were published."""
     published_on: ClassVar[str] = ""
     """The topics and documents of the published values."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Several parameters under one name: `-s as=NAME` sets them all, and other settings change them."""
     without: ClassVar[Mapping[tuple[str, ...], str]] = {}
     """Settings that do without something that may not be there, such as ("trees=None",), and what they do in its place."""
 
@@ -103,6 +107,13 @@ class Recipe(Part, ABC):
         """The recipe as it runs on these topics, which may lack something; by default it is the same for all."""
         return self
 
+    def check_sides(self, learning: Learning) -> None:
+        """Raises InputError where there is too little to learn from or to choose with."""
+
+    def as_read(self, topics: Topics) -> Topics:
+        """The topics as models read and learn from them; texts of two sides are compared so."""
+        return topics
+
     def problems_of(self, topics: Topics) -> Iterable[InputError]:
         """An error for each thing that topics lack and the recipe needs."""
         return ()
@@ -114,24 +125,31 @@ class Recipe(Part, ABC):
     def set(self, settings: Iterable[str]) -> Self:
         """A copy with parameters given as text, "NAME=VALUE", such as "k1=1.2" or 'reranker=mono_t5("MODEL")'.
 
-        A value is an expression, as in a pipeline; a parameter that may be a string takes anything else as one.
+        A value is an expression, as in a pipeline; a parameter that may be a string takes anything else as one. "as=NAME" sets
+        the parameters of a preset; the other settings change them, wherever they stand.
 
         Raises:
             ParameterError: A name is none, or a value is of another type than the parameter.
         """
         known = parameters(type(self))
-        changes = {}
+        preset: Mapping[str, Any] = {}
+        changes: dict[str, Any] = {}
         for setting in settings:
             key, sign, text = (word.strip() for word in setting.partition("="))
             if not sign:
                 raise ParameterError(f"'{setting}' does not set a parameter; write NAME=VALUE, such as depth=100")
+            if key == PRESET and self.presets:
+                if text not in self.presets:
+                    raise ParameterError(f"recipe {self.name} has no preset '{text}'; {nearest(text, self.presets)}")
+                preset = self.presets[text]
+                continue
             if key not in known:
                 raise ParameterError(f"recipe {self.name} has no parameter '{key}'; {nearest(key, known)}")
             try:
                 changes[key] = _parsed(known[key], text)
             except FontesError as error:
                 raise ParameterError(f"recipe {self.name}: {error}") from None
-        return self.with_(**changes)
+        return self.with_(**{**preset, **changes})
 
     def stage(self, parameter: str, index: object = NOTHING) -> Stage[Any, Any] | None:
         """The stage of a parameter that is a stage or an expression for one.
@@ -185,6 +203,7 @@ class Recipe(Part, ABC):
         dev: object = None,
         runs: object = (),
         measures: Iterable[str | Measure] | None = None,
+        leaks: str = LEAKS[0],
         progress: Report = silent,
     ) -> RecipeResult:
         """Runs all systems, and with judgments measures and compares them.
@@ -208,6 +227,9 @@ class Recipe(Part, ABC):
             runs: Runs of others, or their paths, in a list or by name: one that has each topic that is measured is compared
                 with the systems, any other is measured on the judged topics that it has.
             measures: In place of those of the recipe.
+            leaks: How to treat topics to learn from whose text is chosen or measured with too, and topics to choose with whose
+                text is measured: "error", which lists them; or "drop", which leaves them out and says how many. Where the
+                recipe divides the topics itself, they are left out.
             progress: Is called with how far each step is.
 
         Raises:
@@ -218,12 +240,18 @@ class Recipe(Part, ABC):
         problems = Problems()
         documents, division, others = None, None, None
         chosen: tuple[Measure, ...] = ()
+        check_leaks(leaks)
         with problems.collected():
             documents = Collection(_source(collection), output)
         with problems.collected():
             chosen = tuple(parse_all(measures or self.measures))
         with problems.collected():
             division, known = self._division(problems, topics, qrels, split, train, dev)
+            if division and division[2]:
+                measured = division[0] if division[1] is not None else Topics()
+                sides = without_leaks(division[2], measured, self.as_read, drop=train is None or leaks == "drop")
+                self.check_sides(sides)
+                division = (*division[:2], sides)
             others = Others.of(runs, division[0], known, chosen) if division else None
         recipe = self.for_topics(division[0]) if division else self
         recipe._look(problems, division and division[0], division and division[1])

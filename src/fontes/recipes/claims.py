@@ -62,6 +62,7 @@ class Claims(LearningRecipe, name="claims"):
     sample = "harbour/posts"
     measures = (MEASURE, "R@5", "R@20", "nDCG@10")
     baseline = "claims"
+    chooses = True
 
     analyzer: str | Analyzer = "english"
     posts: str | Stage[Topics, Topics] | None = "plain_posts()"
@@ -93,6 +94,10 @@ class Claims(LearningRecipe, name="claims"):
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
         sides = split(topics, qrels, self.test, seed=self.seed)
         return sides.train, sides.test
+
+    def as_read(self, topics: Topics) -> Topics:
+        posts = self.stage("posts")
+        return topics if posts is None else posts(topics)
 
     def check(self) -> None:
         for name in ("depth", "candidates"):

@@ -6,12 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..experiments import Collection
 from ..train import Side
 from .base import Division, Recipe
-from .learning import Learning, distinct, parted, side_of
+from .learning import LEAST, Learning, distinct, parted, side_of
 
 Systems = dict[str, Stage[Topics, Run]]
 
@@ -23,9 +24,12 @@ class LearningRecipe(Recipe):
     Args:
         test: The share of the judged topics that is measured, where it divides them itself.
         held_out: The share of the topics to learn from that weights are chosen with and trainings validated on, where no
-            others are given for it.
+            others are given for it; 0: none.
         seed: Of what is drawn.
     """
+
+    chooses: ClassVar[bool] = False
+    """Whether it cannot do without topics to choose with."""
 
     test: float = 0.2
     held_out: float = 0.1
@@ -68,6 +72,12 @@ class LearningRecipe(Recipe):
             learned, chosen = whole, side_of(topics, dev, dev)
         return *measured, Learning(learned, chosen)
 
+    def check_sides(self, learning: Learning) -> None:
+        chosen = len(learning.dev.qrels)
+        if 0 < chosen < LEAST or (self.chooses and not chosen):
+            more = "give more topics, more as dev, or a greater held_out"
+            raise InputError(f"weights are chosen on {LEAST} topics or more, and there are {chosen}; {more}")
+
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
         """The judged topics to learn from, and those to measure with: by default a share, duplicates left out."""
         whole, measured = parted(*distinct(topics, qrels), self.test, self.seed)
@@ -76,9 +86,10 @@ class LearningRecipe(Recipe):
         return whole, measured
 
     def check(self) -> None:
-        for name, value in (("test", self.test), ("held_out", self.held_out)):
-            if not 0 < value < 1:
-                raise ParameterError(f"recipe {self.name}: {name} must be a share between 0 and 1, not {value!r}")
+        if not 0 < self.test < 1:
+            raise ParameterError(f"recipe {self.name}: test must be a share between 0 and 1, not {self.test!r}")
+        if not 0 <= self.held_out < 1:
+            raise ParameterError(f"recipe {self.name}: held_out must be a share from 0 to below 1, not {self.held_out!r}")
         super().check()
 
 

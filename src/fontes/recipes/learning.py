@@ -67,6 +67,11 @@ class Learning:
         return replace(self, folder=folder, progress=progress)
 
     @property
+    def chooses(self) -> bool:
+        """Whether there are topics to choose with, or the recipe is only looked at."""
+        return self.folder is None or bool(self.dev.qrels)
+
+    @property
     def hashes(self) -> dict[str, Any]:
         """What the lock keeps of the sides."""
         sides = {"train": self.train, "dev": self.dev}

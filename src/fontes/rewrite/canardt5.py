@@ -30,6 +30,36 @@ SAMPLE = (
 )
 
 
+def context_parts(topic: Topic, answers: int) -> tuple[str, ...]:
+    """The parts of a topic's context without empty ones: earlier turns, each of the last with its answer, and its own turn.
+
+    Args:
+        topic: The topic.
+        answers: Of how many turns before the current one the answers are read.
+    """
+    before = earlier(topic)
+    answered = len(before) - answers
+    parts = []
+    for number, turn in enumerate(before):
+        parts += [turn.text, turn.answer if number >= answered else ""]
+    return tuple(part.strip() for part in (*parts, utterance(topic)) if part.strip())
+
+
+def context_ids(tokenizer: Any, contexts: Sequence[tuple[str, ...]], max_length: int) -> list[list[int]]:
+    """The tokens of each context, whose last part is the turn, without the oldest parts where they are too many.
+
+    Args:
+        tokenizer: Of transformers.
+        contexts: The parts of each context.
+        max_length: The most tokens of a context, the end of the text included.
+    """
+    texts = list(dict.fromkeys(part for parts in contexts for part in parts))
+    tokens = dict(zip(texts, token_ids(tokenizer, texts, special=False), strict=True))
+    (between,) = token_ids(tokenizer, [BETWEEN.strip()], special=False)
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+    return [[*_fitting([tokens[part] for part in parts], between, max_length - len(end)), *end] for parts in contexts]
+
+
 class T5:
     """A T5 and its tokenizer."""
 
@@ -43,12 +73,8 @@ class T5:
         )
 
     def inputs(self, contexts: Sequence[tuple[str, ...]], max_length: int) -> list[list[int]]:
-        """The tokens of each context, whose last part is the turn, without the oldest parts where they are too many."""
-        texts = list(dict.fromkeys(part for parts in contexts for part in parts))
-        tokens = dict(zip(texts, token_ids(self.tokenizer, texts, special=False), strict=True))
-        (between,) = token_ids(self.tokenizer, [BETWEEN.strip()], special=False)
-        end = [] if self.tokenizer.eos_token_id is None else [self.tokenizer.eos_token_id]
-        return [[*_fitting([tokens[part] for part in parts], between, max_length - len(end)), *end] for parts in contexts]
+        """The tokens of each context, as `context_ids` gives them."""
+        return context_ids(self.tokenizer, contexts, max_length)
 
     def generated(self, inputs: list[list[int]], num_beams: int, max_new_tokens: int) -> list[str]:
         """What the model writes for each input by beam search, in one batch."""
@@ -90,7 +116,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
 
     What else is in a batch changes the probabilities of words by rounding alone, so a rewrite differs only where two beams
     are as good as equal. The model is loaded when it is first used, which raises InputError where it is not there or is no T5,
-    and MissingExtraError without transformers and torch. It is only run: training of T5 rewriters is not there.
+    and MissingExtraError without transformers and torch. `fontes.train.train_rewriter` trains one.
 
     Args:
         answers: Of how many turns before the current one the answers are in the context.
@@ -113,7 +139,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
 
     def apply(self, topics: Topics, progress: Report, /) -> Topics:
         self.check()
-        parts = {topic.id: self._parts(topic) for topic in topics.values() if utterance(topic).strip()}
+        parts = {topic.id: context_parts(topic, self.answers) for topic in topics.values() if utterance(topic).strip()}
         texts = self._generated(list(dict.fromkeys(parts.values())), progress) if parts else {}
 
         def written(topic: Topic) -> str:
@@ -129,19 +155,10 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
             the topic's own utterance, joined by " ||| ". Of a topic without turns, its text.
         """
         self.check()
-        return BETWEEN.join(self._parts(topic))
+        return BETWEEN.join(context_parts(topic, self.answers))
 
     def _load(self, folder: Path, device: str) -> T5:
         return T5(folder, self.precision, device)
-
-    def _parts(self, topic: Topic) -> tuple[str, ...]:
-        """The parts of a topic's context, the turn last, without empty ones."""
-        before = earlier(topic)
-        answered = len(before) - self.answers
-        parts = []
-        for number, turn in enumerate(before):
-            parts += [turn.text, turn.answer if number >= answered else ""]
-        return tuple(part.strip() for part in (*parts, utterance(topic)) if part.strip())
 
     def _generated(self, contexts: list[tuple[str, ...]], progress: Report) -> dict[tuple[str, ...], str]:
         """What the model writes for each context."""

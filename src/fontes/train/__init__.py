@@ -1,4 +1,4 @@
-"""Training: hard negatives, splits without leakage, term classifiers for conversations, and heads that tell causes."""
+"""Training: hard negatives, splits without leakage, rewriters and term classifiers of conversations, heads of causes."""
 
 from .bi_encoder import BiEncoderSettings, SearchValidation, train_bi_encoder
 from .causality import CausalityMeasured, measure_causality, train_causality
@@ -8,6 +8,7 @@ from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
 from .mining import Mined, Mining, document_examples, mine_negatives
 from .pair_settings import CrossEncoderSettings
+from .rewriter import RewriterSettings, train_rewriter
 from .runner.running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .terms import TermSettings, TermTraining, train_terms
@@ -25,6 +26,7 @@ __all__ = [
     "Mined",
     "Mining",
     "Passage",
+    "RewriterSettings",
     "SearchValidation",
     "Side",
     "Split",
@@ -40,5 +42,6 @@ __all__ = [
     "train_bi_encoder",
     "train_causality",
     "train_cross_encoder",
+    "train_rewriter",
     "train_terms",
 ]

@@ -22,7 +22,7 @@ from .examples import Examples
 from .labelled_pairs import LabelledPairs
 from .runner.fit import Fit, Rows
 from .runner.running import Training, check_training, run
-from .runner.settings import LOSS, FitSettings
+from .runner.settings import FitSettings
 from .runner.workplace import check_place
 from .sides import Sides, check_teacher, queries, sides_of
 
@@ -173,7 +173,7 @@ def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidati
 
     learned = rows(sides.learned)
     data = [one for one in (sides.learned, sides.validation) if one is not None]
-    searched = _search(search, sides) if search.index is not None or settings.best != LOSS else None
+    searched = _search(search, sides) if search.index is not None or settings.by_measure else None
     return Fit(
         kind="bi-encoder",
         base=str(start.name_or_path),
@@ -207,7 +207,7 @@ def _check_search(search: SearchValidation, sides: Sides[Any], settings: BiEncod
     whole = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
         raise ParameterError("topics to validate with and their qrels belong together: give both or none")
-    if (search.index is not None or settings.best != LOSS) and not whole and not isinstance(sides.validation, Examples):
+    if (search.index is not None or settings.by_measure) and not whole and not isinstance(sides.validation, Examples):
         raise ParameterError(
             f"{settings.measure} is measured on a search: hold examples out to validate with, or give index, topics and qrels"
         )

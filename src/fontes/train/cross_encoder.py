@@ -14,7 +14,6 @@ from .examples import Examples
 from .pair_settings import CrossEncoderSettings
 from .runner.fit import Fit
 from .runner.running import Training, check_training, run
-from .runner.settings import LOSS
 from .runner.workplace import check_place
 from .sides import check_teacher, queries, sides_of, unlearned
 
@@ -114,7 +113,7 @@ def _candidates(validation: Validation, learned: Examples, settings: CrossEncode
     if (validation.run is None) != (validation.qrels is None):
         raise ParameterError("a run to validate on and its qrels belong together: give both or none")
     if validation.run is None or validation.qrels is None:
-        if settings.best != LOSS:
+        if settings.by_measure:
             raise ParameterError(f"best='{settings.best}' is measured on a reranked run: give a run and qrels to validate on")
         return None
     validation.run.documents_for("a run to validate on")

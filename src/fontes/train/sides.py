@@ -45,13 +45,12 @@ def sides_of(data: T, validation: T | None, settings: FitSettings) -> Sides[T]:
         InputError: The same query is on both sides, or there are too few to hold one out.
     """
     if validation is not None:
-        both = queries(data) & queries(validation)
-        if both:
-            query = min(both)
-            item = next(item for item in validation if type(validation)._query(item).strip() == query)
-            raise InputError(
-                f"{item.source or 'validation'}: the query '{query}' is learned from too; take it out of one of the two"
-            )
+        if both := sorted(queries(data) & queries(validation)):
+            item = next(item for item in validation if type(validation)._query(item).strip() == both[0])
+            shared = ", ".join(f"'{query}'" for query in both)
+            said = f"the query {shared} is" if len(both) == 1 else f"{len(both):,} queries are"
+            which = "take it out of one of the two" if len(both) == 1 else f"take them out of one of the two: {shared}"
+            raise InputError(f"{item.source or 'validation'}: {said} learned from too; {which}")
         return Sides(data, validation, {"examples": data.hash, "validation": validation.hash})
     hashes = {"examples": data.hash}
     if not settings.held_out:

@@ -70,6 +70,10 @@ def show(name: Name, json: Json = False) -> None:
     console.print("\n[bold]Parameters[/]")
     for parameter in parameters(type(one)).values():
         say(f"  {parameter.name}={written(values[parameter.name])}\n      {parameter.description}")
+    if one.presets:
+        console.print("\n[bold]Presets[/]")
+    for preset, changes in one.presets.items():
+        say(f"  as={preset}\n      {', '.join(f'{key}={written(value)}' for key, value in changes.items()) or 'the defaults'}")
     if one.published:
         console.print(f"\n[bold]Published[/]{one.published_on and f', on {one.published_on}'}")
     for system, figures in one.published.items():
@@ -117,6 +121,10 @@ def run(
         list[str] | None,
         typer.Option("-m", "--measures", help="With commas, or more than once.", show_default="the recipe's"),
     ] = None,
+    leaks: Annotated[
+        str | None,
+        typer.Option(help="Texts that are learned from and measured or chosen with too: error, or drop.", show_default="error"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection, or on its sample, into a folder of runs with a report."""
@@ -143,6 +151,7 @@ def run(
             dev=dev,
             runs=runs or (),
             measures=measures or None,
+            leaks=leaks or "error",
             progress=report,
         )
     if json:
@@ -213,6 +222,7 @@ def _facts(recipe: type[Recipe]) -> dict[str, Any]:
         "needs": recipe.needs,
         "sample": recipe.sample,
         "measures": recipe.measures,
+        "presets": recipe.presets,
         "published": recipe.published,
         "published_on": recipe.published_on,
     }

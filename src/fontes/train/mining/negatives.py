@@ -21,7 +21,7 @@ TOGETHER = 500  # topics whose documents are read together
 
 PRESETS = {"air2025": Mining(per_positive=4, ranks=(1, 5), guard_duplicates=False, gold_last=True)}
 """`air2025`: the negatives of the report of CheckThat! 2025, task 4b, on which its cross-encoder was trained."""
-PRESET_SAYS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates")
+PRESET_SAYS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates", "gold_last")
 
 
 def mine_negatives(
@@ -34,6 +34,7 @@ def mine_negatives(
     sampling: str = "top",
     guard_duplicates: bool = True,
     *,
+    gold_last: bool = False,
     seed: int = 0,
     preset: str | None = None,
     progress: Report = silent,
@@ -60,6 +61,8 @@ def mine_negatives(
         guard_duplicates: Leaves out candidates whose text is that of a relevant document of the topic, which would be false
             negatives, or that of a negative of the group: the same, the same but for case, white space and punctuation, or near
             (see `split`) at 0.8. The next candidate takes the place.
+        gold_last: Whether a relevant document that is not in the window takes the window's last place, so that the hit there is
+            no negative.
         seed: Of the random sampling.
         preset: "air2025": the first five hits; a relevant document takes the last place if it is not among them, and the other
             four are negatives; no guard. It stands for all parameters from `per_positive` on.
@@ -70,7 +73,7 @@ def mine_negatives(
         ParameterError: A parameter is out of its range, or goes with no preset.
         PipelineError: The stage does not go from topics to a run.
     """
-    settings = chosen(Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed), preset)
+    settings = chosen(Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last), preset)
     known, judged = Topics.read(topics), Qrels.of(qrels)
     relevant = {t: sorted(d for d, grade in judged[t].items() if grade >= 1) for t in known if t in judged}
     tally = Tally(len(known))

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 CARD = "README.md"
 CURVES = "curves.svg"
 LICENCE = re.compile(r"^license:\s*(\S.*?)\s*$", re.MULTILINE)
-USES = {"cross-encoder": 'run % 100 >> cross_encoder("{place}")', "bi-encoder": 'index.encode(sentence_encoder("{place}"))'}
-TASKS = {"cross-encoder": "text-ranking", "bi-encoder": "sentence-similarity"}
+USES = {
+    "cross-encoder": 'run % 100 >> cross_encoder("{place}")',
+    "bi-encoder": 'index.encode(sentence_encoder("{place}"))',
+    "T5 rewriter": 'canard_t5("{place}") >> bm25()',
+}
+TASKS = {"cross-encoder": "text-ranking", "bi-encoder": "sentence-similarity", "T5 rewriter": "text2text-generation"}
 
 
 def licence_of(folder: Path) -> str:
@@ -52,7 +56,8 @@ def describe(training: Training, folder: Path, place: Path) -> None:
 
 
 def _card(training: Training, place: Path, curves: str) -> str:
-    head = {"library_name": "sentence-transformers", "pipeline_tag": TASKS.get(training.kind, "")}
+    library = "transformers" if training.kind == "T5 rewriter" else "sentence-transformers"
+    head = {"library_name": library, "pipeline_tag": TASKS.get(training.kind, "")}
     if not Path(training.base).exists():
         head["base_model"] = training.base
     if training.licence != "not stated":

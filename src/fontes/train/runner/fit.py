@@ -1,4 +1,4 @@
-"""What is trained: all in which cross-encoders and bi-encoders differ."""
+"""What is trained: all in which cross-encoders, bi-encoders and rewriters differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Rows:
-    """What a model is trained or validated on, as sentence-transformers' data collators take it.
+    """What a model is trained or validated on, as the data collator of its trainer takes it.
 
     Args:
         rows: A dict of columns for each row, all with the same columns in the same order; labels are under "label" or "labels".
@@ -26,15 +26,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class Fit:
-    """What is trained: all in which cross-encoders and bi-encoders differ.
+    """What is trained: all in which cross-encoders, bi-encoders and rewriters differ.
 
     Args:
-        kind: What it is, for messages and the card: "cross-encoder".
+        kind: The kind of model, for messages and the card: "cross-encoder".
         base: The start, as it was named.
         folder: Where the start is.
-        model: The model of sentence-transformers, in float32 on the CPU.
-        trainer: The name of its trainer in sentence_transformers.
-        loss: A torch module that gives a loss for features and labels, as the trainer calls it.
+        model: The model of sentence-transformers or transformers, in float32 on the CPU.
+        trainer: The name of its trainer in sentence_transformers; without a loss, in transformers.
+        loss: A torch module that gives a loss for features and labels, as the trainer calls it; None: the model gives its own.
         train: What is learned from.
         validation: What its loss is validated on; none where there is nothing.
         measure: Gives the value of the measure `best` on the validation run, for the model as it is; None: there is no run.
@@ -45,6 +45,7 @@ class Fit:
         tokens: The ids of all tokens in `train`, special ones and padding among them: of the word embeddings these alone are
             trained, which is quicker and no other training. None: all.
         collator: Makes a batch of rows; None: that of the trainer.
+        counted: Gives the number of items that the loss of a batch, as the collator made it, is the mean of; None: its rows.
     """
 
     kind: str
@@ -62,3 +63,4 @@ class Fit:
     facts: Mapping[str, Any] = field(default_factory=dict)
     tokens: frozenset[int] | None = None
     collator: Any = None
+    counted: Callable[[Any], int] | None = None

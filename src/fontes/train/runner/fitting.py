@@ -1,4 +1,4 @@
-"""A model while it learns, by the trainers of sentence-transformers.
+"""A model while it learns, by the trainers of sentence-transformers and transformers.
 
 Imports torch and transformers: import it inside functions only.
 """
@@ -64,7 +64,8 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
     start = time.perf_counter()
     where = device()
     with without_warnings(), quiet():
-        vocabulary = Vocabulary(fit.model, fit.tokens or ())
+        # Weight decay changes the rows of all words.
+        vocabulary = Vocabulary(fit.model, () if settings.weight_decay else fit.tokens or ())
         fit = _with_whole(fit, vocabulary)
         precision = place.facts.get("precision") or _precision(fit, settings, place, where)
         place.note(precision=precision)
@@ -114,24 +115,27 @@ def evaluations(history: list[dict[str, Any]], settings: FitSettings) -> list[di
 
 
 def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
-    """The first step with the best of what was measured; 0 where nothing was."""
-    rows = [row for row in evaluations(history, settings) if settings.criterion in row]
-    if not rows:
-        return 0
-    better = min if settings.criterion == LOSS else max
-    best = better(row[settings.criterion] for row in rows)
-    return int(next(row["step"] for row in rows if row[settings.criterion] == best))
+    """The first step with the best of what was measured; 0 where nothing was, or where the last state is kept."""
+    criterion = settings.criterion
+    figures = {int(row["step"]): row[criterion] for row in evaluations(history, settings) if criterion in row}
+    better = min if criterion == LOSS else max
+    return better(figures, key=figures.__getitem__, default=0)
 
 
 def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bool) -> Any:
-    base = getattr(sentence_transformers, fit.trainer)
+    own_loss = fit.loss is None
+    base = getattr(transformers if own_loss else sentence_transformers, fit.trainer)
+    arguments_class = (
+        getattr(transformers, fit.trainer.replace("Trainer", "TrainingArguments")) if own_loss else base.training_args_class
+    )
     steps = _steps(fit, settings)
-    arguments = base.training_args_class(
+    arguments = arguments_class(
         output_dir=str(folder),
         num_train_epochs=settings.epochs,
         per_device_train_batch_size=settings.batch,
         learning_rate=settings.lr,
-        warmup_steps=int(np.ceil(steps * settings.warm_up)),
+        warmup_steps=settings.warm_up_steps(steps),
+        weight_decay=settings.weight_decay,
         optim="adamw_torch_fused",
         max_grad_norm=CLIPPED,
         bf16=half,
@@ -143,13 +147,13 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         report_to=[],
         disable_tqdm=True,
     )
-    cls = type("FontesTrainer", (_Fitting, base), {"fit": fit, "fit_settings": settings})
+    cls = type("FontesTrainer", (_OwnLoss if own_loss else _Fitting, base), {"fit": fit, "fit_settings": settings})
     trainer = cls(
         model=fit.model,
         args=arguments,
-        train_dataset=datasets.Dataset.from_list(list(fit.train.rows)),
-        loss=fit.loss,
+        train_dataset=list(fit.train.rows) if own_loss else datasets.Dataset.from_list(list(fit.train.rows)),
         data_collator=fit.collator,
+        **({} if own_loss else {"loss": fit.loss}),
     )
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
@@ -160,7 +164,7 @@ def _steps(fit: Fit, settings: FitSettings) -> int:
 
 
 class _Fitting:
-    """What trainers of sentence-transformers do otherwise here: the order, the evaluation, and what a checkpoint holds."""
+    """What trainers do otherwise here: the order, the evaluation, and what a checkpoint holds."""
 
     fit: Fit
     fit_settings: FitSettings
@@ -169,7 +173,10 @@ class _Fitting:
         """Adds none: the card is ours, and theirs looks the base up on the hub."""
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *args: Any, **kwargs: Any) -> Any:
-        return LikeLength(self.fit.train.lengths, batch_size, self.fit_settings.seed)
+        lengths = self.fit.train.lengths
+        if self.fit_settings.order == "shuffled":
+            lengths = [1] * len(lengths)  # of rows of one length any may go together
+        return LikeLength(lengths, batch_size, self.fit_settings.seed)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         metrics = {}
@@ -186,22 +193,34 @@ class _Fitting:
         return metrics
 
     def _validation_loss(self, rows: Rows) -> float:
-        """The mean of the loss over batches of like length, weighted by their rows; without a random number."""
+        """The mean of the loss over batches of like length, weighted by what it is the mean of; without a random number."""
         trainer = cast(Any, self)
         order = np.argsort(np.asarray(rows.lengths), kind="stable").tolist()
-        total, size = 0.0, self.fit_settings.batch
+        total, count, size = 0.0, 0, self.fit_settings.batch
         with torch.no_grad(), trainer.compute_loss_context_manager():
             for at in range(0, len(order), size):
                 batch = [dict(rows.rows[n]) for n in order[at : at + size]]
                 inputs = trainer._prepare_inputs(trainer.data_collator(batch))
-                total += float(trainer.compute_loss(trainer.model, inputs)) * len(batch)
-        return total / len(order)
+                items = len(batch) if self.fit.counted is None else self.fit.counted(inputs)
+                total += float(trainer.compute_loss(trainer.model, inputs)) * items
+                count += items
+        return total / count
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         self.fit.save(Path(str(output_dir)))
 
     def _load_from_checkpoint(self, checkpoint_path: str, model: Any = None) -> None:
         self.fit.restore(Path(checkpoint_path))
+
+
+class _OwnLoss(_Fitting):
+    """The same for a trainer of transformers, whose model gives its loss."""
+
+    def get_train_dataloader(self) -> Any:
+        trainer = cast(Any, self)
+        order = self.get_batch_sampler(trainer.train_dataset, trainer._train_batch_size)
+        batches = torch.utils.data.DataLoader(trainer.train_dataset, batch_sampler=order, collate_fn=trainer.data_collator)
+        return trainer.accelerator.prepare(batches)
 
 
 class _Watch(transformers.TrainerCallback):

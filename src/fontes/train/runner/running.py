@@ -24,7 +24,7 @@ class Training:
     """What was trained, and how it went; beside the model as training.json.
 
     Args:
-        kind: "cross-encoder" or "bi-encoder".
+        kind: "cross-encoder", "bi-encoder" or "T5 rewriter".
         base: The start, as it was named.
         base_fingerprint: Of the start.
         licence: Of the start, where its README.md or config.json names one; else "not stated".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...core.errors import ParameterError
 from ...measures import DEFAULT, Measure, parse
 
-LOSS = "loss"  # what `best` is where no measure is named
+LOSS, LAST = "loss", "last"  # values of `best` that are no measures
 BOUNDS = {
     "greater_than": "above {gt}",
     "greater_than_equal": "{ge} or more",
@@ -61,15 +62,21 @@ class FitSettings(Settings):
     Attributes:
         epochs: Passes over what is learned from.
         batch: Rows of a step.
-        lr: The greatest learning rate of AdamW: it rises over the first part of the steps and falls to 0 at the end.
-        warm_up: The part of the steps in which the learning rate rises; from 0 to below 1.
+        lr: The greatest learning rate of AdamW: it rises linearly during the warm-up and then falls linearly to 0.
+        warm_up: The steps of the warm-up: a share of all steps, from 0 to below 1; or, from 1 up, a number of steps. With more
+            than the training has, the learning rate rises to the end and does not reach `lr`.
+        weight_decay: Of AdamW (Loshchilov and Hutter 2019); biases and layer norms have none. With weight decay all rows of the
+            word embedding are trained, so that a step takes longer.
         max_length: Tokens of an input; what is longer is cut. None: as the base says.
         dropout: Of all layers, while training; None: as the base says. 0 is about twice as quick on a CPU.
         held_out: The share of the queries that is held out to validate with, where no validation is given; from 0, which holds
             none out, to below 1.
+        order: Of the rows in each epoch: "length" makes batches of rows of like length, which saves padding, and shuffles the
+            batches; "shuffled" shuffles the rows.
         evaluations: How often an epoch is validated.
-        best: Which of the states that were validated is kept: that of the least "loss", or of the greatest value of a measure,
-            such as "RR@5", on the validation run. With "loss" such a run is measured by nDCG@10.
+        best: Which state is kept: of those that were validated that of the least "loss", or of the greatest value of a measure,
+            such as "RR@5", on the validation run; or the "last", whatever was validated. With "loss" and "last" such a run is
+            measured by nDCG@10.
         precision: Of the products of matrices: "float32", "bfloat16", or "auto": bfloat16 where a short calibration shows that
             it is quicker here.
         seed: Of the order, the part held out, the dropout and new layers; below 2**32.
@@ -81,10 +88,12 @@ class FitSettings(Settings):
     epochs: int = Field(default=2, gt=0)
     batch: int = Field(default=16, gt=0)
     lr: float = Field(default=2e-5, gt=0, allow_inf_nan=False)
-    warm_up: float = Field(default=0.1, ge=0, lt=1)
+    warm_up: float = Field(default=0.1, ge=0, allow_inf_nan=False)
+    weight_decay: float = Field(default=0.0, ge=0, lt=1)
     max_length: int | None = Field(default=None, ge=8)
     dropout: float | None = Field(default=None, ge=0, lt=1)
     held_out: float = Field(default=0.1, ge=0, lt=1)
+    order: Literal["length", "shuffled"] = "length"
     evaluations: int = Field(default=2, gt=0)
     best: str = LOSS
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -92,14 +101,25 @@ class FitSettings(Settings):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        _ = self.measure  # an unknown one is known at once
+        if self.warm_up >= 1 and not self.warm_up.is_integer():
+            raise ParameterError(f"warm_up must be a share of the steps below 1, or a number of steps, not {self.warm_up:g}")
+        _ = self.measure  # raises for an unknown one
 
     @property
     def measure(self) -> Measure:
-        """The measure of a validation run: `best`, or nDCG@10 where that is the loss."""
-        return parse(DEFAULT[0] if self.best == LOSS else self.best)
+        """The measure of a validation run: `best`, or nDCG@10 where that is no measure."""
+        return parse(self.best if self.by_measure else DEFAULT[0])
 
     @property
-    def criterion(self) -> str:
-        """The name of what the best state is chosen by, as figures are named."""
-        return LOSS if self.best == LOSS else str(self.measure)
+    def by_measure(self) -> bool:
+        """Whether the best state is chosen by a measure."""
+        return self.best not in (LOSS, LAST)
+
+    @property
+    def criterion(self) -> str | None:
+        """The name of the figure that the best state is chosen by: the loss or a measure; None where the last state is kept."""
+        return None if self.best == LAST else str(self.measure) if self.by_measure else LOSS
+
+    def warm_up_steps(self, steps: int) -> int:
+        """The number of warm-up steps in a training of so many steps."""
+        return int(self.warm_up) if self.warm_up >= 1 else math.ceil(steps * self.warm_up)

@@ -7,6 +7,7 @@ import typer
 from .bi_encoder import bi_encoder
 from .causality import causality
 from .cross_encoder import cross_encoder
+from .rewriter import rewriter
 from .terms import terms
 
 commands = typer.Typer()
@@ -14,6 +15,7 @@ group = typer.Typer(name="train", help="Train a model from your own data.", no_a
 for name, command in (
     ("cross-encoder", cross_encoder),
     ("bi-encoder", bi_encoder),
+    ("rewriter", rewriter),
     ("terms", terms),
     ("causality", causality),
 ):

@@ -10,10 +10,12 @@ import typer
 from ...options import Json, Split
 from .options import (
     START,
+    Decay,
     Dropout,
     Epochs,
     Evaluations,
     HeldOut,
+    Order,
     Output,
     Overwrite,
     Precision,
@@ -44,6 +46,8 @@ def bi_encoder(
     negatives: Annotated[int | None, typer.Option(help="Negatives of an example that are used.", show_default="all")] = None,
     lr: Rate = None,
     warm_up: WarmUp = None,
+    weight_decay: Decay = None,
+    order: Order = None,
     max_length: Annotated[int | None, typer.Option(help="Tokens of a text; more are cut.", show_default="the start's")] = None,
     dropout: Dropout = None,
     precision: Precision = None,
@@ -54,7 +58,7 @@ def bi_encoder(
     best: Annotated[
         str | None,
         typer.Option(
-            help="What the best state has: the least loss, or the greatest nDCG@10, … of a search.", show_default="loss"
+            help="The state to keep: of least loss, of greatest nDCG@10, … of a search, or last.", show_default="loss"
         ),
     ] = None,
     index: Annotated[
@@ -85,6 +89,8 @@ def bi_encoder(
         "negatives": negatives,
         "lr": lr,
         "warm_up": warm_up,
+        "weight_decay": weight_decay,
+        "order": order,
         "max_length": max_length,
         "dropout": dropout,
         "precision": precision,

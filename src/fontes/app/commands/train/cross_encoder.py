@@ -10,10 +10,12 @@ import typer
 from ...options import Json, Split
 from .options import (
     START,
+    Decay,
     Dropout,
     Epochs,
     Evaluations,
     HeldOut,
+    Order,
     Output,
     Overwrite,
     Precision,
@@ -31,12 +33,14 @@ def cross_encoder(
     examples: Annotated[str, typer.Argument(help="What `fontes mine` writes: JSON lines, or -.", show_default=False)],
     output: Output,
     base: Annotated[str, typer.Option(help="The start: a folder, or a name on the hub.")] = START,
-    preset: Annotated[str | None, typer.Option(help="A published training: air2025.", show_default="air2025")] = None,
+    preset: Annotated[str | None, typer.Option(help="air2025, or air2025-run.", show_default="air2025")] = None,
     loss: Annotated[str | None, typer.Option(help="bce, margin, lambda or teacher.", show_default="bce")] = None,
     epochs: Epochs = None,
     batch: Annotated[int | None, typer.Option(help="Rows of a step: pairs with bce, else groups.", show_default="16")] = None,
     lr: Rate = None,
     warm_up: WarmUp = None,
+    weight_decay: Decay = None,
+    order: Order = None,
     margin: Annotated[
         float | None, typer.Option(help="With margin: how far apart the scores are to be.", show_default="1")
     ] = None,
@@ -50,7 +54,8 @@ def cross_encoder(
     validation: ValidationFile = None,
     held_out: HeldOut = None,
     best: Annotated[
-        str | None, typer.Option(help="What the best state has: the least loss, or the greatest RR@5, …", show_default="loss")
+        str | None,
+        typer.Option(help="The state to keep: of least loss, of greatest RR@5, …, or last.", show_default="loss"),
     ] = None,
     run: Annotated[str | None, typer.Option(help="Candidates to rerank and to measure.", show_default="none")] = None,
     index: Annotated[Path | None, typer.Option(help="The index that has their text.", show_default="none")] = None,
@@ -73,6 +78,8 @@ def cross_encoder(
         "batch": batch,
         "lr": lr,
         "warm_up": warm_up,
+        "weight_decay": weight_decay,
+        "order": order,
         "margin": margin,
         "max_length": max_length,
         "dropout": dropout,

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 Output = Annotated[Path, typer.Option("-o", "--output", help="The folder of the model to make.", show_default=False)]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the examples.", show_default="2")]
 Rate = Annotated[float | None, typer.Option(help="The greatest learning rate.", show_default="2e-05")]
-WarmUp = Annotated[float | None, typer.Option(help="The part of the steps in which the rate rises.", show_default="0.1")]
+WarmUp = Annotated[
+    float | None,
+    typer.Option(help="The steps in which the rate rises: a share below 1, or a number from 1 up.", show_default="0.1"),
+]
+Decay = Annotated[float | None, typer.Option("--weight-decay", help="Of AdamW.", show_default="0")]
+Order = Annotated[
+    str | None, typer.Option(help="length: batches of like length; shuffled: batches of any rows.", show_default="length")
+]
 Dropout = Annotated[float | None, typer.Option(help="While training; 0 is quicker.", show_default="the start's")]
 Precision = Annotated[str | None, typer.Option(help="auto, float32 or bfloat16.", show_default="auto")]
 Evaluations = Annotated[int | None, typer.Option(help="How often an epoch is validated.", show_default="2")]
