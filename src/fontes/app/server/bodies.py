@@ -1,4 +1,4 @@
-"""What the bodies of requests and answers hold, as pydantic checks it and OpenAPI shows it."""
+"""Bodies of requests and answers, as pydantic checks them and OpenAPI shows them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,22 @@ def described(model: type[BaseModel]) -> dict[str, Any]:
             for name, of_name in schema["properties"].items()
         ]
     }
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a body that a route reads by hand, whole: OpenAPI's components have it not."""
+    schema = model.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def whole(part: Any) -> Any:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                return whole(definitions[part["$ref"].rpartition("/")[2]])
+            return {key: whole(value) for key, value in part.items()}
+        return [whole(each) for each in part] if isinstance(part, list) else part
+
+    resolved: dict[str, Any] = whole(schema)
+    return resolved
 
 
 class Search(Body):
@@ -85,7 +101,7 @@ class Additions(Body):
 
     documents: list[Doc] = Field(min_length=1, description="The documents.")
     index: str | None = Field(None, description="The index; the first where none is named.")
-    duplicates: Literal["error", "skip", "replace"] = Field("error", description="What is done about ids that are there.")
+    duplicates: Literal["error", "skip", "replace"] = Field("error", description="How to treat duplicate ids.")
 
 
 class HitOut(BaseModel):

@@ -16,8 +16,8 @@ HEAD = 64 << 10  # bytes of a request line with its headers
 class Connection(HttpToolsProtocol):
     """A connection that closes when a request's head is too slow or too large, or when the client does not read the answer.
 
-    Uvicorn's httptools protocol has no limits for heads and slow readers. Idle connections are closed by uvicorn itself, and the
-    limits of complete heads are in `guard`.
+    Uvicorn's httptools protocol has no limits for heads and slow readers. It closes idle connections itself; the limits of
+    requests whose head is complete are in `guard`.
     """
 
     patience = 30.0

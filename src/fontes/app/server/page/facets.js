@@ -30,7 +30,7 @@ export async function drawFilter(facets, search) {
   if (!facets || !others.length) return;
   try {  // of a column with a chosen value, the others are counted as if none were
     const more = await Promise.all(others.map(([name, type]) =>
-      ask(`facet ${name}`, "/search", { ...search, where: without(where, name, type), facets: name, k: 1 })));
+      ask(`facet ${name}`, "search", { ...search, where: without(where, name, type), facets: name, k: 1 })));
     draw(Object.assign({}, facets, ...more.map(({ facets: own }) => own)));
   } catch (error) {
     if (!overtaken(error)) draw(facets);

@@ -151,7 +151,7 @@ function submit(event) {
 }
 
 async function begin() {
-  const values = await ask("indexes", "/indexes");
+  const values = await ask("indexes", "indexes");
   Object.assign(app, { indexes: values.indexes, limits: values.limits, anyPipeline: values.any_pipeline, show });
   at("judge").hidden = !values.judging;
   at("q").maxLength = values.limits.query;
@@ -186,7 +186,7 @@ document.querySelector(".name a").addEventListener("click", event => {
   event.preventDefault();
   const before = app.state;
   app.state = address("");
-  history.pushState(null, "", "/");
+  history.pushState(null, "", ".");
   app.show(before);
   at("q").focus();
 });

@@ -22,7 +22,7 @@ export async function read(query, evidence = []) {
   if (!reader.childElementCount) reader.replaceChildren(bar(doc), make("p", { class: "notes" }, "…"));
   if (!reader.contains(document.activeElement)) reader.focus({ preventScroll: true });
   try {
-    const values = await ask("document", "/documents", { id: doc, q: query, index: index().name });
+    const values = await ask("document", "documents", { id: doc, q: query, index: index().name });
     reader.replaceChildren(bar(doc), ...content(values, evidence));
   } catch (error) {
     if (overtaken(error)) return;

@@ -29,10 +29,10 @@ export async function search(say) {
 /** The answer with facets; without, where those of this pipeline cannot be counted. */
 async function answer(place, query, facets) {
   try {
-    return await ask(place, "/search", { ...query, facets });
+    return await ask(place, "search", { ...query, facets });
   } catch (error) {
     if (!facets || error.status !== 422) throw error;
-    return ask(place, "/search", query);
+    return ask(place, "search", query);
   }
 }
 
@@ -43,7 +43,7 @@ export const evidence = id => lists.flatMap(hits => hits.find(hit => hit.id === 
 
 const explainer = name => async hit => {
   const { q } = app.state;
-  return ask(`why ${name} ${hit.id}`, "/explain", { q, id: hit.id, pipeline: name, index: index().name });
+  return ask(`why ${name} ${hit.id}`, "explain", { q, id: hit.id, pipeline: name, index: index().name });
 };
 
 function single(name, say) {
