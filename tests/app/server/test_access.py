@@ -5,14 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
+from support.proxies import PREFIX, proxy
 from support.serving import Running, process, serving, springs
 
 from fontes import Index
@@ -25,8 +23,7 @@ from fontes.app.server.settings import KEY, Settings, secret_of
 from fontes.core.errors import InputError, ParameterError
 
 TOKEN, SECRET = "a token of many letters", "a key of many letters"
-PREFIX, SITE = "/search-app", "https://app.example.org"
-REDIRECTS = frozenset((301, 302, 307, 308))
+SITE = "https://app.example.org"
 
 
 @pytest.fixture(scope="module")
@@ -38,41 +35,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plain(path: Path) -> Iterator[Running]:
     with serving(path) as running:
         yield running
-
-
-@contextmanager
-def proxy(running: Running, strips: bool) -> Iterator[str]:
-    """The address of a reverse proxy in front of a server; everything outside its prefix is 404."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            if not f"{self.path}/".startswith((f"{PREFIX}/", f"{PREFIX}?")):
-                self.send_error(404, "outside of the prefix")
-                return
-            headers = {**self.headers, "Host": running.address.removeprefix("http://")}
-            if "Origin" in headers:
-                headers["Origin"] = running.address
-            inside = self.path.removeprefix(PREFIX) if strips else self.path
-            answer = httpx.request(self.command, running.address + inside, headers=headers, content=body)
-            self.send_response(answer.status_code)
-            for name, value in answer.headers.items():
-                if name not in ("content-encoding", "connection"):
-                    self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(answer.content)
-
-        do_POST = do_HEAD = do_GET  # noqa: N815
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.mark.parametrize("strips", [True, False])

@@ -24,6 +24,7 @@ class SearchQuery(Body):
     index: str | None = Field(None, description="The index; the first where none is named.")
     where: str | None = Field(None, description="What must hold of documents' metadata, such as year >= 2020.")
     facets: str = Field("", description="Columns whose values are counted, with commas.")
+    histograms: str = Field("", description="Columns of numbers or dates that are counted in bins, with commas.")
     explain: bool = Field(False, description="Whether hits come with the explanations of their scores.")
     text: bool = Field(False, description="Whether hits come with the documents' whole texts.")
     snippets: bool = Field(True, description="Whether hits come with the piece of the text that fits best.")
@@ -66,6 +67,7 @@ class Search(Body):
     k: int = Field(10, description="Hits of a topic.")
     where: str | None = Field(None, description="What must hold of documents' metadata, such as year >= 2020.")
     facets: list[str] = Field([], description="Columns whose values are counted.")
+    histograms: list[str] = Field([], description="Columns of numbers or dates that are counted in bins.")
     explain: bool = Field(False, description="Whether hits come with the explanations of their scores.")
     text: bool = Field(False, description="Whether hits come with the documents' whole texts.")
     snippets: bool = Field(True, description="Whether hits come with the piece of the text that fits best.")
@@ -126,6 +128,9 @@ class ResultOut(BaseModel):
     hits: list[HitOut]
     facets: dict[str, list[dict[str, Any]]] | None = Field(
         None, description="By column value and count, the most frequent first."
+    )
+    histograms: dict[str, list[dict[str, Any]]] | None = Field(
+        None, description="By column from, to and count, ascending; to is inclusive, except of floats."
     )
 
 

@@ -87,7 +87,7 @@ def _described(openapi: dict[str, Any], service: Service, base: str) -> str:
     examples = examples_of(service)
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>",
-        "<title>Fontes: the API</title><link rel='stylesheet' href='page/docs.css'>",
+        "<title>Fontes: the API</title><link rel='icon' href='data:,'><link rel='stylesheet' href='page/docs.css'>",
         "<main><h1>The API of this server</h1><p>As OpenAPI: <a href='openapi.json'>openapi.json</a></p>",
     ]
     for path, methods in openapi["paths"].items():
