@@ -83,7 +83,7 @@ class Ranking(Sequence[Hit]):
             return [doc.text[:SNIPPET] for doc in docs]
         return [piece.marked(before, after) for piece in snippets([(self.topic.text, doc) for doc in docs])]
 
-    def facets(self, *columns: str) -> dict[str, dict[Any, int]]:
+    def facets(self, *columns: str, bins: int | None = None) -> dict[str, dict[Any, int]]:
         """How many documents have each value of some columns of the index.
 
         All documents that match the topic count, and not the k of this ranking alone, where a lexical retriever made it; of
@@ -91,6 +91,7 @@ class Ranking(Sequence[Hit]):
 
         Args:
             *columns: Names of columns; `index.columns` has them.
+            bins: Count numbers and dates in at most so many bins of equal width; see `index.facets`.
 
         Returns:
             For each column its values with their counts, the most frequent first.
@@ -102,7 +103,8 @@ class Ranking(Sequence[Hit]):
         documents: Any = self._known()
         if not hasattr(documents, "facets"):
             raise InputError("facets are of documents in an index; the documents of this run are others")
-        return dict(documents.facets(*columns, docs=self._matches() if self._matches else Strings.of(self.ids)))
+        docs = self._matches() if self._matches else Strings.of(self.ids)
+        return dict(documents.facets(*columns, docs=docs, bins=bins))
 
     def _known(self) -> Documents:
         if self._documents is None:

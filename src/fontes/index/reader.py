@@ -363,26 +363,30 @@ class Reader:
         """The keys of the metadata that filters compare and facets count, each with its type, in ascending order."""
         return self.schema.columns
 
-    def facets(self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None) -> dict[str, dict[Any, int]]:
+    def facets(
+        self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None, bins: int | None = None
+    ) -> dict[str, dict[Any, int]]:
         """How many documents have each value of some columns.
 
         Args:
             *columns: Names of columns.
             docs: The documents that count, by their ordinals or their ids; None: all.
+            bins: Count numbers and dates in at most so many bins of equal width, whose keys are pairs of their first and last
+                value; None: each value for itself.
 
         Returns:
-            For each column its values with their counts, the most frequent first, equal ones in ascending order. A document
-            counts once for each keyword of a list, and not at all where it has no value.
+            For each column its values with their counts, the most frequent first, equal ones in ascending order; bins in
+            ascending order. A document counts once for each keyword of a list, and not at all where it has no value.
 
         Raises:
-            ParameterError: There is no such column.
+            ParameterError: There is no such column, or `bins` is below 1.
             InputError: A document is not in the index.
         """
         if isinstance(docs, Strings):
             ids, docs = docs, self.ordinals(docs)
             if len(absent := np.flatnonzero(docs < 0)):
                 raise InputError(f"document '{ids[int(absent[0])]}' is not in the index {self.path}")
-        return facets_of(self, np.arange(len(self)) if docs is None else docs, columns)
+        return facets_of(self, np.arange(len(self)) if docs is None else docs, columns, bins)
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
         """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.

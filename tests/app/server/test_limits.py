@@ -14,7 +14,7 @@ import pytest
 from support.serving import Running, process, serving, springs
 
 from fontes import Index
-from fontes.app.server.settings import Settings, named, token_of
+from fontes.app.server.settings import TOKEN as VARIABLE, Settings, named, secret_of
 from fontes.core.errors import InputError, ParameterError
 
 TOKEN = "a token of many letters"
@@ -34,7 +34,7 @@ def server(path: Path):
 
 LONG = "x" * 101
 TOO_LONG = "the query has 101 characters; this server takes 100 (--query)"
-CLOSED = "documents cannot be changed here; fontes serve --writable allows it to those who have a token"
+CLOSED = "documents cannot be changed here; fontes serve --writable allows it to clients with a token"
 FOUR = [{"id": str(n), "text": "x"} for n in range(4)]
 ONE = {"id": "1", "text": "x"}
 
@@ -58,7 +58,7 @@ ONE = {"id": "1", "text": "x"}
         ("/explain?q=x&id=s9", 404, "there is no document 's9' in springs"),
         ("/why?event=x&depth=9", 422, "the parameter 'depth': input should be less than or equal to 5"),
         ("/conversations/x", 404, "there is no such conversation, or no more; POST /conversations begins one"),
-        ("/nothing", 404, "there is nothing at this address; /docs lists those that there are"),
+        ("/nothing", 404, "there is nothing at this address; /docs lists all addresses"),
     ],
 )
 def test_a_question_beyond_the_limits_is_refused_in_a_sentence(
@@ -114,7 +114,7 @@ def test_other_names_and_other_sites_are_refused(server: Running, path: Path) ->
     for origin in ("http://evil.example", "null", f"http://{host}:1"):
         assert server.problem("GET", "/search?q=x", headers={"Origin": origin}) == (
             403,
-            "the request comes from a page of another site",
+            "the request comes from a page of another site (--origin)",
         )
     own = server.client.get("/search?q=x", headers={"Origin": f"http://{host}:{port}"})
     assert own.status_code == 200
@@ -215,14 +215,14 @@ def test_documents_are_changed_by_those_who_have_the_token(tmp_path: Path) -> No
 def test_the_token_comes_from_a_file_or_the_environment_and_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
-    assert token_of(file) == TOKEN
+    assert secret_of(file, VARIABLE) == TOKEN
     monkeypatch.setenv("FONTES_TOKEN", TOKEN + "2")
-    assert token_of(None) == TOKEN + "2"
+    assert secret_of(None, VARIABLE) == TOKEN + "2"
     file.write_text("short\n")
     with pytest.raises(InputError, match="16 ASCII characters or more"):
-        token_of(file)
+        secret_of(file, VARIABLE)
     with pytest.raises(InputError, match="cannot be read"):
-        token_of(tmp_path / "none")
+        secret_of(tmp_path / "none", VARIABLE)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import resources
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from support.odd_documents import HOSTILE, LONG
 from support.pages import Pages, expect, shown, texts
+from support.proxies import PREFIX, proxy
+from support.serving import serving
 
 import fontes as ft
 
@@ -311,3 +315,83 @@ def test_the_page_is_small_and_has_no_way_to_make_markup_of_text() -> None:
                 for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "//cdn", "style=")
                 if word in source
             ]
+
+
+def described() -> Iterator[ft.Doc]:
+    """The sample with a link, an identifier and numbers of every kind."""
+    for number, doc in enumerate(ft.datasets.samples.harbour.corpus):
+        more = {"url": f"https://gazette.example/{doc.id}?a=b&c='d'", "pmid": 10_000 + number, "words": len(doc.text.split())}
+        yield ft.Doc(doc.id, doc.text, doc.title, {**doc.metadata, **more, "trap": f"javascript:alert({number})"})
+
+
+def test_numbers_and_dates_come_first_with_histograms_and_links_are_links(browser: Any, tmp_path: Path) -> None:
+    index = ft.Index.build(described(), tmp_path / "harbour.index", analyzer="english", threads=1)
+    with serving(tmp_path / "harbour.index") as running:
+        pages = Pages(browser, running.address)
+        page = pages(PORT)
+        page.wait_for_selector(".bars")
+        assert texts(page, ".facet h2") == ["date", "words", "section"]
+        bins = index.bm25().search("who closed the port").facets("date", bins=20)["date"]
+        titles = page.locator("[aria-label=date] .bars button").evaluate_all("bars => bars.map(bar => bar.title)")
+        assert titles == [f"{low} to {high}: {found}" for (low, high), found in bins.items()]
+        (low, high), found = max(bins.items(), key=lambda item: item[1])
+        bar = page.locator(f"[aria-label=date] .bars button[title^='{low}']")
+        bar.click()
+        expect(page.locator("#where")).to_have_value(f"date >= '{low}' and date <= '{high}'")
+        shown(page)
+        assert page.locator(".hit").count() == min(found, 10)
+        page.wait_for_selector(f"[aria-label=date] .bars .pressed[title^='{low}']")
+        assert page.locator("[aria-label=date] .bars button").count() == len(bins)  # counted as if there were no bounds
+        bar.click()
+        expect(page.locator("#where")).to_have_value("")
+        shown(page)
+        first = page.locator(".hit").first
+        address = index.doc(first.get_attribute("data-id")).metadata["url"]
+        assert first.locator(".about a").evaluate_all("links => links.map(a => [a.getAttribute('href'), a.rel])") == [
+            [address, "noopener noreferrer nofollow"]
+        ]
+        first.locator(".title a").click()
+        page.wait_for_selector("#reader .metadata")
+        assert page.locator("#reader .metadata a").evaluate_all("links => links.map(a => a.href)") == [
+            address.replace("'", "%27")
+        ]
+        pages.close()
+
+
+def test_a_server_under_a_path_of_a_proxy_has_its_whole_page(browser: Any, collections: Indexes) -> None:
+    path = Path(collections["harbour"].path)
+    for strips in (True, False):
+        with serving(path, root_path=PREFIX) as running, proxy(running, strips) as address:
+            pages = Pages(browser, address + PREFIX)
+            page = pages(PORT)
+            assert page.evaluate("getComputedStyle(document.querySelector('.hits')).listStyleType") == "none"
+            page.locator(".hit .title a").first.click()
+            page.wait_for_selector("#reader h2")
+            assert page.url.startswith(f"{address}{PREFIX}/?q=")
+            page.click("text=Conversation")
+            page.fill("#q", "who closed the port?")
+            page.press("#q", "Enter")
+            page.wait_for_selector(".turn .hit")
+            page.click(".name a")
+            page.wait_for_url(f"{address}{PREFIX}/")
+            page.click("text=API")
+            page.wait_for_url(f"{address}{PREFIX}/docs")
+            assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
+            pages.close()
+
+
+def test_the_page_asks_for_the_key_of_the_server(browser: Any, collections: Indexes) -> None:
+    with serving(Path(collections["harbour"].path), key="a key of many letters") as running:
+        pages = Pages(browser, running.address)
+        pages.expected.append("401")
+        page = pages(PORT)
+        for key, status in (("wrong", "This is not the key of this server."), ("a key of many letters", None)):
+            page.fill("#key", key)
+            page.keyboard.press("Enter")
+            if status:
+                expect(page.locator("[role=alert]")).to_have_text(status)
+        page.wait_for_selector(".hit")
+        page.reload()
+        page.wait_for_selector(".hit")
+        assert "letters" not in page.url
+        pages.close()

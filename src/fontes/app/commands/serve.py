@@ -29,8 +29,17 @@ def serve(
     ] = False,
     port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = DEFAULT.port,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = DEFAULT.host,
-    name: Annotated[list[str] | None, typer.Option(help="Another name of this server, as in its address.")] = None,
-    writable: Annotated[bool, typer.Option("--writable", help="Let those who have the token change documents.")] = False,
+    name: Annotated[list[str] | None, typer.Option(help="Another host name of this server; more than once.")] = None,
+    root_path: Annotated[str, typer.Option(help="The path under which a proxy serves it, such as /app.")] = "",
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Let pages of this origin read answers (CORS), such as https://app.example.org; * for all."),
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with the key that every client must send.", show_default="FONTES_KEY of the environment"),
+    ] = None,
+    writable: Annotated[bool, typer.Option("--writable", help="Let clients that have the token change documents.")] = False,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token.", show_default="FONTES_TOKEN of the environment")
     ] = None,
@@ -52,7 +61,7 @@ def serve(
     """Serve indexes over HTTP, with a page to search them. --quiet logs errors alone."""
     from ...core.errors import MissingExtraError
     from ..output import say
-    from ..server.settings import named, token_of
+    from ..server.settings import KEY, TOKEN, named, secret_of
 
     try:
         from ..server.running import serve as run
@@ -66,9 +75,12 @@ def serve(
         host=host,
         port=port,
         hosts=tuple(name or ()),
+        root_path=root_path.rstrip("/"),
+        origins=tuple(each.rstrip("/").lower() for each in origin or ()),
         any_pipeline=any_pipeline,
         writable=writable,
-        token=token_of(token_file) if writable else "",
+        token=secret_of(token_file, TOKEN) if writable else "",
+        key=secret_of(key_file, KEY),
         query=query,
         body=body,
         k=k,

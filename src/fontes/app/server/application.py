@@ -10,10 +10,12 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
-from ...core.errors import FontesError
+from ...core.errors import FontesError, ParameterError
 from . import routes_changes, routes_health, routes_search, routes_talks
 from .direct import Direct
+from .examples import with_examples
 from .guard import Guard
 from .problems import Problem, of_validation, problem, problem_of
 from .service import Service
@@ -44,14 +46,19 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
         title="Fontes",
         version=version("fontes"),
         description="Document retrieval: search, explanations, causes, conversations.",
+        redirect_slashes=False,  # a redirect would need the scheme and host that a proxy hides
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
         responses=REFUSALS,  # type: ignore[arg-type]
     )
     app.state.service = service
-    for router in (routes_search.router, routes_health.router, routes_changes.router, routes_talks.router, *routers):
+    routers = (routes_search.router, routes_health.router, routes_changes.router, routes_talks.router, *routers)
+    for router in routers:
         app.include_router(router)
+    taken = {route.path.split("/")[1] for router in routers for route in router.routes if isinstance(route, Route)}
+    if (first := f"{service.settings.root_path}/".split("/")[1]) in taken - {""}:
+        raise ParameterError(f"--root-path: /{first} is an address of the server itself; choose another prefix")
 
     async def refused(request: Request, error: Exception) -> Response:
         return problem_of(error, service.names)
@@ -62,5 +69,7 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
 
     for kind in (HTTPException, FontesError, Exception):
         app.add_exception_handler(kind, refused)
+    schema = app.openapi
+    app.openapi = lambda: with_examples(schema(), service)  # type: ignore[method-assign]
     app.add_exception_handler(RequestValidationError, invalid)
     return Guard(Direct(app, service), service.settings, service.metrics, service.names)

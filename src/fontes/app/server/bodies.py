@@ -1,4 +1,4 @@
-"""What the bodies of requests and answers hold, as pydantic checks it and OpenAPI shows it."""
+"""Bodies of requests and answers, as pydantic checks them and OpenAPI shows them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class SearchQuery(Body):
     index: str | None = Field(None, description="The index; the first where none is named.")
     where: str | None = Field(None, description="What must hold of documents' metadata, such as year >= 2020.")
     facets: str = Field("", description="Columns whose values are counted, with commas.")
+    histograms: str = Field("", description="Columns of numbers or dates that are counted in bins, with commas.")
     explain: bool = Field(False, description="Whether hits come with the explanations of their scores.")
     text: bool = Field(False, description="Whether hits come with the documents' whole texts.")
     snippets: bool = Field(True, description="Whether hits come with the piece of the text that fits best.")
@@ -41,6 +42,22 @@ def described(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a body that a route reads by hand, whole: OpenAPI's components have it not."""
+    schema = model.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def whole(part: Any) -> Any:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                return whole(definitions[part["$ref"].rpartition("/")[2]])
+            return {key: whole(value) for key, value in part.items()}
+        return [whole(each) for each in part] if isinstance(part, list) else part
+
+    resolved: dict[str, Any] = whole(schema)
+    return resolved
+
+
 class Search(Body):
     """Topics to search, with all that they may bring: narratives, turns of conversations, weights of terms."""
 
@@ -50,6 +67,7 @@ class Search(Body):
     k: int = Field(10, description="Hits of a topic.")
     where: str | None = Field(None, description="What must hold of documents' metadata, such as year >= 2020.")
     facets: list[str] = Field([], description="Columns whose values are counted.")
+    histograms: list[str] = Field([], description="Columns of numbers or dates that are counted in bins.")
     explain: bool = Field(False, description="Whether hits come with the explanations of their scores.")
     text: bool = Field(False, description="Whether hits come with the documents' whole texts.")
     snippets: bool = Field(True, description="Whether hits come with the piece of the text that fits best.")
@@ -85,7 +103,7 @@ class Additions(Body):
 
     documents: list[Doc] = Field(min_length=1, description="The documents.")
     index: str | None = Field(None, description="The index; the first where none is named.")
-    duplicates: Literal["error", "skip", "replace"] = Field("error", description="What is done about ids that are there.")
+    duplicates: Literal["error", "skip", "replace"] = Field("error", description="How to treat duplicate ids.")
 
 
 class HitOut(BaseModel):
@@ -110,6 +128,9 @@ class ResultOut(BaseModel):
     hits: list[HitOut]
     facets: dict[str, list[dict[str, Any]]] | None = Field(
         None, description="By column value and count, the most frequent first."
+    )
+    histograms: dict[str, list[dict[str, Any]]] | None = Field(
+        None, description="By column from, to and count, ascending; to is inclusive, except of floats."
     )
 
 

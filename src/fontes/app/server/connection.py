@@ -1,4 +1,4 @@
-"""Connections that end: those on which a request never gets complete, or whose client does not read."""
+"""HTTP connections with a limit on the size of a request's head and on the time that a client may take."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from .guard import HEADERS
 from .problems import MEDIA, problem_body
 
-HEAD = 64 << 10  # bytes of a request's first lines
+HEAD = 64 << 10  # bytes of a request line with its headers
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that is closed when the head of a request takes too long or is too large, or nobody reads the answer.
+    """A connection that closes when a request's head is too slow or too large, or when the client does not read the answer.
 
-    Uvicorn itself closes idle connections; the limits of requests that have begun are in `guard`.
+    Uvicorn's httptools protocol has no limits for heads and slow readers. It closes idle connections itself; the limits of
+    requests whose head is complete are in `guard`.
     """
 
     patience = 30.0
@@ -25,7 +26,9 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._head = 0  # bytes of the head so far
+        self._head = 0  # bytes of an unfinished head, or 0
+        self._in_body = False
+        self._completed = False  # whether a head or a body ended in the bytes that are being parsed
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -37,23 +40,35 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.cycle is None or not self.cycle.more_body:
-            self._head += len(data)
-            if self._head > HEAD:
+        while data and not self.transport.is_closing():
+            size = len(data) if self._in_body else HEAD - self._head
+            piece, data = data[:size], data[size:]
+            if not piece:
                 self.send_400_response(f"the head of the request has more than {HEAD:,} bytes")
                 return
-        super().data_received(data)
-        if self._head:  # is not complete, which most are at once
+            before, self._completed = self._head, False
+            super().data_received(piece)
+            if not self._in_body and not self._completed:
+                self._head = before + len(piece)
+        if self._head:
             self._expect("head")
 
+    def on_message_begin(self) -> None:
+        self._head = 1
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
-        self._head = 0
+        self._head, self._in_body, self._completed = 0, True, True
         self._forget("head")
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self._in_body, self._completed = False, True
+        super().on_message_complete()
+
     def send_400_response(self, msg: str) -> None:
         self._forget("head")
-        content = problem_body(400, "this is no request that HTTP knows" if msg.startswith("Invalid") else msg)
+        content = problem_body(400, "the request is not valid HTTP" if msg.startswith("Invalid") else msg)
         head = [
             STATUS_LINE[400],
             f"content-type: {MEDIA}\r\ncontent-length: {len(content)}\r\nconnection: close\r\n".encode(),

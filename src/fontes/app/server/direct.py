@@ -24,7 +24,7 @@ class Direct:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, as ASGI has it."""
-        if scope["type"] != "http" or scope["path"] != "/search" or scope["method"] != "GET":
+        if scope["type"] != "http" or scope["path"] != f"{scope['root_path']}/search" or scope["method"] != "GET":
             await self._app(scope, receive, send)
             return
         scope["path_template"] = "/search"

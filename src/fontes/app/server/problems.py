@@ -16,8 +16,8 @@ from ...core.errors import FontesError, InputError, MissingExtraError, Parameter
 MEDIA = "application/problem+json"
 BY_STATUS = {
     400: "the body cannot be read",
-    404: "there is nothing at this address; /docs lists those that there are",
-    405: "this address is not asked in this way; /docs lists how each is",
+    404: "there is nothing at this address; /docs lists all addresses",
+    405: "method not allowed for this address; /docs lists the methods of each",
 }
 
 
@@ -44,8 +44,13 @@ class RefusedError(HTTPException):
 
 
 def busy(detail: str, seconds: int = 1) -> RefusedError:
-    """The refusal of a server that has too much to do, which says when to come again."""
+    """The refusal of a server under load, with the seconds after which to try again."""
     return RefusedError(503, detail, {"Retry-After": str(seconds)})
+
+
+def unauthorized(detail: str) -> RefusedError:
+    """The refusal of a request without the secret that it needs."""
+    return RefusedError(401, detail, {"WWW-Authenticate": "Bearer"})
 
 
 def problem_body(status: int, detail: str) -> bytes:

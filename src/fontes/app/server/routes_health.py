@@ -1,4 +1,4 @@
-"""The addresses for those who run the server, and its files: /health, /ready, /metrics, the page, /docs."""
+"""The addresses for operators, and the files of the page: /health, /ready, /metrics, /, /docs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from .examples import command, examples_of
 from .metrics import MEDIA
 from .problems import RefusedError, busy
 from .routes_search import json_of, service_of
+from .service import Service
 
 router = APIRouter(tags=["service"])
 FILES = resources.files(__package__) / "page"
@@ -67,7 +69,9 @@ async def file(name: str) -> Response:
 @router.get("/docs", include_in_schema=False)
 async def docs(request: Request) -> Response:
     """The addresses with their parameters, as a page that fetches nothing from elsewhere."""
-    return Response(_described(request.app.openapi()), media_type=TYPES[".html"])
+    scheme = "https" if request.headers.get("x-forwarded-proto") == "https" else request.url.scheme
+    base = f"{scheme}://{request.headers['host']}{request.scope['root_path']}"
+    return Response(_described(request.app.openapi(), service_of(request), base), media_type=TYPES[".html"])
 
 
 def file_of_page(name: str) -> Response:
@@ -79,11 +83,12 @@ def file_of_page(name: str) -> Response:
     return Response(known[name].read_bytes(), media_type=kind, headers={"Cache-Control": "no-cache"})
 
 
-def _described(openapi: dict[str, Any]) -> str:
+def _described(openapi: dict[str, Any], service: Service, base: str) -> str:
+    examples = examples_of(service)
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>",
-        "<title>Fontes: the API</title><link rel='stylesheet' href='/page/docs.css'>",
-        "<main><h1>The API of this server</h1><p>As OpenAPI: <a href='/openapi.json'>openapi.json</a></p>",
+        "<title>Fontes: the API</title><link rel='icon' href='data:,'><link rel='stylesheet' href='page/docs.css'>",
+        "<main><h1>The API of this server</h1><p>As OpenAPI: <a href='openapi.json'>openapi.json</a></p>",
     ]
     for path, methods in openapi["paths"].items():
         for method, operation in methods.items():
@@ -97,12 +102,14 @@ def _described(openapi: dict[str, Any]) -> str:
                 (name, "body", schema, schema.get("description", "")) for name, schema in model.get("properties", {}).items()
             ]
             if rows:
-                parts.append("<table><tr><th>Name<th>In<th>Type<th>What it is</tr>")
+                parts.append("<table><tr><th>Name<th>In<th>Type<th>Description</tr>")
                 parts += [
                     f"<tr><td><code>{escape(name)}</code><td>{escape(place)}<td>{escape(_type(schema))}<td>{escape(what)}</tr>"
                     for name, place, schema, what in rows
                 ]
                 parts.append("</table>")
+            for example in examples.get((method, path), ()):
+                parts.append(f"<pre><code>{escape(command(method, path, example, base, service))}</code></pre>")
     return "".join([*parts, "</main></html>"])
 
 

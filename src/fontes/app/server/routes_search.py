@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from ...causal import causes
 from ...core.stage import Stage
 from ...core.values import Explanation, Topic, Topics
+from ...index.columns.facets import ORDERED
 from .bodies import Rewrite, Search, SearchesOut, SearchOut, SearchQuery, described
 from .problems import RefusedError, of_validation
 from .searching import Asking, Kind, as_json, matches_in
@@ -56,9 +57,11 @@ async def searched(service: Service, query_string: bytes) -> Response:
     except ValidationError as error:
         raise RefusedError(422, of_validation([{**one, "loc": ("query", *one["loc"])} for one in error.errors()])) from None
     service.check_query(query.q)
-    columns = tuple(column.strip() for column in query.facets.split(",") if column.strip())
-    more: dict[str, Any] = {"where": query.where or None, "facets": columns, "explain": query.explain, "text": query.text}
-    more["snippets"] = query.snippets
+    facets, histograms = (
+        tuple(column.strip() for column in columns.split(",") if column.strip()) for columns in (query.facets, query.histograms)
+    )
+    more: dict[str, Any] = {"where": query.where or None, "facets": facets, "histograms": histograms}
+    more |= {"explain": query.explain, "text": query.text, "snippets": query.snippets}
     kind = asked_for(service, query.index, query.pipeline, query.k, **more)
     return Response(await service.search(kind, Asking((Topic("1", query.q),))), media_type=JSON)
 
@@ -75,6 +78,7 @@ async def search_topics(request: Request, body: Search) -> Response:
         body.k,
         where=body.where or None,
         facets=tuple(body.facets),
+        histograms=tuple(body.histograms),
         explain=body.explain,
         text=body.text,
         snippets=body.snippets,
@@ -172,12 +176,12 @@ async def document(
 
 @router.get("/indexes", response_class=Response)
 async def indexes(request: Request) -> Response:
-    """What there is: indexes with their columns, pipelines, rewriters; and the limits."""
+    """What there is: indexes with their columns, facets, pipelines, rewriters; and the limits."""
     service = service_of(request)
     settings = service.settings
     return json_of(
         {
-            "indexes": [served.to_dict() for served in service.indexes.values()],
+            "indexes": await service.work(lambda: [served.to_dict() for served in service.indexes.values()]),
             "limits": {"query": settings.query, "k": settings.k, "batch": settings.batch, "explained": EXPLAINED},
             "any_pipeline": settings.any_pipeline,
             "writable": settings.writable,
@@ -194,6 +198,12 @@ def asked_for(service: Service, index: str | None, pipeline: str | None, k: int,
         raise RefusedError(
             422, f"the filter has {len(more['where']):,} characters; {service.settings.query:,} are taken (--query)"
         )
+    types = service.served(index).state.index.columns
+    for column in more["histograms"]:
+        if types.get(column, "date") not in ORDERED:
+            raise RefusedError(
+                422, f"column '{column[:200]}' holds {types[column]} values, which have no histogram; ask for its facets"
+            )
     return service.kind(index, pipeline, k, **more)
 
 

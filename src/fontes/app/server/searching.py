@@ -24,6 +24,7 @@ from .problems import busy
 from .served import Served, uses_model
 
 VALUES = 100  # of a facet, the most frequent ones
+BINS = 20  # of a histogram at most
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Kind:
         where: A filter.
         k: Hits of a topic.
         facets: Columns whose values are counted.
+        histograms: Columns of numbers or dates that are counted in bins.
         explain: Whether hits come with the explanations of their scores.
         text: Whether hits come with the documents' whole texts.
         snippets: Whether hits come with the pieces of the texts that fit best.
@@ -46,6 +48,7 @@ class Kind:
     where: str | None = None
     k: int = 10
     facets: tuple[str, ...] = ()
+    histograms: tuple[str, ...] = ()
     explain: bool = False
     text: bool = False
     snippets: bool = True
@@ -136,6 +139,11 @@ def results_of(
             values["facets"] = {
                 column: [{"value": value, "count": count} for value, count in islice(of_column.items(), VALUES)]
                 for column, of_column in counts.items()
+            }
+        if kind.histograms:
+            values["histograms"] = {
+                column: [{"from": low, "to": high, "count": count} for (low, high), count in of_column.items()]
+                for column, of_column in ranking.facets(*kind.histograms, bins=BINS).items()
             }
     return results
 

@@ -16,6 +16,7 @@ from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Topics
 from ...index import Index
+from ...index.columns import facet_columns
 from ...lexical.impacts import in_memory
 from ...storage.caches import Cached
 from ...storage.compiled import load
@@ -53,6 +54,11 @@ class State:
     def models(self) -> dict[str, bool]:
         """For each pipeline whether it runs a model."""
         return {name: uses_model(stage) for name, stage in self.pipelines.items()}
+
+    @cached_property
+    def facets(self) -> tuple[list[str], list[str]]:
+        """The columns that are worth a facet, and those that hold links."""
+        return facet_columns(self.index.reader)
 
     def pipeline(self, name: str, where: str | None, k: int, free: Guarded | None) -> Retriever:
         """The pipeline that a request names.
@@ -133,6 +139,8 @@ class Served:
             "fingerprint": state.index.fingerprint,
             "fields": list(state.index.fields),
             "columns": state.index.columns,
+            "facets": state.facets[0],
+            "links": state.facets[1],
             "pipelines": [
                 {"name": name, "text": repr(stage), "model": uses_model(stage)} for name, stage in state.pipelines.items()
             ],

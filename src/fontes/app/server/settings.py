@@ -1,4 +1,4 @@
-"""What a server is told when it starts: its address, its pipelines, and a limit for everything that a request may ask for."""
+"""Settings of a server: its address, its secrets, and a limit for everything that a request may ask for."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ...core.checks import check_whole
 from ...core.errors import InputError, ParameterError
 
 NAMED = re.compile(r"([A-Za-z][\w.-]*)=(?!=)(.*)", re.DOTALL)  # NAME=EXPR
-TOKEN = "FONTES_TOKEN"  # the environment's variable
-SHORTEST = 16  # characters of a token
+TOKEN, KEY = "FONTES_TOKEN", "FONTES_KEY"  # variables of the environment
+SHORTEST = 16  # characters of a token or key
+PREFIX = re.compile(r"(?:/[\w.~-]+)+", re.ASCII)
+ORIGIN = re.compile(r"https?://[\w.:\[\]-]+|\*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,14 @@ class Settings:
     Args:
         host: The address that the server listens at.
         port: The port; 0 for any that is free.
-        hosts: Names under which it may be called, beside its address and those of this machine.
+        hosts: Host names that requests may use, besides the address and those of this machine.
+        root_path: The path under which a reverse proxy serves it, such as "/search"; the proxy may strip it or not.
+        origins: Web origins whose pages may send requests and read the answers (CORS), such as "https://app.example.org"; "*"
+            for all.
         any_pipeline: Whether a request may bring an expression of its own.
-        writable: Whether documents may be added and deleted, by those who have the token.
-        token: What they show.
+        writable: Whether clients with the token may add and delete documents.
+        token: The secret of clients that may change documents; it allows reading too.
+        key: The secret of clients that may read; "" where everybody may.
         query: Characters of a query.
         body: Bytes of a request's body.
         k: Hits of a query.
@@ -43,9 +49,12 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     hosts: tuple[str, ...] = ()
+    root_path: str = ""
+    origins: tuple[str, ...] = ()
     any_pipeline: bool = False
     writable: bool = False
     token: str = ""
+    key: str = ""
     query: int = 2_000
     body: int = 4 << 20
     k: int = 1_000
@@ -68,26 +77,38 @@ class Settings:
                 raise ParameterError(f"--{field.name} must be a number above 0, not {value!r}")
         if self.writable and not self.token:
             raise ParameterError(f"--writable needs a token: --token-file FILE, or {TOKEN} in the environment")
+        if self.root_path and not PREFIX.fullmatch(self.root_path):
+            raise ParameterError(
+                f"--root-path must be a path such as /search, without a slash at its end, not '{self.root_path}'"
+            )
+        for origin in self.origins:
+            if not ORIGIN.fullmatch(origin):
+                raise ParameterError(f"--origin must be such as https://app.example.org, without a path, or *, not '{origin}'")
 
 
-def token_of(path: Path | None) -> str:
-    """The token, from a file or from the environment; "" where there is none. It never stands on the command line.
+def secret_of(path: Path | None, variable: str) -> str:
+    """A token or key, from a file or from the environment, never from the command line; "" where there is none.
+
+    Args:
+        path: The file; None for the environment.
+        variable: The variable of the environment.
 
     Raises:
-        InputError: The file cannot be read, or the token is too short to be secret.
+        InputError: The file cannot be read, or the secret is too short.
     """
+    kind = variable.rpartition("_")[2].lower()
     if path is None:
-        token, where = os.environ.get(TOKEN, ""), f"{TOKEN} in the environment"
-        if not token:
+        secret, where = os.environ.get(variable, ""), f"{variable} in the environment"
+        if not secret:
             return ""
     else:
         try:
-            token, where = path.read_text(encoding="utf-8").strip(), str(path)
+            secret, where = path.read_text(encoding="utf-8").strip(), str(path)
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: the token cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    if len(token) < SHORTEST or not token.isascii() or not token.isprintable():
-        raise InputError(f"{where}: a token has {SHORTEST} ASCII characters or more: openssl rand -hex 16 makes one")
-    return token
+            raise InputError(f"{path}: the {kind} cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    if len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable():
+        raise InputError(f"{where}: a {kind} has {SHORTEST} ASCII characters or more: openssl rand -hex 16 makes one")
+    return secret
 
 
 def named(texts: list[str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Columns: values of the documents' metadata that filters compare and facets count, beside the inverted index."""
 
-from .facets import facets_of
+from .facets import facet_columns, facets_of
 from .filters import Filter, filter_of, left_out
 from .merge import columns_anew, merge_columns
 from .schema import Schema, joined_schema
@@ -14,6 +14,7 @@ __all__ = [
     "SegmentColumns",
     "columns_anew",
     "columns_of",
+    "facet_columns",
     "facets_of",
     "filter_of",
     "joined_schema",

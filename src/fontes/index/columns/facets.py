@@ -1,44 +1,170 @@
-"""Facets: how many of some documents have each value of a column."""
+"""Facets: how many of some documents have each value of a column, or a value in each bin of a histogram."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.checks import check_whole
 from ...core.errors import ParameterError
 from ...core.registry import nearest
+from ...core.where import FIRST, LAST, date_text
 from .filters import Columned
 from .stored import columns_of
 
+ORDERED = ("date", "float", "integer")  # types of columns that have histograms
+SAMPLE = 10_000  # documents by which a column is judged
+UNIQUE = 0.9  # of a sample's values, where so many differ the column identifies documents
+DAY = 86_400_000_000  # microseconds
+STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in range(5) for digit in (1, 2, 5))]
 
-def facets_of(reader: Columned, docs: NDArray[np.integer[Any]], columns: Sequence[str]) -> dict[str, dict[Any, int]]:
+
+def facets_of(
+    reader: Columned, docs: NDArray[np.integer[Any]], columns: Sequence[str], bins: int | None = None
+) -> dict[str, dict[Any, int]]:
     """Counts of values.
 
     Args:
         reader: One state of an index.
         docs: The ordinals of documents.
         columns: The names of columns.
+        bins: Count numbers and dates in at most so many bins of equal width; None: each value for itself.
 
     Returns:
         For each column its values with the number of the documents that have them, the most frequent first, equal ones in
-        ascending order. A document counts once for each keyword of a list, and not at all where it has no value.
+        ascending order. A document counts once for each keyword of a list, and not at all where it has no value. A bin is a
+        pair of its first and last value, in ascending order; the last value of a bin of floats belongs to the next bin.
 
     Raises:
-        ParameterError: There is no such column.
+        ParameterError: There is no such column, or `bins` is below 1.
     """
     known = reader.schema.columns
     for name in columns:
         if name not in known:
             raise ParameterError(f"there is no column '{name}'; {nearest(name, known)}")
+    if bins is not None:
+        check_whole("bins", bins, 1)
     docs = np.sort(docs)
-    totals: dict[str, Counter[Any]] = {name: Counter() for name in columns}
+    totals: dict[str, Counter[Any]] = {}
+    numbers: dict[str, list[NDArray[Any]]] = {}
+    for name in columns:
+        if bins is not None and known[name] in ORDERED:
+            numbers[name] = []
+        else:
+            totals[name] = Counter()
     for leaf in reader.leaves:
         first, last = np.searchsorted(docs, [leaf.first, leaf.first + leaf.documents])
         places = leaf.live[docs[first:last] - leaf.first]
+        own = columns_of(leaf.segment)
         for name, total in totals.items():
-            total.update(columns_of(leaf.segment).counts(name, places))
-    return {name: dict(sorted(total.items(), key=lambda item: (-item[1], item[0]))) for name, total in totals.items()}
+            total.update(own.counts(name, places))
+        for name, parts in numbers.items():
+            values = own.values(name, known[name]).of(places)
+            parts.append(values.values[values.present])
+    return {
+        name: _histogram(np.concatenate(numbers[name]), known[name], bins or 1)
+        if name in numbers
+        else dict(sorted(totals[name].items(), key=lambda item: (-item[1], item[0])))
+        for name in columns
+    }
+
+
+def facet_columns(reader: Columned) -> tuple[list[str], list[str]]:
+    """The columns that are worth a facet, and those that hold links.
+
+    A column of whole numbers or keywords that identifies documents, such as their titles, is no facet: nearly every document
+    has a value of its own. Large indexes are judged by documents that are spread over them.
+
+    Returns:
+        Two lists of names: the facets, numbers and dates first; and the columns all of whose values are http(s) addresses.
+    """
+    documents = sum(leaf.documents for leaf in reader.leaves)
+    docs = np.unique(np.linspace(0, documents - 1, min(SAMPLE, documents), dtype=np.int64))
+    ordered: list[str] = []
+    others: list[str] = []
+    links: list[str] = []
+    for name, kind in reader.schema.columns.items():
+        counts = facets_of(reader, docs, (name,))[name]
+        if kind in ("keyword", "keywords") and counts and all(is_link(value) for value in counts):
+            links.append(name)
+        if counts and (kind in ("boolean", "date", "float") or len(counts) <= UNIQUE * sum(counts.values())):
+            (ordered if kind in ORDERED else others).append(name)
+    return ordered + others, links
+
+
+def is_link(value: str) -> bool:
+    """Whether a value is an http(s) address."""
+    return value.lower().startswith(("http://", "https://")) and not any(character.isspace() for character in value)
+
+
+def _histogram(values: NDArray[Any], kind: str, bins: int) -> dict[tuple[Any, Any], int]:
+    """Counts of values by the first and last value of bins whose width is a round number."""
+    if kind == "float":
+        values = values[np.isfinite(values)]
+    if not len(values):
+        return {}
+    if kind == "date":
+        return _dates(values.astype(np.int64), bins)
+    return _floats(values, bins) if kind == "float" else _integers(values.astype(np.int64), bins)
+
+
+def _integers(values: NDArray[np.int64], bins: int) -> dict[tuple[Any, Any], int]:
+    low, high = int(values.min()), int(values.max())
+    step = next(step for step in _round_numbers(0) if high // step - low // step < bins)
+    counts = _counted(values // step)
+    return {(number * step, (number + 1) * step - 1): found for number, found in counts}
+
+
+def _floats(values: NDArray[np.float64], bins: int) -> dict[tuple[Any, Any], int]:
+    low, high = float(values.min()), float(values.max())
+    if low == high or bins == 1 or not math.isfinite(high - low):
+        return {(low, high): len(values)}
+    power = math.floor(math.log10((high - low) / bins))
+    for step in _round_numbers(power):
+        first, last = math.floor(low / step), math.floor(high / step)
+        if last - first < bins:
+            break
+    edges = [round(number * step, max(0, -power)) for number in range(first, last + 2)]
+    counts = np.bincount(np.searchsorted(edges, values, side="right") - 1, minlength=len(edges) - 1)
+    return {(edges[number], edges[number + 1]): int(found) for number, found in enumerate(counts.tolist()[: len(edges) - 1])}
+
+
+def _dates(values: NDArray[np.int64], bins: int) -> dict[tuple[Any, Any], int]:
+    times = bool(np.any(values % DAY))
+    moments = values.astype("M8[us]")
+    ends = np.array([values.min(), values.max()]).astype("M8[us]")
+    unit, step = next((unit, step) for unit, step in STEPS if np.ptp(_since(ends, unit) // step) < bins or step == 10_000)
+
+    def start(number: int) -> int:
+        years = 1970 if unit == "Y" else 0
+        return int(np.array(number * step - years).astype(f"M8[{unit}]").astype("M8[us]").astype(np.int64))
+
+    return {
+        (
+            date_text(max(FIRST, start(number))),
+            date_text(min(LAST, start(number + 1) - 1) if times else min(LAST, start(number + 1) - 1) // DAY * DAY),
+        ): found
+        for number, found in _counted(_since(moments, unit) // step)
+    }
+
+
+def _since(moments: NDArray[Any], unit: str) -> NDArray[np.int64]:
+    """Days or months since 1970, or years of the calendar."""
+    return moments.astype(f"M8[{unit}]").astype(np.int64) + (1970 if unit == "Y" else 0)
+
+
+def _counted(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Each number from the least to the largest, with how often it occurs."""
+    low = int(numbers.min())
+    return [(low + place, found) for place, found in enumerate(np.bincount(numbers - low).tolist())]
+
+
+def _round_numbers(power: int) -> Any:
+    """1, 2, 5, 10, 20, … times a power of ten, ascending."""
+    return (digit * (10**exponent if power >= 0 else 10.0**exponent) for exponent in count(power) for digit in (1, 2, 5))

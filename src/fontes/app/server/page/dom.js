@@ -81,6 +81,13 @@ export const filled = value => value !== null && value !== "" && !(Array.isArray
 export const shown = value => typeof value === "string" ? value : typeof value === "boolean" ? (value ? "yes" : "no")
   : Array.isArray(value) ? value.map(shown).join(", ") : value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
 
+/** A value of metadata: an http(s) address is a link, anything else a text of at most so many characters. */
+export function value(own, most = Infinity) {
+  const text = short(shown(own), most);
+  if (typeof own !== "string" || !/^https?:\/\/\S+$/i.test(own) || !URL.canParse(own)) return apart(text);
+  return make("a", { href: own, rel: "noopener noreferrer nofollow", target: "_blank" }, apart(text));
+}
+
 /** A text of at most so many characters. */
 export const short = (text, most) => text.length > most ? `${text.slice(0, most - (/[\udc00-\udfff]/.test(text[most - 1]) ? 2 : 1))}…` : text;
 

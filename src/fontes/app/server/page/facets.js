@@ -9,29 +9,38 @@ const COUNTED = ["keyword", "keywords", "boolean"], COLUMNS = 6, VALUES = 8;
 const open = new Set();  // columns all of whose values are shown
 let latest = {}, of = "";  // the counts that are shown until others come, and their index
 
-/** The columns whose values are counted, and those that have bounds. */
-const counted = () => Object.entries(index().columns).filter(([, type]) => COUNTED.includes(type)).slice(0, COLUMNS);
-const bounded = () => Object.entries(index().columns).filter(([, type]) => ["integer", "float", "date"].includes(type)).slice(0, COLUMNS);
+/** The columns of some types that are worth a facet, and those that the filter tests. */
+function facets(types, tested) {
+  const { columns, facets: worth } = index(), own = Object.entries(columns).filter(([, type]) => types.includes(type));
+  const first = worth.filter(name => types.includes(columns[name])).slice(0, COLUMNS);
+  return [...first.map(name => [name, columns[name]]), ...own.filter(([name, type]) => !first.includes(name) && tested(app.state.where, name, type).some(value => value !== ""))];
+}
 
-export const facetColumns = () => counted().map(([name]) => name);
+/** The columns whose values are counted, and those that have a histogram with bounds. */
+const counted = () => facets(COUNTED, chosen);
+const bounded = () => facets(["integer", "float", "date"], range);
+
+/** What a search asks for so that the filter can be drawn. */
+export const facetColumns = () => ({ facets: counted().map(([name]) => name).join(","), histograms: bounded().map(([name]) => name).join(",") });
 
 const filter = where => go({ where, why: [], why2: [] });
 
-/** Draws the filter beside the results; `facets` as the search gave them. */
-export async function drawFilter(facets, search) {
+/** Draws the filter beside the results; `answer` has facets and histograms, or is null until they come. */
+export async function drawFilter(answer, search) {
   const side = at("side"), { where } = app.state;
   side.hidden = !Object.keys(index().columns).length;
   if (side.hidden) return;
   if (of !== index().name) [latest, of] = [{}, index().name];
   const number = conditions(where).length;
   at("filters").querySelector("summary").textContent = number ? `Filter (${number})` : "Filter";
-  const others = counted().filter(([name, type]) => chosen(where, name, type).length);
+  const others = [...counted().filter(([name, type]) => chosen(where, name, type).length).map(([name, type]) => [name, { facets: name, where: without(where, name, type) }]),
+    ...bounded().filter(([name]) => range(where, name).some(Boolean)).map(([name, type]) => [name, { histograms: name, where: ranged(where, name, type, ["", ""]) }])];
+  const facets = answer && { ...answer.facets, ...answer.histograms };
   draw({ ...facets ?? latest, ...Object.fromEntries(others.filter(([name]) => latest[name]).map(([name]) => [name, latest[name]])) });
   if (!facets || !others.length) return;
-  try {  // of a column with a chosen value, the others are counted as if none were
-    const more = await Promise.all(others.map(([name, type]) =>
-      ask(`facet ${name}`, "/search", { ...search, where: without(where, name, type), facets: name, k: 1 })));
-    draw(Object.assign({}, facets, ...more.map(({ facets: own }) => own)));
+  try {  // of a column with a chosen value or range, the others are counted as if none were
+    const more = await Promise.all(others.map(([name, asked]) => ask(`facet ${name}`, "search", { ...search, ...asked, k: 1 })));
+    draw(Object.assign({}, facets, ...more.map(own => ({ ...own.facets, ...own.histograms }))));
   } catch (error) {
     if (!overtaken(error)) draw(facets);
   }
@@ -41,7 +50,7 @@ function draw(facets) {
   latest = facets;
   const focused = document.activeElement?.dataset?.facet, field = document.activeElement?.id;
   at("filter-body").replaceChildren(make("p", { class: "head" }, make("span", {}, "Filter"), button("Clear", () => filter(""), { class: "plain", hidden: !app.state.where })),
-    ...counted().map(([name, type]) => values(name, type, facets[name] ?? [])).filter(Boolean), ...bounded().map(([name, type]) => bounds(name, type)), text());
+    ...bounded().map(([name, type]) => bounds(name, type, facets[name] ?? [])), ...counted().map(([name, type]) => values(name, type, facets[name] ?? [])).filter(Boolean), text());
   const back = focused ? [...document.querySelectorAll("[data-facet]")].find(b => b.dataset.facet === focused) : at("filter-body").contains(at(field ?? "")) && at(field);
   if (back && !document.activeElement?.closest?.("main")) back.focus({ preventScroll: true });
 }
@@ -82,7 +91,20 @@ function values(name, type, facet) {
   return group;
 }
 
-function bounds(name, type) {
+/** A bar for each bin; a click filters by its bounds, or no more. The fields below do the same for the keyboard. */
+function histogram(name, type, bins) {
+  if (bins.length < 2) return null;
+  const most = Math.max(...bins.map(({ count }) => count)), own = range(app.state.where, name);
+  return make("div", { class: "bars", "aria-hidden": "true" }, bins.map(({ from, to, count }) => {
+    const pressed = String(from) === own[0] && String(to) === own[1], one = from === to;
+    const bar = make("button", { type: "button", tabindex: "-1", class: pressed && "pressed", title: `${one ? from : `${from} to ${to}`}: ${count.toLocaleString("en")}`,
+      onclick: () => filter(ranged(app.state.where, name, type, pressed ? ["", ""] : [String(from), String(to)])) }, make("span"));
+    bar.firstChild.style.setProperty("--share", String(count / most));
+    return bar;
+  }));
+}
+
+function bounds(name, type, bins) {
   const own = range(app.state.where, name);
   const kind = type === "date" ? { type: "text", placeholder: "YYYY-MM-DD" } : { type: "number", step: type === "integer" ? "1" : "any", placeholder: "any" };
   const fields = own.map((value, i) => {
@@ -95,5 +117,5 @@ function bounds(name, type) {
     const bounds = fields.map(input => input.value.trim());
     setTimeout(() => filter(ranged(app.state.where, name, type, bounds)));  // once the focus is where it goes, as the fields are drawn anew
   }
-  return make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(short(name, 200))), make("div", { class: "bounds" }, fields[0], make("span", { "aria-hidden": "true" }, "–"), fields[1]));
+  return make("section", { class: "facet", "aria-label": name }, make("h2", {}, apart(short(name, 200))), histogram(name, type, bins), make("div", { class: "bounds" }, fields[0], make("span", { "aria-hidden": "true" }, "–"), fields[1]));
 }

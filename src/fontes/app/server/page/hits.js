@@ -2,7 +2,7 @@
 
 import { app, go, href } from "./app.js";
 import { overtaken } from "./api.js";
-import { apart, button, filled, link, make, marked, short, shown, units, weighed } from "./dom.js";
+import { apart, button, filled, link, make, marked, short, units, value, weighed } from "./dom.js";
 import { explained, termsOf, weigher } from "./tree.js";
 
 const TITLE = 300, FIRST = 50, PIECE = 100;  // hits that are made at once, and at a time after that
@@ -30,7 +30,7 @@ function item(hit, { side, explain, edge, level }) {
   const title = hit.title.trim() ? hit.title : hit.id;
   const own = link(href({ doc: hit.id }), () => go({ doc: hit.id }), { "aria-current": app.state.doc === hit.id && "true" }, apart(short(title, TITLE)));
   const about = make("p", { class: "about" }, apart(short(hit.id, TITLE), { class: "id" }),
-    Object.entries(hit.metadata).filter(([, value]) => filled(value)).slice(0, 6).map(([key, value]) => make("span", {}, apart(short(key, TITLE), { class: "key" }), " ", apart(short(shown(value), 80)))));
+    Object.entries(hit.metadata).filter(([, own]) => filled(own)).slice(0, 6).map(([key, own]) => make("span", {}, apart(short(key, TITLE), { class: "key" }), " ", value(own, 80))));
   const text = make("div", { class: "text" }), why = make("div", { class: "reason", hidden: true });
   const more = explain && button("Why", () => ask(), { class: "plain why", "aria-expanded": "false", "aria-label": `Why ${short(title, 60)}` });
   const element = make("li", { class: "hit", "data-id": hit.id, "data-side": side },

@@ -9,7 +9,7 @@ import { together } from "./judge-evidence.js";
 const figure = value => value === null ? "not to be told" : value.toFixed(3);
 
 export async function show(args, present) {
-  const values = await ask("view", "/judging/agreement");
+  const values = await ask("view", "judging/agreement");
   if (!present()) return;
   const open = () => values.disagreements.filter(one => one.settled === null).length;
   const told = () => say(values.disagreements.length ? `${count(values.disagreements.length, "difference")}, ${open()} not settled` : "");
@@ -56,7 +56,7 @@ function difference(one, told) {
     undo.hidden = one.settled === null;
   };
   const settle = grade => doing(async () => {
-    await ask(`settle ${one.topic} ${one.document}`, "/judging/settled", {}, { topic: one.topic, document: one.document, grade });
+    await ask(`settle ${one.topic} ${one.document}`, "judging/settled", {}, { topic: one.topic, document: one.document, grade });
     Object.assign(one, { settled: grade, by: grade === null ? null : "you" });
     mark();
     told();
@@ -64,7 +64,7 @@ function difference(one, told) {
   mark();
   const text = make("details", { ontoggle: () => {
     if (text.open && text.childElementCount === 1) doing(async () => {
-      const { document: doc } = await ask(`text ${one.topic} ${one.document}`, "/judging/document", { topic: one.topic, id: one.document });
+      const { document: doc } = await ask(`text ${one.topic} ${one.document}`, "judging/document", { topic: one.topic, id: one.document });
       text.append(make("div", { class: "words", tabindex: "0", role: "region", "aria-label": "Text" }, ...words(doc)));
     });
   } }, make("summary", {}, "Read it"));

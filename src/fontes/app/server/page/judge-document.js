@@ -11,7 +11,7 @@ let shown = null, busy = false, looked = 0, since = 0, pending = Promise.resolve
 
 export async function show([topic, id], present) {
   shown = null;
-  const values = judge.view === "document" ? await ask("view", "/judging/document", { topic, id }) : await ask("view", "/judging/next", { topic });
+  const values = judge.view === "document" ? await ask("view", "judging/document", { topic, id }) : await ask("view", "judging/next", { topic });
   if (present()) draw(values);
 }
 
@@ -59,7 +59,7 @@ function draw({ topic, document: doc }) {
 
 /** A link to the next topic that is not finished. */
 async function further(from) {
-  const { topics } = await ask("topics", "/judging/topics"), here = topics.findIndex(({ id }) => id === from);
+  const { topics } = await ask("topics", "judging/topics"), here = topics.findIndex(({ id }) => id === from);
   const next = [...topics.slice(here + 1), ...topics.slice(0, here)].find(topic => topic.left), place = at("document");
   if (!place || shown?.doc || shown?.topic.id !== from) return;
   place.append(make("p", {}, next ? [make("a", { href: path("judge", next.id), id: "further" }, "Next topic"), ": ", apart(next.text)] : "All topics are finished."));
@@ -75,7 +75,7 @@ document.addEventListener("visibilitychange", () => {
 
 function save(topic, id, note) {
   pending = doing(async () => {
-    await ask(`note ${topic} ${id}`, "/judging/notes", {}, { topic, document: id, note });
+    await ask(`note ${topic} ${id}`, "judging/notes", {}, { topic, document: id, note });
     say(note.trim() ? "The note is kept." : "The note is gone.");
   });
 }
@@ -99,14 +99,14 @@ async function alone(work) {
 async function graded(grade) {
   if (!shown?.doc) return;
   const { topic, doc } = shown, again = judge.view === "document";
-  const values = await alone(() => ask("grade", "/judging/grades", {}, { topic: topic.id, document: doc.id, grade, seconds: Math.round(seconds() * 10) / 10 }));
+  const values = await alone(() => ask("grade", "judging/grades", {}, { topic: topic.id, document: doc.id, grade, seconds: Math.round(seconds() * 10) / 10 }));
   if (!values) return;
   if (again) go("evidence", topic.id);
   else say(`Graded ${grade}. ${far(values.topic)}`);
 }
 
 async function undo() {
-  const values = await alone(() => ask("undo", "/judging/undo", {}, {}));
+  const values = await alone(() => ask("undo", "judging/undo", {}, {}));
   if (!values) return;
   if (values.topic.id !== judge.args[0]) history.replaceState(null, "", path("judge", values.topic.id));
   Object.assign(judge, { view: "judge", args: [values.topic.id] });
@@ -115,7 +115,7 @@ async function undo() {
 
 async function later() {
   if (!shown?.doc) return;
-  const { doc } = shown, values = await alone(() => ask("view", "/judging/next", { topic: shown.topic.id, after: doc.id }));
+  const { doc } = shown, values = await alone(() => ask("view", "judging/next", { topic: shown.topic.id, after: doc.id }));
   if (values) say(`${values.document?.id === doc.id ? "This is the only document left." : "Left for later."} ${far(values.topic)}`);
 }
 

@@ -5,12 +5,12 @@ import { apart, button, make, short } from "./dom.js";
 import { doing, go, judge, path, place, say } from "./judge.js";
 
 export async function show([topic], present) {
-  const values = await ask("view", "/judging/judged", { topic });
+  const values = await ask("view", "judging/judged", { topic });
   if (!present()) return;
   const titles = new Map(values.documents.map(({ id, title }) => [id, short(title.trim() || id, 300)])), checked = new Set();
   const grades = new Map(values.documents.map(({ id, grade }) => [id, grade]));
   const keep = groups => doing(async () => {
-    await ask("evidence", "/judging/evidence", {}, { topic, groups });
+    await ask("evidence", "judging/evidence", {}, { topic, groups });
     go("evidence", topic);
   });
   const group = button("Make a group of the checked documents", () => keep([...values.groups, [...checked]]), { id: "group", disabled: true, "aria-keyshortcuts": "g" });

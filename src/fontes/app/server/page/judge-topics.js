@@ -13,7 +13,7 @@ export const far = topic => [`${topic.judged} of ${count(topic.pool, "document")
 export const bar = topic => make("progress", { value: topic.judged, max: Math.max(topic.pool, 1), "aria-label": "Judged" });
 
 export async function show(args, present) {
-  const { topics } = await ask("view", "/judging/topics");
+  const { topics } = await ask("view", "judging/topics");
   if (!present()) return;
   const done = topics.filter(topic => !topic.left).length;
   say(topics.length ? `${done} of ${count(topics.length, "topic")} finished` : "There are no topics yet: write the first one.");
@@ -37,7 +37,7 @@ function form() {
     send.disabled = true;
     say("Searching…");
     doing(async () => {
-      const topic = await ask("topic", "/judging/topics", {}, { text: text.value, narrative: narrative.value });
+      const topic = await ask("topic", "judging/topics", {}, { text: text.value, narrative: narrative.value });
       go("judge", topic.id);
     }).finally(() => { send.disabled = false; });
   } }, make("h2", {}, "A new topic"), make("label", { for: "text" }, "Query"), text, make("label", { for: "narrative" }, "What is relevant, and what is not (may be empty)"), narrative, make("p", {}, send));
@@ -51,7 +51,7 @@ function files() {
 }
 
 async function taken(name) {
-  const answer = await fetch(`/judging/export/${encodeURIComponent(name)}`, { headers });
+  const answer = await fetch(`judging/export/${encodeURIComponent(name)}`, { headers });
   if (!answer.ok) throw new Problem(sentence((await answer.json().catch(() => ({}))).detail ?? ""), answer.status);
   const address = URL.createObjectURL(await answer.blob());
   make("a", { href: address, download: name }).click();

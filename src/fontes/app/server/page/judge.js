@@ -98,7 +98,7 @@ function signIn(why = "") {
 async function enter(token) {
   if (!/^[\x21-\x7e]+$/.test(token)) return signIn("A token has letters, digits and signs, without spaces.");
   headers.authorization = `Bearer ${token}`;
-  const own = await doing(() => ask("me", "/judging/me"));
+  const own = await doing(() => ask("me", "judging/me"));
   if (!own) return;
   store(token);
   Object.assign(judge, own);

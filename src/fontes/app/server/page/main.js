@@ -1,7 +1,7 @@
 // The page: one box, three views, and the address that holds what is shown.
 
 import { app, go, index } from "./app.js";
-import { ask, giveUp, overtaken, Problem } from "./api.js";
+import { ask, giveUp, headers, overtaken, Problem } from "./api.js";
 import { at, button, make } from "./dom.js";
 import { current } from "./hits.js";
 import { help, listen } from "./keys.js";
@@ -41,11 +41,30 @@ async function waited(work, again) {
 }
 
 function refused(error, again) {
+  if (error.status === 401) return unlock(headers.authorization ? "This is not the key of this server." : "", again);
   if (!(error.status || error.message.startsWith("The server"))) console.error(error);
   for (const { part } of Object.values(VIEWS)) part.forget();
   say("That did not work");
   at("content").replaceChildren(make("p", { class: "problem", role: "alert" }, error.message),
     make("p", {}, button("Try again", again)), ...app.state.talk ? [make("p", {}, button("New conversation", () => go({ talk: "", doc: "" }), { class: "plain" }))] : []);
+}
+
+/** Asks for the key of the server, and then goes on with what needed it. */
+function unlock(why, again) {
+  const key = make("input", { id: "key", type: "password", autocomplete: "off", required: true, spellcheck: "false" });
+  keep("");
+  say("This server needs a key");
+  at("content").replaceChildren(make("form", { class: "asked", onsubmit: event => { event.preventDefault(); keep(key.value.trim()); again(); } },
+    ...why ? [make("p", { class: "problem", role: "alert" }, why)] : [], make("label", { for: "key" }, "The key, from whoever runs this server"), key,
+    make("p", {}, make("button", { type: "submit", class: "main" }, "Continue"))));
+  key.focus();
+}
+
+/** Keeps the key for this tab. */
+function keep(key) {
+  if (/^[\x20-\x7e]+$/.test(key)) headers.authorization = `Bearer ${key}`;
+  else delete headers.authorization;
+  try { sessionStorage.secret = key; } catch { /* it holds for this page */ }
 }
 
 /** Shows the state; `before` is the one that was shown. */
@@ -151,7 +170,7 @@ function submit(event) {
 }
 
 async function begin() {
-  const values = await ask("indexes", "/indexes");
+  const values = await ask("indexes", "indexes");
   Object.assign(app, { indexes: values.indexes, limits: values.limits, anyPipeline: values.any_pipeline, show });
   at("judge").hidden = !values.judging;
   at("q").maxLength = values.limits.query;
@@ -168,6 +187,7 @@ async function begin() {
   if (!app.state.q && !app.state.doc) at("q").focus();
 }
 
+const start = () => waited(begin, start);
 talking.setBusy(work => waited(work, () => show()));
 at("ask").addEventListener("submit", submit);
 at("help").addEventListener("click", help);
@@ -186,9 +206,10 @@ document.querySelector(".name a").addEventListener("click", event => {
   event.preventDefault();
   const before = app.state;
   app.state = address("");
-  history.pushState(null, "", "/");
+  history.pushState(null, "", ".");
   app.show(before);
   at("q").focus();
 });
 listen();
-waited(begin, () => location.reload());
+try { keep(sessionStorage.secret ?? ""); } catch { /* there is no storage */ }
+start();

@@ -2,7 +2,7 @@
 
 import { app, go, index } from "./app.js";
 import { ask, overtaken } from "./api.js";
-import { apart, at, button, count, filled, make, marked, shown, units } from "./dom.js";
+import { apart, at, button, count, filled, make, marked, shown, units, value } from "./dom.js";
 import { column, toggled } from "./filter.js";
 
 const PIECE = 8000, FIRST = 3;  // characters of a piece, and pieces that are made at once
@@ -22,7 +22,7 @@ export async function read(query, evidence = []) {
   if (!reader.childElementCount) reader.replaceChildren(bar(doc), make("p", { class: "notes" }, "…"));
   if (!reader.contains(document.activeElement)) reader.focus({ preventScroll: true });
   try {
-    const values = await ask("document", "/documents", { id: doc, q: query, index: index().name });
+    const values = await ask("document", "documents", { id: doc, q: query, index: index().name });
     reader.replaceChildren(bar(doc), ...content(values, evidence));
   } catch (error) {
     if (overtaken(error)) return;
@@ -89,10 +89,11 @@ function metadata(values) {
 }
 
 /** A metadata value; where it can be searched for, as buttons that do. */
-function parts(key, value, type) {
-  const values = Array.isArray(value) ? value : [value];
+function parts(key, own, type) {
+  const values = Array.isArray(own) ? own : [own];
+  if (index().links.includes(key) || type === undefined) return values.flatMap((each, i) => [i ? ", " : "", value(each)]);
   const buttons = app.state.view === "search" && (type === "keyword" || type === "keywords" || type === "boolean") && values.every(v => typeof v !== "object");
-  if (!buttons) return [apart(shown(value))];
+  if (!buttons) return [apart(shown(own))];
   return values.map(v => button(apart(shown(v)), () => go({ where: toggled(app.state.where, key, type, v), why: [], why2: [] }),
     { class: "value", title: `Filter by ${column(key)}` }));
 }

@@ -17,11 +17,11 @@ export async function search(say) {
   shown = "";
   if (!q.trim()) return welcome(say);
   drawFilter(null, of);
-  const columns = facetColumns().join(",");
-  const answers = await Promise.all(names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, k }, i ? "" : columns)));
+  const columns = facetColumns();
+  const answers = await Promise.all(names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, k }, i ? {} : columns)));
   shown = key;
   lists = answers.map(({ hits }) => hits);
-  drawFilter(answers[0].facets ?? {}, { ...of, pipeline: names[0] });
+  drawFilter(answers[0], { ...of, pipeline: names[0] });
   if (names.length > 1) beside(names, say);
   else single(names[0], say);
 }
@@ -29,10 +29,10 @@ export async function search(say) {
 /** The answer with facets; without, where those of this pipeline cannot be counted. */
 async function answer(place, query, facets) {
   try {
-    return await ask(place, "/search", { ...query, facets });
+    return await ask(place, "search", { ...query, ...facets });
   } catch (error) {
-    if (!facets || error.status !== 422) throw error;
-    return ask(place, "/search", query);
+    if (!facets.facets && !facets.histograms || error.status !== 422) throw error;
+    return ask(place, "search", query);
   }
 }
 
@@ -43,7 +43,7 @@ export const evidence = id => lists.flatMap(hits => hits.find(hit => hit.id === 
 
 const explainer = name => async hit => {
   const { q } = app.state;
-  return ask(`why ${name} ${hit.id}`, "/explain", { q, id: hit.id, pipeline: name, index: index().name });
+  return ask(`why ${name} ${hit.id}`, "explain", { q, id: hit.id, pipeline: name, index: index().name });
 };
 
 function single(name, say) {

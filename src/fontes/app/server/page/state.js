@@ -24,5 +24,5 @@ export function address(state) {
     else if (state[name] !== value && state[name] !== "") params.set(name, state[name]);
   }
   const text = params.toString();
-  return text ? `/?${text}` : "/";
+  return text ? `?${text}` : ".";
 }

@@ -24,7 +24,7 @@ export async function converse(say) {
       : "This server has no rewriter: each question is searched as it is."));
     return;
   }
-  const values = await ask("list 0", `/conversations/${encodeURIComponent(wanted)}`);
+  const values = await ask("list 0", `conversations/${encodeURIComponent(wanted)}`);
   turns = values.turns.map(turn => ({ ...turn, rewrites: [{ text: turn.text }, { text: turn.query || turn.text }], hits: null }));
   talk = wanted;
   if (turns.length) {
@@ -37,7 +37,7 @@ export async function converse(say) {
 /** Asks a turn; begins a conversation where there is none. */
 export async function turn(text, say) {
   if (!app.state.talk) {
-    const { id } = await ask("list 0", "/conversations", {}, { index: index().name, pipeline: pipeline(), rewriter: app.state.rewriter || undefined, k: Math.min(app.state.k, 100) });
+    const { id } = await ask("list 0", "conversations", {}, { index: index().name, pipeline: pipeline(), rewriter: app.state.rewriter || undefined, k: Math.min(app.state.k, 100) });
     [talk, turns] = [id, []];
     turns.push(await asked({ text }));
     go({ talk: id, why: [], doc: "" });
@@ -49,7 +49,7 @@ export async function turn(text, say) {
 }
 
 async function asked(body) {
-  const values = await ask("list 0", `/conversations/${encodeURIComponent(talk)}/turns`, {}, body);
+  const values = await ask("list 0", `conversations/${encodeURIComponent(talk)}/turns`, {}, body);
   return { text: values.text, query: values.query, rewrites: values.rewrites, hits: values.hits, edited: body.rewritten !== undefined };
 }
 
@@ -107,7 +107,7 @@ function explainer({ query: text, rewrites, hits }) {
   let answer = null;
   return async hit => {
     const weights = rewrites[rewrites.length - 1]?.weights;
-    answer ??= ask("why turn", "/search", {}, { topics: [{ id: "1", text, ...weights ? { weights } : {} }], index: index().name, pipeline: pipeline(), k: Math.max(1, hits.length), explain: true });
+    answer ??= ask("why turn", "search", {}, { topics: [{ id: "1", text, ...weights ? { weights } : {} }], index: index().name, pipeline: pipeline(), k: Math.max(1, hits.length), explain: true });
     const { results } = await answer.catch(error => { answer = null; throw error; });
     const own = results[0].hits.find(({ id }) => id === hit.id)?.explanation;
     if (!own) throw new Problem("The results have changed since; ask again.");

@@ -21,7 +21,7 @@ export async function why(say) {
     at("content").replaceChildren(make("p", { class: "notes" }, "An event in a few words, such as “tide flap jammed open”. The documents are read for what they say caused it, and for what caused that. English only."));
     return;
   }
-  const chain = await ask("list 0", "/why", { event: q, depth, breadth, weak: weak ? "true" : "", leads: leads || "", pipeline: pipeline(), index: index().name });
+  const chain = await ask("list 0", "why", { event: q, depth, breadth, weak: weak ? "true" : "", leads: leads || "", pipeline: pipeline(), index: index().name });
   shown = key;
   sentences = new Map();
   gather(chain.causes);
