@@ -25,7 +25,7 @@ def test_lines_come_where_work_begins_and_ends_and_every_ten_seconds_between() -
         "encoding: 1,050 of 4,000 documents, 100 a second, 29 s left",
         "encoding: 2,100 of 4,000 documents, 100 a second, 19 s left",
         "encoding: 4,000 documents, 40.00 s",
-        "indexing: 5 documents, 0 a second, 2 files",
+        "indexing: 5 documents, 2.2 s a document, 2 files",
     ]
 
 
@@ -34,7 +34,7 @@ def test_without_steps_only_what_takes_long_is_told() -> None:
     report = lines(said.append, steps=False)
     for progress in (Progress("a", 0, 2, 0.0), Progress("a", 1, 2, 20.0), Progress("a", 2, 2, 30.0)):
         report(progress)
-    assert said == ["a: 1 of 2 documents, 0 a second, 20 s left"]
+    assert said == ["a: 1 of 2 documents, 20.0 s a document, 20 s left"]
 
 
 def test_a_terminal_has_a_bar_and_a_line_for_each_finished_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,9 @@ GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}
 BAD = {"q1": {"d9": 3.0, "d1": 2.0}, "q2": {"d8": 1.0, "d3": 0.5}, "q3": {"d1": 1.0}, "q9": {"d1": 1.0}}
 
 
+LEFT, RIGHT = '<td style="text-align:left">', "<td>"
+
+
 def test_superscripts_name_the_systems_that_are_significantly_worse(shared: Path) -> None:
     report = of_checkthat(shared, "dev")
     lines = str(report).splitlines()
@@ -216,15 +219,36 @@ def test_the_best_value_is_bold_in_a_terminal_and_the_text_the_same() -> None:
 def test_in_a_notebook_the_means_have_their_marks_and_names_are_escaped(shared: Path) -> None:
     shown = of_checkthat(shared, "dev")._repr_html_()
     means, tests = shown.split("<details>")
-    assert "<td>dev.leon_predictions_SciBERT_TOP10</td><td><b>0.7084</b><sup>a c d</sup></td>" in means
-    assert "<td>dev.leon_predictions_BM25_TOP10</td><td>0.5523</td>" in means
+    assert f"{LEFT}dev.leon_predictions_SciBERT_TOP10</td>{RIGHT}<b>0.7084</b><sup>a c d</sup></td>" in means
+    assert f"{LEFT}dev.leon_predictions_BM25_TOP10</td>{RIGHT}0.5523</td>" in means
     assert "<li>superscripts: significantly better than the systems with these letters" in means
     assert tests.startswith("<summary>6 tests</summary><table>")
-    assert tests.count("<tr><td>RR@5</td>") == 6
+    assert tests.count(f"<tr>{LEFT}RR@5</td>") == 6
     odd = ft.compare({"<i>": GOOD}, None, QRELS, "AP")._repr_html_()
-    assert "<td>&lt;i&gt;</td>" in odd
+    assert f"{LEFT}&lt;i&gt;</td>" in odd
     assert "<i>" not in odd
     assert "<details>" not in odd  # there is no test
+
+
+def test_an_interval_that_contradicts_its_p_says_how_both_were_computed() -> None:
+    report = ft.compare({"a": GOOD, "b": BAD}, None, QRELS, "AP")
+    (one,) = report.comparisons
+    assert one.high < 0
+    assert not one.significant
+    note = "interval and p disagree on b – a by AP: the interval is by bootstrap (BCa, 10,000 samples), not corrected; "
+    for text in (str(report), report.to_markdown(), report.to_html(), report._repr_html_()):
+        assert f"{note}the p by paired t-test, Holm over each measure" in text
+
+
+def test_intervals_and_ps_that_agree_are_not_explained(shared: Path) -> None:
+    report = of_checkthat(shared, "test")
+    assert all((c.low > 0 or c.high < 0) == c.significant for c in report.comparisons)
+    assert "disagree" not in str(report)
+
+
+def test_a_page_is_written_where_a_path_is_named(tmp_path: Path) -> None:
+    report = ft.compare({"a": GOOD, "b": BAD}, None, QRELS, "AP")
+    assert report.to_html(tmp_path / "x.html", depth=3) == (tmp_path / "x.html").read_text() == report.to_html(depth=3)
 
 
 def test_more_than_25_systems_have_letters_of_their_own() -> None:

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from support.toys import Ask, Find, Join, Model, Read, Shelf
 
 from fontes.core import Doc, Explanation, Run, Topics
+from fontes.core.html import table
 
 EVIL = "<script>alert('x')</script>"
 
@@ -57,6 +58,15 @@ def test_a_ranking_shows_titles_where_the_documents_are_known() -> None:
     assert "Title &lt;script&gt;" in known
     assert "0.5000" in plain
     assert Balanced(plain).seen.count("tr") == Balanced(known).seen.count("tr") == 3
+
+
+def test_columns_of_text_are_aligned_left_and_those_of_numbers_not() -> None:
+    rows = [(1, "-0.5000", "1 spring & 2 wells", "3"), (2, "1,200.5", "2 springs", "none")]
+    html = table(["rank", "score", "text", "value"], rows)
+    assert '<th>rank</th><th>score</th><th style="text-align:left">text</th>' in html
+    assert '<td>-0.5000</td><td style="text-align:left">1 spring &amp; 2 wells</td>' in html
+    assert '<td style="text-align:left">none</td>' in html
+    assert Balanced(table(["a"], [])).seen.count("td") == 0
 
 
 def test_an_explanation_is_a_tree_that_folds() -> None:

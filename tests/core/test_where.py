@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fontes.core import ParameterError
-from fontes.core.where import both, condition, date_of, date_text
+from fontes.core.dates import date_of, date_text
+from fontes.core.where import both, condition
 
 TYPES = {
     "year": "integer",
@@ -72,6 +73,49 @@ def test_what_is_no_filter_is_refused_in_a_sentence_with_its_place(text: str, pr
         condition(text, TYPES)
     assert problem in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        ("year = 2020", "year == 2020"),
+        ("year:2020", "year == 2020"),
+        ("year <> 2020 AND lang=cs", 'year != 2020 and lang == "cs"'),
+        ("year > 2000 && !open", "year > 2000 and not open"),
+        ("born > 2016-05-01", 'born > "2016-05-01"'),
+        ("2016-12-10 <= born < 2017-12-10", '"2016-12-10" <= born < "2017-12-10"'),
+        ("born >= 2015", 'born >= "2015-01-01"'),
+        ("born == 2016-05-01T10:00Z", 'born == "2016-05-01T10:00Z"'),
+        ("tags:nlp", '"nlp" in tags'),
+        ("tags != 'nlp' OR NOT open = true", '"nlp" not in tags or not open == True'),
+        ("lang in (cs, en)", 'lang in ("cs", "en")'),
+        ("lang NOT IN (cs)", 'lang not in ("cs",)'),
+        ("lang = upper sorbian", 'lang == "upper sorbian"'),
+        ("lang == “cs”", 'lang == "cs"'),
+        ("lang == 3", 'lang == "3"'),
+        ("year == '2020'", "year == 2020"),
+        ("score IS NOT NULL and metadata['lang'] = cs", "score is not None and metadata['lang'] == \"cs\""),
+        ("yaer > 1", "year > 1"),
+        ("open == 1", "open == True"),
+    ],
+)
+def test_a_habit_of_other_languages_is_an_error_with_the_corrected_filter(text: str, better: str) -> None:
+    with pytest.raises(ParameterError, match=r"^where, character \d+: ") as error:
+        condition(text, TYPES)
+    assert str(error.value).endswith(f" write {better}")
+    condition(better, TYPES)
+
+
+@pytest.mark.parametrize("text", ["year between 3 and 4", "(year = 3", "born = yesterday", "a = b", "year = many", "x" * 3_000])
+def test_no_filter_is_proposed_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(ParameterError) as error:
+        condition(text, TYPES)
+    assert "; write " not in str(error.value)
+
+
+def test_a_number_for_a_column_of_strings_names_the_option_that_makes_it_one_of_numbers() -> None:
+    with pytest.raises(ParameterError, match="--columns lang=integer"):
+        condition("lang > 2019", TYPES)
 
 
 def test_a_filter_of_an_index_without_columns_is_refused() -> None:

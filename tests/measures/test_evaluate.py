@@ -115,8 +115,8 @@ def test_in_a_notebook_an_evaluation_is_a_table_with_the_topics_folded_in():
     assert "<th>AP</th><th>nDCG(dcg=&#x27;exp-log2&#x27;)@10</th><th>NumRelRet</th>" in means
     assert "<td>0.5000</td><td>0.5000</td><td>1</td>" in means
     assert "2 topics; 1 without results count 0" in means
-    assert "<tr><td>&lt;b&gt;</td><td>1.0000</td><td>1.0000</td><td>1</td></tr>" in topics
-    assert "<tr><td>2</td><td>0.0000</td><td>0.0000</td><td>0</td></tr>" in topics
+    assert '<tr><td style="text-align:left">&lt;b&gt;</td><td>1.0000</td><td>1.0000</td><td>1</td></tr>' in topics
+    assert '<tr><td style="text-align:left">2</td><td>0.0000</td><td>0.0000</td><td>0</td></tr>' in topics
     assert "<b>" not in shown
 
 

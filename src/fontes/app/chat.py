@@ -119,7 +119,7 @@ class Session:
             return
         if hits.topic.text != text:
             console.print(Text(f"searched: {hits.topic.text}", style="dim"))
-        print_hits(hits, self.index)
+        print_hits(hits, self.index, self.conversation.stage)
 
     def _explain(self, argument: str) -> None:
         explanation = self.conversation.explain(int(argument) if argument.isdecimal() else argument or 1)

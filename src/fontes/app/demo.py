@@ -42,7 +42,7 @@ def run_demo(directory: Path | None, json: bool) -> None:
         if not json:
             for question, ranking in zip(QUESTIONS, answers, strict=True):
                 console.print(f"\n[bold]> {question}[/bold]")
-                print_hits(ranking, whole)
+                print_hits(ranking, whole, whole.bm25())
         docs, topics, qrels = known_item(docs)
         if not json:
             say(f"\nKnown-item test: {len(topics):,} first sentences, taken out of the text; which document are they from?")

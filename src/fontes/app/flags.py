@@ -1,9 +1,10 @@
-"""What `--debug` and `--quiet` say, which stand anywhere on the line and hold for all commands; and `--ray` without a value."""
+"""Flags of all commands, `--debug` and `--quiet`, allowed anywhere on the line; and `--ray` without a value."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass
@@ -13,10 +14,12 @@ class Flags:
     Args:
         debug: Errors show their traceback.
         quiet: Nothing but results and errors is printed.
+        arguments: The command line, as it was typed.
     """
 
     debug: bool = False
     quiet: bool = False
+    arguments: tuple[str, ...] = ()
 
 
 flags = Flags()
@@ -34,8 +37,4 @@ def flags_first(arguments: list[str]) -> list[str]:
 
 def _with_values(arguments: list[str]) -> list[str]:
     """The arguments, with an empty value for a `--ray` that no address follows."""
-    following = [*arguments[1:], ""]
-    return [
-        f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(after) else word
-        for word, after in zip(arguments, following, strict=True)
-    ]
+    return [f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(after) else word for word, after in pairwise([*arguments, ""])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..core import Doc, Explanation, Ranking
+from ..core import Doc, Explanation, Ranking, Topic
+from ..core.part import Part, walk
+from ..index.columns import filter_of
+from ..lexical import Lexical
 from ..text import Snippet, snippet
 from .results import rationales
 
@@ -51,10 +54,16 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=escaped) + "\n")
 
 
-def print_hits(ranking: Ranking, index: Index) -> None:
-    """Prints each document with its title and the best piece of its text, or the sentences picked of it, words marked."""
+def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
+    """Prints each document with its title and the best piece of its text, or the sentences picked of it, words marked.
+
+    Args:
+        ranking: The hits; without any, a sentence says why.
+        index: The index that was searched.
+        stage: What it was searched with.
+    """
     if not len(ranking):
-        say("No document holds any of these words.")
+        say(_no_hits(ranking.topic, index, stage))
     terms = set(index.analyzer(ranking.topic.text))
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
     for hit, doc in zip(ranking, docs, strict=True):
@@ -114,6 +123,23 @@ def print_info(facts: dict[str, Any]) -> None:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _short(value)
         table.add_row(name.replace("_", " "), Text(shown))
     console.print(table)
+
+
+def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
+    """Why a search has no hits: the filter, the query's words, or the collection."""
+    parts = list(walk(stage))
+    filters = [str(where) for part in parts if (where := getattr(part, "where", None)) is not None]
+    for where in filters:
+        if not len(filter_of(index, where) or ()):
+            return f"No document passes the filter {where!r}."
+    lexical = isinstance(parts[0], Lexical)  # others may put other words into the query
+    passing = f" that passes the filter {' and '.join(map(repr, filters))}" if filters else ""
+    if not lexical:
+        return f"No document{passing} was found."
+    if topic.weights is None and not index.analyzer(topic.text):
+        unstopped = replace(index.analyzer, stopwords=())(topic.text)
+        return "All words of the query are stop words, which are not searched." if unstopped else "The query has no words."
+    return f"No document{passing} holds any of these words."
 
 
 def _styled(piece: Snippet) -> Text:

@@ -162,12 +162,15 @@ def open_index(
         ray: Where actors search the shards of an index that has several; see `Index.open`.
 
     Raises:
+        InputError: There is none, but one with a similar name.
         IndexFormatError: There is none, or it cannot be read.
         ParameterError: It was made with another analyzer.
     """
     from ..index import Index
     from ..text.analyzer import typed_analyzer
+    from .usage import refuse_misspelt
 
+    refuse_misspelt(index)
     function = None if analyzer is None else typed_analyzer(analyzer)
     opened = Index.open(index, analyzer=function, verify=verify, partial=partial)
     if ray and "shards" in opened.state.manifest:

@@ -9,23 +9,32 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn, cast
 
+import typer
+
 from ..core.errors import FontesError
 from ..storage.caches import cache_folder
 from ..storage.interrupts import complete
 from .flags import flags, flags_first
 
+UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])  # of Click, which newer versions of Typer contain
+
 
 def run(app: Callable[..., Any]) -> NoReturn:
     """Runs the command line on the process's arguments and ends the process.
 
-    Exit codes: 0 done, 1 an error in the input, 2 wrong usage.
+    Exit codes: 0 done, also where nothing matches; 1 an error in the input; 2 wrong usage.
     """
     _open_streams()
     signal.signal(signal.SIGINT, _interrupt)
     arguments = flags_first(sys.argv[1:])
-    flags.debug = "--debug" in arguments
+    flags.debug, flags.arguments = "--debug" in arguments, tuple(sys.argv[1:])
     try:
-        app(args=arguments, standalone_mode=True)
+        code = app(args=arguments, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except UsageError as error:
+        _fail_usage(error, arguments)
+    except typer.Abort:
+        _fail("aborted")
     except (FontesError, Interrupted) as error:
         _fail(str(error))
     except BrokenPipeError:
@@ -34,7 +43,6 @@ def run(app: Callable[..., Any]) -> NoReturn:
         sys.exit(0)
     except OSError as error:
         _fail(f"{error.filename or 'output'}: {error.strerror or error}")
-    sys.exit(0)
 
 
 def _open_streams() -> None:
@@ -66,6 +74,14 @@ def _interrupt(number: int, frame: object) -> NoReturn:
         raise Interrupted("interrupted; what was there before is unchanged")
     more = f"{len(places)} files or folders were complete by then, the last " if len(places) > 1 else ""
     raise Interrupted(f"interrupted; {more}{places[-1]}{'' if more else ' was complete by then'}")
+
+
+def _fail_usage(error: Exception, arguments: list[str]) -> NoReturn:
+    from .usage import usage_sentence
+
+    if sentence := usage_sentence(error, arguments):
+        print(f"fontes: {sentence}", file=sys.stderr)
+    sys.exit(2)
 
 
 def _fail(message: str) -> NoReturn:

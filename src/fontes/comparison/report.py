@@ -190,22 +190,28 @@ class Report:
         """
         return report_text.latex(self, label)
 
-    def to_html(self, *, depth: int = 10, snippet: int = 200) -> str:
+    def to_html(self, path: str | Path | None = None, *, depth: int = 10, snippet: int = 200) -> str:
         """One page that needs no other file and no network: tables that sort, tests, curves, differences and rankings by topic.
 
         Beyond 300,000 ranked documents the last topics are without rankings, and beyond 3,000,000 characters texts are
         shorter; the page says so.
 
         Args:
+            path: The file to write the page to, too; None writes none.
             depth: How many documents of each ranking the page holds, from 1 up.
             snippet: How many characters of each document, title included, where a run knows its documents; from 0 up.
 
         Raises:
             ParameterError: `depth` or `snippet` is out of its range.
+            InputError: The file cannot be written.
         """
+        from ..storage.files import write
         from .report_page import html
 
-        return html(self, depth, snippet)
+        page = html(self, depth, snippet)
+        if path is not None:
+            write(path, [page.encode()])
+        return page
 
     def save(self, path: str | Path, form: str | None = None) -> None:
         """Writes the report.

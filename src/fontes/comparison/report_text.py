@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.html import table as html_table
 from ..measures.measure import Measure
+from .testing import RESAMPLES
 
 if TYPE_CHECKING:
     from .report import Report
@@ -185,6 +186,7 @@ def notes(report: Report) -> list[str]:
             against = f"the baseline {_labels(report)[report.baseline]} ({report.baseline})"
             lines.append(f"tests: each system against {against}, over {_topics(len(report.topics))} ({testing})")
             lines.append("superscripts: significantly better than the system with this letter")
+        lines += filter(None, [disagreements(report)])
     first = next(iter(report.systems.values())).evaluation
     topics = _topics(len(report.topics)).replace("topic", "judged topic")
     lines.append(f"{topics}; {first.irrelevant} without a relevant document count 0" if first.irrelevant else topics)
@@ -196,6 +198,23 @@ def notes(report: Report) -> list[str]:
     for note, names in systems.items():
         lines.append(f"{'each system' if len(names) == len(report.systems) else ', '.join(names)}: {note}")
     return lines
+
+
+def disagreements(report: Report) -> str:
+    """Which intervals of differences contradict their p, and how both were computed; empty where none does."""
+    apart = [c for c in report.comparisons if not math.isnan(c.low) and (c.low > 0 or c.high < 0) != c.significant]
+    if not apart:
+        return ""
+    which = [f"{c.system} – {c.against} by {c.measure}" for c in apart[:3]]
+    more = [f"{len(apart) - 3:,} more"] if len(apart) > 3 else []
+    return (
+        f"interval and p disagree on {_enumerated([*which, *more])}: the interval is by bootstrap "
+        f"(BCa, {RESAMPLES:,} samples), not corrected; the p by {report.testing}"
+    )
+
+
+def _enumerated(parts: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
 def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Cell]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,28 @@ BOX = (
     "display:inline-block;border:1px solid #0b7a75;border-radius:6px;padding:4px 8px;margin:2px;"
     "vertical-align:middle;font-family:monospace"
 )
+NUMBER = re.compile(r"(&lt;|<)? ?[+−-]?(\d[\d.,e/+-]*|nan|–)( to [+−-]?[\d.,]+)?( ?(%|s|MB|kB))?( @\d+)?")
+LEFT = ' style="text-align:left"'
+MARKS = re.compile(r"</?b>|<sup>.*?</sup>")  # around and behind a number
 ARROW = '<span style="margin:0 4px">→</span>'
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, safe: bool = False) -> str:
-    """A table; cells are escaped unless `safe` says that they are HTML already."""
-    cell = str if safe else (lambda value: escape(str(value)))
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join(f"<tr>{''.join(f'<td>{cell(value)}</td>' for value in row)}</tr>" for row in rows)
+    """A table. Columns of text are aligned left; those of numbers as notebooks align all cells, right.
+
+    Args:
+        header: The names of the columns.
+        rows: The cells.
+        safe: Whether the cells are HTML already; else they are escaped.
+    """
+    cells = [[str(value) for value in row] for row in rows]
+    columns = list(zip(*cells, strict=True)) or [()] * len(header)
+    styles = ["" if all(NUMBER.fullmatch(MARKS.sub("", cell)) for cell in column) else LEFT for column in columns]
+    head = "".join(f"<th{style}>{escape(name)}</th>" for name, style in zip(header, styles, strict=True))
+    body = ""
+    for row in cells:
+        texts = row if safe else map(escape, row)
+        body += f"<tr>{''.join(f'<td{style}>{text}</td>' for text, style in zip(texts, styles, strict=True))}</tr>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -65,7 +65,8 @@ class Progress:
         if self.finished:
             said += [f"{self.seconds:.2f} s"] if self.seconds else []
         elif self.done > self.before:
-            said.append(f"{self.rate:,.0f} a second")
+            slow = f"{1 / self.rate:,.1f} s a {self.unit.removesuffix('s')}"
+            said.append(slow if self.rate < 1 else f"{self.rate:,.0f} a second")
             left = self.seconds_left
             said += [] if left is None else [f"{left:.0f} s left" if left < 100 else f"{left / 60:.0f} min left"]
         return ", ".join([*said, *filter(None, [self.note])])

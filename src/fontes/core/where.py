@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .dates import date_of
 from .errors import FontesError, ParameterError
+from .filter_correction import corrected
 from .registry import nearest
 
 LONGEST = 100_000  # characters of a text
@@ -32,9 +32,6 @@ REFUSED = {"text": "holds long texts", "mixed": "holds values of several types, 
 """The types of metadata that are no columns, and what messages say of them."""
 SIGNS = {ast.Eq: "==", ast.NotEq: "==", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST, LAST = ((day.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) for day in (datetime.min, datetime.max))
 NAMES = {"keyword": "a string", "integer": "a whole number", "float": "a number", "boolean": "True or False"}
 NAMES |= {"keywords": NAMES["keyword"], "date": 'a date such as "2020-05-17" or "2020-05-17T12:00:00Z"'}
 
@@ -122,32 +119,33 @@ def condition(text: str, types: Mapping[str, str]) -> Condition:
 
     Raises:
         ParameterError: The text is no such expression, or has columns that there are not, or constants of another type; the
-            message names the place.
+            message names the place, and the filter that was meant where that can be told.
     """
-    return _Reader(text, types).condition()
+    try:
+        return _Reader(text, types).condition()
+    except ParameterError as error:
+        better = _corrected(text, types) if isinstance(text, str) else None
+        if better is None:
+            raise
+        sentence = str(error)
+        raise ParameterError(f"{sentence}{' ' if sentence.endswith('?') else '; '}write {better}") from None
+
+
+def _corrected(text: str, types: Mapping[str, str]) -> str | None:
+    """The filter that was meant, where it can be read."""
+    better = corrected(text, {name: kind for name, kind in types.items() if kind in TYPES})
+    if better is None:
+        return None
+    try:
+        _Reader(better, types).condition()
+    except ParameterError:
+        return None
+    return better
 
 
 def both(first: str | None, second: str | None) -> str | None:
     """The text of a filter that passes what two others pass; None passes all."""
     return f"({first}) and ({second})" if first is not None and second is not None else second if first is None else first
-
-
-def date_of(text: str) -> int | None:
-    """An ISO date, or date and time, in microseconds since 1970, by UTC where no zone is written; None for other text."""
-    if not DATE.fullmatch(text):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    since = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
-    return since if FIRST <= since <= LAST else None
-
-
-def date_text(microseconds: int) -> str:
-    """The date, with its time where it is not midnight, of what `date_of` gives."""
-    moment = EPOCH + timedelta(microseconds=microseconds)
-    return moment.date().isoformat() if moment.time() == EPOCH.time() else moment.isoformat().replace("+00:00", "Z")
 
 
 class PythonText:
@@ -317,7 +315,9 @@ class _Reader(PythonText):
             return date_of(value)
         expected = {"boolean": bool, "integer": int | float, "float": int | float, "date": ()}.get(kind, str)
         if not isinstance(value, expected) or (isinstance(value, bool) and kind != "boolean"):
-            raise self.error(node, f"{self._described(column)}; it is compared with {NAMES[kind]}, not with {value!r}")
+            number = kind == "keyword" and isinstance(value, int | float) and not isinstance(value, bool)
+            typed = f" (an index that is built with --columns {column}=integer, or float, compares numbers)" if number else ""
+            raise self.error(node, f"{self._described(column)}; it is compared with {NAMES[kind]}, not with {value!r}{typed}")
         return value
 
     def _described(self, column: str) -> str:

@@ -65,8 +65,9 @@ class Index(_State):
 
         Args:
             docs: What `read_corpus` accepts: a file or folder, or the address of one, a list of these, a DataFrame, or an
-                iterable of Doc, of dicts with "_id" (or "id") and "text", or of (id, text) pairs. Or a CIFF file, of which an
-                index without texts is made; the analyzer is for queries then.
+                iterable of Doc, of dicts with "_id" (or "id") and "text", or of (id, text) pairs. Or the name of a collection:
+                "sample:harbour", "irds:beir/scifact". Or a CIFF file, of which an index without texts is made; the analyzer
+                is for queries then.
             path: The directory.
             analyzer: A name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`.
             fields: What is indexed, joined by a space: "title", "text", or keys of the metadata; everything is stored.

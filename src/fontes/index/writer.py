@@ -23,6 +23,7 @@ from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
+from ..formats.corpus import Corpus, Documents
 from ..storage.artifact import drafting
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
@@ -109,7 +110,7 @@ def build(
         )
         return
     threads = threads or os.cpu_count() or 1
-    documents = read_corpus(docs)
+    documents = _documents(docs)
     ciff = ciff_file(documents)
     if ciff is not None and (form.weights is not None or columns is not None):
         raise ParameterError(f"{ciff} holds no metadata, so that there are no vectors and no columns to choose of them")
@@ -133,13 +134,20 @@ def build(
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
+def _documents(docs: Iterable[Any] | str | Path) -> Corpus | Documents:
+    """The documents that `read_corpus` reads, or those of a collection such as "sample:harbour"."""
+    from ..datasets import corpus_of
+
+    return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
+
+
 def add(
     reader: Reader, docs: str | Path | Iterable[Any], duplicates: str, memory: int, threads: int, progress: Report
 ) -> tuple[Change, Reader]:
     """Adds documents; see `Index.add`. Returns what has changed, and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
-    documents = read_corpus(docs)
+    documents = _documents(docs)
     skipped = 0
     with _writing(reader) as (before, draft):
         if before.ciff is not None:

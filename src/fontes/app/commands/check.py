@@ -51,9 +51,9 @@ def _is_other(place: Path, gone: list[Leftover]) -> bool:
 
 def _checked(index: Path, deep: bool) -> int:
     """The number of documents of a sound index."""
-    from ...index import Index
+    from ..pipelines import open_index
 
-    opened = Index.open(index)
+    opened = open_index(index)
     opened.check(deep)
     return len(opened)
 

@@ -52,11 +52,11 @@ def convert(
 
 def _export(index: str, target: str, others: dict[str, object], to: str | None) -> None:
     """Writes an index as a CIFF file; `others` are options that go with files."""
-    from ...index import Index
+    from ..pipelines import open_index
 
     for name, value in others.items():
         if value is not None:
             raise typer.BadParameter(f"{name} is of files, not of an index")
     if to not in (None, "ciff"):
         raise typer.BadParameter(f"an index is written as ciff, not as '{to}'")
-    Index.open(index).export(target)
+    open_index(index).export(target)

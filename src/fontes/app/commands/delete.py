@@ -20,10 +20,10 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete documents from an index. Whoever searches meanwhile is not disturbed."""
-    from ...index import Index
     from ..output import counted, print_change
+    from ..pipelines import open_index
 
-    opened = Index.open(index)
+    opened = open_index(index)
     start = time.perf_counter()
     change = opened.delete(_lines() if id == ["-"] else id, missing=missing)
     skipped = f", {change.skipped:,} skipped" if change.skipped else ""

@@ -50,10 +50,10 @@ def encode(
     json: Json = False,
 ) -> None:
     """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
-    from ...index import Index
     from ...neural.encoders.reading import reading
     from ...neural.sparse.base import is_sparse
     from ..output import print_json, say
+    from ..pipelines import open_index
 
     if late and sparse:
         raise ParameterError("--late and --sparse are of different models; give one of them")
@@ -62,7 +62,7 @@ def encode(
     )
     sparse = is_sparse(model)
     _check_options(late, sparse, dtype, algorithm, nbits)
-    opened = Index.open(index)
+    opened = open_index(index)
     making = {"overwrite": overwrite, "ray": ray_of(ray)}
     start = time.perf_counter()
     if late:

@@ -29,7 +29,9 @@ def explain(
     """Show how the score of a document for a query comes about."""
     from ..output import print_explanation, print_json
     from ..pipelines import open_index, retriever
+    from ..usage import refuse_exchanged
 
+    refuse_exchanged(index, query)
     stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder, variant=variant, k1=k1, b=b)
     explanation = stage.explain(query, document)
     if json:

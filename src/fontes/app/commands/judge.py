@@ -48,7 +48,7 @@ def judge(
     export: Annotated[
         Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
     ] = None,
-    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = DEFAULT.port,
+    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65_535)] = DEFAULT.port,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = DEFAULT.host,
     name: Annotated[list[str] | None, typer.Option(help="Another name of this server, as in its address.")] = None,
 ) -> None:
@@ -74,7 +74,9 @@ def judge(
             raise
         raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes judge") from None
     from ..progress import reporting
+    from ..usage import refuse_misspelt
 
+    refuse_misspelt(index)
     service = Service([index], Settings(host=host, port=port, hosts=tuple(name or ())), named(pipeline or []))
     with Store(judgments) as store:
         if topics is not None:

@@ -23,11 +23,11 @@ def merge(
     json: Json = False,
 ) -> None:
     """Join the segments of an index, and drop what was deleted. Whoever searches meanwhile is not disturbed."""
-    from ...index import Index
     from ..output import print_change
+    from ..pipelines import open_index
     from ..progress import reporting
 
-    opened = Index.open(index)
+    opened = open_index(index)
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
         change = opened.merge(memory=memory, threads=threads, drop_vectors=drop_vectors, progress=report)

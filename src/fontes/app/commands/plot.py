@@ -141,10 +141,10 @@ def _drawn(kind: str, files: list[str], parameters: dict[str, Any]) -> Any:
     if kind == "pipeline":
         return _of_expression(*files)
     from ... import plots
-    from ...index import Index
+    from ..pipelines import open_index
 
     names = {"docs": "documents", "length": "lengths"}
-    index = Index.open(files[0]) if files else None
+    index = open_index(files[0]) if files else None
     return getattr(plots, kind)(index, **{names.get(name, name): value for name, value in parameters.items()})
 
 

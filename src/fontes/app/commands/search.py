@@ -64,9 +64,13 @@ def search(
     from ..pipelines import applied, open_index, retriever, say_missing
     from ..progress import reporting
     from ..results import ranking_as_json
+    from ..usage import refuse_exchanged
 
     if (query is None) == (topics is None):
         raise typer.BadParameter("give either a query or --topics FILE")
+    if query is not None and not query.strip():
+        raise typer.BadParameter("the query is empty; write what to search for: fontes search INDEX 'hot springs'")
+    refuse_exchanged(index, query)
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
     opened = open_index(index, analyzer, verify, partial, ray_of(ray))
@@ -79,7 +83,7 @@ def search(
         if json:
             print_json(ranking_as_json(ranking, text=True))
         else:
-            print_hits(ranking, opened)
+            print_hits(ranking, opened, stage)
         return
     from ...datasets import topics_of
     from ...formats import write_run

@@ -27,7 +27,7 @@ def serve(
     any_pipeline: Annotated[
         bool, typer.Option("--any-pipeline", help="Take expressions from requests, with models of --pipeline alone.")
     ] = False,
-    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = DEFAULT.port,
+    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65_535)] = DEFAULT.port,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = DEFAULT.host,
     name: Annotated[list[str] | None, typer.Option(help="Another host name of this server; more than once.")] = None,
     root_path: Annotated[str, typer.Option(help="The path under which a proxy serves it, such as /app.")] = "",
@@ -62,6 +62,7 @@ def serve(
     from ...core.errors import MissingExtraError
     from ..output import say
     from ..server.settings import KEY, TOKEN, named, secret_of
+    from ..usage import refuse_misspelt
 
     try:
         from ..server.running import serve as run
@@ -71,6 +72,8 @@ def serve(
             raise
         raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes serve") from None
 
+    for index in indexes:
+        refuse_misspelt(index)
     settings = Settings(
         host=host,
         port=port,

@@ -44,9 +44,11 @@ def why(
     from ...core.errors import ParameterError
     from ..output import console, print_json, say
     from ..pipelines import open_index, retriever
+    from ..usage import refuse_exchanged
 
     if before is not None and not leads:
         raise ParameterError("--before is of leads, which are not asked for; give --leads too")
+    refuse_exchanged(index, event)
     stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder)
     chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
     if json:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.dates import date_of
 from ...core.errors import InputError, ParameterError
 from ...core.registry import nearest
-from ...core.where import REFUSED, TYPES, date_of
+from ...core.where import REFUSED, TYPES
 
 MOST = 128  # columns that are taken up by themselves
 LONGEST = 256  # characters of a string in them

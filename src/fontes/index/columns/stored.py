@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dates import date_text
 from ...core.errors import IndexFormatError
-from ...core.where import TYPES, Mask, date_text
+from ...core.where import TYPES, Mask
 from ...storage.arrays import REMEDY, OpenArrays
 from ...storage.caches import Attached, Cached
 from ..segment import Segment

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dates import FIRST, LAST
 from ...core.strings import Strings
-from ...core.where import FIRST, LAST, TYPES
+from ...core.where import TYPES
 from ...storage.arrays import UNSIGNED, Arrays, smallest, write_array
 from ..tables import union
 from .schema import LEAST

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dates import date_of
 from ...core.strings import Strings, encodable, utf8
-from ...core.where import REFUSED, TYPES, date_of
+from ...core.where import REFUSED, TYPES
 from .schema import LEAST, LONGEST, MOST, Schema, typed, widest
 from .values import Values, ascending, write_columns
 

@@ -1,0 +1,134 @@
+"""What a filter that cannot be read may have been meant to be: habits of SQL and of search boxes, put into our grammar."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from .dates import DATE, date_of
+
+LONGEST = 2_000  # characters of a text that is corrected
+TOKEN = re.compile(
+    rf"""(?P<column>metadata\[\s*(?:"[^"]*"|'[^']*')\s*\])"""
+    r"""|(?P<quoted>"[^"]*"|'[^']*'|“[^”]*”|‘[^’]*’)"""
+    rf"""|(?P<bare>{DATE.pattern}(?![\w-])|[+-]?\d+(?:\.\d+)?(?![\w-])|\w[\w.-]*)"""
+    r"""|(?P<sign><>|[<>!=]=|=[<>]|&&|\|\||[=<>:!&|])|(?P<other>\S)"""
+)
+SIGNS = {"=": "==", ":": "==", "<>": "!=", "=<": "<=", "=>": ">=", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}
+WORDS = {"and": "and", "or": "or", "not": "not", "in": "in", "is": "is", "none": "None", "null": "None"}
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+TRUTH = {"true": "True", "yes": "True", "1": "True", "false": "False", "no": "False", "0": "False"}
+
+
+class _Token(NamedTuple):
+    """A piece of a filter: a "column", a "value", a "comparison", a "word" of the grammar, or an "other" sign."""
+
+    kind: str
+    text: str
+    """As the grammar has it."""
+    value: str = ""
+    """What a value says, without quotes."""
+
+
+def corrected(text: str, columns: Mapping[str, str]) -> str | None:
+    """The filter that was perhaps meant, which may be none either; None where no habit is in the text.
+
+    `=`, `:`, `<>`, `&&` and `AND` become signs and words of the grammar; dates and words that are no columns become constants
+    of the type of the column that they are compared with; a name that is nearly that of a column becomes it.
+
+    Args:
+        text: A text that is no filter.
+        columns: The type of each column by name.
+    """
+    if len(text) > LONGEST:
+        return None
+    better = "".join(_spaced(list(_corrected(list(_tokens(text, columns)), columns))))
+    return None if better == text else better
+
+
+def _tokens(text: str, known: Mapping[str, str]) -> Iterator[_Token]:
+    for match in TOKEN.finditer(text):
+        word = match[0]
+        match match.lastgroup:
+            case "quoted":
+                yield _Token("value", json.dumps(word[1:-1], ensure_ascii=False) if word[0] in "“‘" else word, word[1:-1])
+            case "sign":
+                sign = SIGNS.get(word, word)
+                yield _Token("comparison" if sign in COMPARISONS else "word", sign)
+            case "bare" if word not in known and word.lower() in WORDS:
+                yield _Token("word", WORDS[word.lower()])
+            case "bare" if word not in known:
+                yield _Token("value", word, word)
+            case "bare" | "column":
+                yield _Token("column", word)
+            case _:
+                yield _Token("other", word)
+
+
+def _corrected(tokens: list[_Token], known: Mapping[str, str]) -> Iterator[str]:
+    kinds = [*(token.kind for token in tokens), "", ""]
+    at = 0
+    while at < len(tokens):
+        token, following = tokens[at], kinds[at + 1]
+        if token.kind == "value" and following == "comparison" and kinds[at + 2] == "column":
+            yield _constant(token.value, known[_name(tokens[at + 2].text)])
+            at += 1
+            continue
+        compared = following == "comparison" or (following == "word" and tokens[at + 1].text in ("in", "not", "is"))
+        near = difflib.get_close_matches(token.text, known, 1) if token.kind == "value" and compared else []
+        if token.kind != "column" and not near:
+            yield token.text
+            at += 1
+            continue
+        column = token.text if token.kind == "column" else near[0]
+        kind = known.get(_name(column), "")
+        end = at + 2
+        while kinds[end : end + 1] == ["value"]:
+            end += 1
+        if following == "comparison" and end > at + 2:
+            yield _comparison(column, kind, tokens[at + 1].text, " ".join(one.value for one in tokens[at + 2 : end]))
+            at = end
+        elif compared and following == "word" and tokens[at + 1].text != "is":
+            yield column
+            at, constants = at + 1, 0
+            while at < len(tokens) and tokens[at].text not in (")", "]", "and", "or"):
+                constants += tokens[at].kind == "value"
+                yield _constant(tokens[at].value, kind) if tokens[at].kind == "value" else tokens[at].text
+                at += 1
+            if constants == 1 and tokens[at - 1].text != ",":
+                yield ","  # without which brackets around one constant are none
+        else:
+            yield column
+            at += 1
+
+
+def _comparison(column: str, kind: str, sign: str, value: str) -> str:
+    if kind == "keywords" and sign in ("==", "!="):
+        return f"{_constant(value, kind)} {'in' if sign == '==' else 'not in'} {column}"
+    return f"{column} {sign} {_constant(value, kind)}"
+
+
+def _constant(value: str, kind: str) -> str:
+    """A constant as a column of this type is compared with it; the value as it is where it cannot be one."""
+    quoted = json.dumps(value, ensure_ascii=False)
+    if kind == "boolean":
+        return TRUTH.get(value.lower(), value)
+    if kind in ("integer", "float"):
+        return value if re.fullmatch(r"[+-]?\d+(\.\d+)?", value) else quoted
+    if kind == "date" and re.fullmatch(r"\d{4}", value) and date_of(f"{value}-01-01") is not None:
+        return f'"{value}-01-01"'
+    return quoted
+
+
+def _name(column: str) -> str:
+    """The name of a column, also of one that is written `metadata["name"]`."""
+    return column[len("metadata[") : -1].strip()[1:-1] if column.startswith("metadata[") else column
+
+
+def _spaced(words: list[str]) -> Iterator[str]:
+    """Words with blanks between them, but not inside of brackets."""
+    for before, word in zip(["(", *words], words, strict=False):
+        yield word if before in ("(", "[") or word in (")", "]", ",") else f" {word}"
