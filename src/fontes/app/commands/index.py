@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format, Id, Json, Memory, Parts, Ray, Texts, Threads, Titles, documents, ray_of
+from ..options import Format, Json, Memory, Parts, Ray, Threads, documents, ray_of, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
+@reads_files("id", "title", "text")
 def index(
     part: Parts,
     output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
@@ -23,9 +24,6 @@ def index(
     ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
     format: Format = None,
-    id: Id = None,
-    title: Titles = None,
-    text: Texts = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -52,7 +50,7 @@ def index(
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
         built = Index.build(
-            documents(part, format, id, title, text),
+            documents(part, format),
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
