@@ -97,6 +97,11 @@ class Corpus:
         return ", ".join(dict.fromkeys(form.name for _, form in self.pieces))
 
     @property
+    def has_cells(self) -> bool:
+        """Whether metadata are cells of tables, of which an index guesses the types."""
+        return any(form.has_cells for _, form in self.pieces)
+
+    @property
     def position(self) -> int:
         """How many bytes the latest iteration has read, of the files as stored; for gzip the compressed bytes."""
         return self._done + (self._file.position if self._file else 0)

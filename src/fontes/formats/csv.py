@@ -44,6 +44,7 @@ class Csv(Format, name="csv"):
 
     endings: ClassVar[tuple[str, ...]] = (".csv", ".psv")
     named_fields = True
+    has_cells = True
     delimiters = ",;\t|"
 
     def sniff(self, kind: str, file: File) -> float:

@@ -51,11 +51,13 @@ class Format:
         name: The name of the format.
         endings: Endings of the names of its files, of which only such files are read from a folder of documents.
         named_fields: Whether the parts of its documents have names, so that `read_corpus(fields=…)` can choose others.
+        has_cells: Whether metadata are cells, texts that may stand for numbers and dates; an index guesses the types.
     """
 
     name: ClassVar[str] = ""
     endings: ClassVar[tuple[str, ...]] = ()
     named_fields: ClassVar[bool] = False
+    has_cells: ClassVar[bool] = False
 
     def __init_subclass__(cls, name: str = "") -> None:
         if name:

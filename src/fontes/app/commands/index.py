@@ -48,9 +48,10 @@ def index(
     from ..progress import reporting
 
     start = time.perf_counter()
+    docs = documents(part, format)
     with reporting(json, compiling=True) as report:
         built = Index.build(
-            documents(part, format),
+            docs,
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
@@ -68,11 +69,20 @@ def index(
     if json:
         print_json({**info, "seconds": round(seconds, 3)})
     else:
+        types = [f"{name}={kind}" for name, kind in info["columns"].items()] if columns is None and _has_cells(docs) else []
+        guessed = f"; columns {','.join(types)} (--columns names others)" if types else ""
         say(
             f"{output}: {counted(info['documents'], 'document')}, {counted(info['terms'], 'term')}, "
             f"{counted(info['tokens'], 'token')} in {seconds:.1f} s; "
-            f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}"
+            f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}{guessed}"
         )
+
+
+def _has_cells(docs: object) -> bool:
+    """Whether documents are of tables, whose columns have types that were guessed."""
+    from ...formats.corpus import Corpus
+
+    return isinstance(docs, Corpus) and docs.has_cells
 
 
 def _columns(text: str | None) -> dict[str, str] | None:
