@@ -50,9 +50,9 @@ class Memo(Format, name="memo"):
 
 def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> None:
     assert {kind: list(formats_for("read", kind)) for kind in KINDS} == {
-        "corpus": ["jsonl", "ciff", "claims", "csv", "text", "trec", "tsv"],
-        "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "trec", "tsv", "xml"],
-        "qrels": ["trec", "beir", "claims", "csv", "tsv"],
+        "corpus": ["jsonl", "ciff", "claims", "csv", "json", "parquet", "text", "trec", "tsv", "xlsx"],
+        "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "parquet", "trec", "tsv", "xlsx", "xml"],
+        "qrels": ["trec", "beir", "claims", "csv", "parquet", "tsv", "xlsx"],
         "run": ["trec", "checkthat", "msmarco"],
     }
     assert {kind: list(formats_for("write", kind)) for kind in KINDS} == {
@@ -86,7 +86,7 @@ def test_a_new_format_is_told_by_content_and_listed_and_written(tmp_path: Path) 
     assert list(read_corpus(tmp_path / "folder")) == [Doc("m1", "first")]
     with pytest.raises(ParameterError, match="no topic format 'memo'"):
         read_topics(tmp_path / "notes", "memo")
-    with pytest.raises(ParameterError, match="jsonl, ciff, claims, csv, memo, text"):
+    with pytest.raises(ParameterError, match="jsonl, ciff, claims, csv, json, memo, parquet, text"):
         read_corpus(tmp_path / "notes", "nemo")
     with pytest.raises(ParameterError, match="no named fields"):
         read_corpus(tmp_path / "notes", fields={"text": "x"})
@@ -118,7 +118,7 @@ def test_a_format_may_be_named_for_judgments_and_runs(tmp_path: Path) -> None:
         read_qrels(path, "trec")
     with pytest.raises(InputError, match=r"line 1: 3 columns, not 6$"):
         read_run(path, format="trec")
-    with pytest.raises(ParameterError, match="no qrels format 'msmarco'; there are trec, beir, claims, csv, tsv"):
+    with pytest.raises(ParameterError, match="no qrels format 'msmarco'; there are trec, beir, claims, csv, parquet"):
         read_qrels(path, "msmarco")
     with pytest.raises(ParameterError, match="no run format 'beir'; there are trec, checkthat, msmarco"):
         read_run(path, format="beir")

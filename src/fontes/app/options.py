@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from ..core import Doc
+
+Command: TypeAlias = Callable[..., None]
 
 IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -45,15 +49,6 @@ Ray = Annotated[
         show_default=False,
     ),
 ]
-Id = Annotated[
-    str | None, typer.Option("--id", help="The column, key or tag of the ids.", show_default="id, docno, cord_uid, …")
-]
-Titles = Annotated[
-    list[str] | None, typer.Option("--title", help="That of the titles; several are joined.", show_default="title")
-]
-Texts = Annotated[
-    list[str] | None, typer.Option("--text", help="That of the texts; several are joined.", show_default="text, abstract, …")
-]
 Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
@@ -72,17 +67,66 @@ def ray_of(ray: str | None) -> bool | str | None:
     return True if ray == "" else ray
 
 
-def documents(
-    corpus: str | list[str], format: str | None, id: str | None, title: list[str] | None, text: list[str] | None
-) -> Iterable[Doc]:
-    """The documents that the options `Corpus` or `Parts`, `Format`, `Id`, `Titles` and `Texts` name."""
+def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Command]:
+    """Gives a command the options of the files that it reads: --encoding, --errors, and which columns hold the parts.
+
+    The command itself does not see them: files are read so while it runs.
+
+    Args:
+        *parts: "id", "title" or "text", each of which becomes an option.
+        of: What the parts are of: "documents" or "topics".
+    """
+    several = f"The column, key or tag of the PART of {of}; several are joined."
+    usual = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
+    options: dict[str, Any] = {}
+    for part in parts:
+        if part == "id" or of == "topics":
+            said = f"The column, key or tag of the {part} of {of}, or of a table without a header its number."
+            usual |= {"id": "qid, id, …", "text": "query, text, …"} if of == "topics" else {}
+            options[part] = Annotated[str | None, typer.Option(f"--{part}", help=said, show_default=usual[part])]
+        else:
+            said = several.replace("PART", part)
+            options[part] = Annotated[list[str] | None, typer.Option(f"--{part}", help=said, show_default=usual[part])]
+    options["encoding"] = Annotated[
+        str | None, typer.Option(help="The encoding of the files: cp1252, utf-16, …", show_default="utf-8, or as detected")
+    ]
+    options["errors"] = Annotated[
+        str, typer.Option(help="Of bytes that are not of the encoding: strict stops, replace goes on without them.")
+    ]
+
+    def decorated(command: Command) -> Command:
+        hints = get_type_hints(command, include_extras=True)
+
+        @functools.wraps(command)
+        def run(**arguments: Any) -> None:
+            from ..formats.decoding import Reading, reading_as
+
+            chosen = {part: own for part in parts if (own := arguments.pop(part))}
+            with reading_as(Reading(arguments.pop("encoding"), arguments.pop("errors"), chosen)):
+                command(**arguments)
+
+        default = {"errors": "strict"}
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default.get(name), annotation=kind)
+            for name, kind in options.items()
+        ]
+        signature = inspect.signature(command)
+        own = [parameter.replace(annotation=hints[name]) for name, parameter in signature.parameters.items()]
+        run.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        run.__annotations__ = {**hints, **options}
+        return run
+
+    return decorated
+
+
+def documents(corpus: str | list[str], format: str | None) -> Iterable[Doc]:
+    """The documents that the options `Corpus` or `Parts`, `Format` and those of `reads_files` name."""
     from ..datasets import corpus_of
     from ..formats.corpus import joined
+    from ..formats.decoding import reading_of
 
     names = [corpus] if isinstance(corpus, str) else corpus
-    named: dict[str, str | list[str] | None] = {"id": id, "title": title, "text": text}
-    fields = {part: own for part, own in named.items() if own}
-    parts = [corpus_of(name, format, fields) for name in names]
+    parts = [corpus_of(name, format, reading_of().fields) for name in names]
     return parts[0] if len(parts) == 1 else joined(parts)
 
 

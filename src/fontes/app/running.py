@@ -6,12 +6,13 @@ import io
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn, cast
 
 import typer
 
-from ..core.errors import FontesError
+from ..core.errors import FontesError, InputWarning
 from ..storage.caches import cache_folder
 from ..storage.interrupts import complete
 from .flags import flags, flags_first
@@ -26,6 +27,7 @@ def run(app: Callable[..., Any]) -> NoReturn:
     """
     _open_streams()
     signal.signal(signal.SIGINT, _interrupt)
+    warnings.showwarning = cast(Any, _show)
     arguments = flags_first(sys.argv[1:])
     flags.debug, flags.arguments = "--debug" in arguments, tuple(sys.argv[1:])
     try:
@@ -61,6 +63,14 @@ def _open_streams() -> None:
             setattr(sys, name, io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8", write_through=True))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    """Prints a warning; what was understood of a file is a line for the user."""
+    if not issubclass(category, InputWarning):
+        print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
+    elif not flags.quiet:
+        print(f"fontes: {message}", file=sys.stderr, flush=True)
 
 
 class Interrupted(BaseException):

@@ -54,6 +54,10 @@ class InputError(FontesError, ValueError):
         return cls(f"{path}, line {line}: {problem}")
 
 
+class InputWarning(UserWarning):
+    """What was understood of a file where it could be meant otherwise, such as its encoding."""
+
+
 class ParameterError(FontesError, ValueError):
     """A parameter outside its range, or an unknown name."""
 

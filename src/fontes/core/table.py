@@ -10,6 +10,12 @@ from .errors import InputError
 from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, listed
 
 
+class Cell(str):
+    """Text of a table, which may stand for a number, a date or a truth value."""
+
+    __slots__ = ()
+
+
 class Table:
     """Rows under a header, of which the columns are known by their names, in any order and any case.
 
@@ -18,13 +24,24 @@ class Table:
         header: The names of the columns.
         rows: (number of the row, for messages; its cells), read once.
         unit: What the numbers count: "line" or "row".
+        topic_id: The names that the column of the topics' ids may have.
+        topic_text: Those that the column of their texts may have.
     """
 
-    def __init__(self, name: str, header: Sequence[Any], rows: Iterable[tuple[int, Sequence[Any]]], unit: str = "line") -> None:
+    def __init__(
+        self,
+        name: str,
+        header: Sequence[Any],
+        rows: Iterable[tuple[int, Sequence[Any]]],
+        unit: str = "line",
+        topic_id: Sequence[str] = TOPIC_ID,
+        topic_text: Sequence[str] = TOPIC_TEXT,
+    ) -> None:
         self.name = name
         self.header = list(header)
         self.rows = rows
         self.unit = unit
+        self.topic_id, self.topic_text = topic_id, topic_text
         self.number = 0  # of the row that was read last
 
     @classmethod
@@ -46,8 +63,8 @@ class Table:
             InputError: There is no column for the id or none for the text, a cell is empty or neither string nor whole number,
                 or a topic of a table with documents has two texts.
         """
-        topic = self._place("id of the topic", TOPIC_ID)
-        text = self._place("text of the topic", TOPIC_TEXT, topic)
+        topic = self._place("id of the topic", self.topic_id)
+        text = self._place("text of the topic", self.topic_text, topic)
         more = [self._optional((name,), topic, text) for name in ("narrative", "description")]
         repeats = self._optional(JUDGED, topic, text) is not None
         texts: dict[str, str] = {}
@@ -110,7 +127,7 @@ class Table:
 
     def _pair(self) -> tuple[int, int]:
         """The columns of the topic and of the document."""
-        topic = self._place("id of the topic", TOPIC_ID)
+        topic = self._place("id of the topic", self.topic_id)
         return topic, self._place("id of the document", JUDGED, topic)
 
     def _place(self, what: str, names: Sequence[str], *taken: int) -> int:

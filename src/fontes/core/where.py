@@ -316,8 +316,10 @@ class _Reader(PythonText):
         expected = {"boolean": bool, "integer": int | float, "float": int | float, "date": ()}.get(kind, str)
         if not isinstance(value, expected) or (isinstance(value, bool) and kind != "boolean"):
             number = kind == "keyword" and isinstance(value, int | float) and not isinstance(value, bool)
-            typed = f" (an index that is built with --columns {column}=integer, or float, compares numbers)" if number else ""
-            raise self.error(node, f"{self._described(column)}; it is compared with {NAMES[kind]}, not with {value!r}{typed}")
+            numeric = "integer" if isinstance(value, int) else "float"
+            remedy = f"; build the index with --columns {column}={numeric} to compare numbers" if number else ""
+            problem = f"{self._described(column)}; it is compared with {NAMES[kind]}, not with {value!r}{remedy}"
+            raise self.error(node, problem)
         return value
 
     def _described(self, column: str) -> str:

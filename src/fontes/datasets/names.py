@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..core import Doc, InputError, ParameterError, Qrels, Topics
 from ..formats import read_corpus, read_qrels, read_topics
+from ..formats.decoding import reading_of
 from .base import Dataset
 from .beir import BeirFolder
 from .irds import IrDataset
@@ -59,6 +60,8 @@ def corpus_of(name: str, format: str | None = None, fields: Mapping[str, str | S
 def topics_of(name: str, format: str | None = None, split: str | None = None) -> Topics:
     """The topics of a file, a folder or a collection that is `named`; arguments and errors are those of `read_topics`."""
     collection = named(name)
+    if collection and reading_of().fields:
+        raise ParameterError(f"{name}: its topics have their id and text; they are chosen of files")
     return collection.topics(split) if collection else read_topics(name, format, split)
 
 

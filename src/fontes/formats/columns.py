@@ -15,6 +15,7 @@ from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
 from ..core.checks import grade_of
 from ..core.strings import SURROGATE, utf8
 from ..storage.files import Source
+from .decoding import REMEDY
 from .format import File
 
 TREC_RUN, MS_MARCO_RUN = 6, 3
@@ -219,7 +220,7 @@ class _RunRows:
             b"\n".join(ids).decode()
         except UnicodeDecodeError:
             row = next(int(np.argmax(column == i)) for i, name in enumerate(ids) if not _parses(bytes.decode, name))
-            raise InputError.at(self.name, self._line(row), "not UTF-8; convert the file first") from None
+            raise InputError.at(self.name, self._line(row), f"not UTF-8; {REMEDY}") from None
         return ids
 
     def _line(self, row: int) -> int:

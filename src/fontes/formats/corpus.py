@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
 from ..storage.files import STANDARD
+from .decoding import Reading, reading_of
 from .folder import Piece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
 from .packed import Packing, packed_columns
@@ -39,9 +42,10 @@ class Corpus:
         self._done = 0
         self._file: File | None = None
         self._spent = False
+        self._streams: dict[Piece, tuple[ExitStack, File]] = {}  # pipes that are open, as their format was looked for
 
     @classmethod
-    def at(cls, path: str | Path, chosen: Format | None, fields: Fields) -> Corpus:
+    def at(cls, path: str | Path, chosen: Format | None, fields: Fields, reading: Reading | None = None) -> Corpus:
         """Looks at a file or folder, and reads no documents.
 
         Raises:
@@ -49,15 +53,25 @@ class Corpus:
             ParameterError: For fields where the format has none.
         """
         first = formats_for("read", "corpus")[KINDS["corpus"].first]
-        pieces = pieces_of(path, chosen, first)
-        if chosen is None and str(path) == STANDARD:
-            chosen = first
+        pieces = [replace(piece, reading=reading or reading_of()) for piece in pieces_of(path, chosen, first)]
+        stack = ExitStack()
+        streams: dict[Piece, tuple[ExitStack, File]] = {}
         if chosen is None:
-            with pieces[0].opened() as file:
-                chosen = sniffed("corpus", file)
+            with stack:
+                file = stack.enter_context(pieces[0].opened())
+                try:
+                    chosen = sniffed("corpus", file)
+                except InputError:
+                    if str(path) != STANDARD:
+                        raise
+                    chosen = first
+                if pieces[0].is_stream:
+                    streams[pieces[0]] = stack.pop_all(), file
         if fields.chosen and not chosen.named_fields:
             raise ParameterError(f"{path}: documents in the format '{chosen.name}' have no named fields to choose from")
-        return cls(path, [(piece, chosen) for piece in pieces], fields)
+        corpus = cls(path, [(piece, chosen) for piece in pieces], fields)
+        corpus._streams = streams
+        return corpus
 
     def cut(self, size: int) -> list[Corpus]:
         """The same documents in parts of about `size` bytes, each of which can be read without the others.
@@ -81,6 +95,11 @@ class Corpus:
     def format(self) -> str:
         """The name of the format; of several all names."""
         return ", ".join(dict.fromkeys(form.name for _, form in self.pieces))
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether metadata are cells of tables, of which an index guesses the types."""
+        return any(form.has_cells for _, form in self.pieces)
 
     @property
     def position(self) -> int:
@@ -124,12 +143,16 @@ class Corpus:
 
     def _through(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:
         """What is read of the files, one after the other."""
-        if self._spent:
-            raise InputError("standard input can be read only once; write it to a file to read it again")
-        self._spent = any(str(piece.path) == STANDARD for piece, _ in self.pieces)
+        stream = next((piece for piece, _ in self.pieces if piece.is_stream), None)
+        if self._spent and stream is not None:
+            name = "standard input" if str(stream.path) == STANDARD else stream.name
+            raise InputError(f"{name} can be read only once; write it to a file to read it again")
+        self._spent = True
         self._done = 0
         for piece, form in self.pieces:
-            with piece.opened() as file:
+            stack, file = self._streams.pop(piece, (ExitStack(), None))
+            with stack:
+                file = file or stack.enter_context(piece.opened())
                 self._file = file
                 yield from read(file, form)
             self._file = None
@@ -188,14 +211,26 @@ class Documents:
 
 @overload
 def read_corpus(
-    source: str | Path, format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
+    source: str | Path,
+    format: str | None = None,
+    fields: Mapping[str, str | Sequence[str]] | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
 ) -> Corpus: ...
 @overload
 def read_corpus(
-    source: str | Path | Iterable[Any], format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
+    source: str | Path | Iterable[Any],
+    format: str | None = None,
+    fields: Mapping[str, str | Sequence[str]] | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
 ) -> Corpus | Documents: ...
 def read_corpus(
-    source: str | Path | Iterable[Any], format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
+    source: str | Path | Iterable[Any],
+    format: str | None = None,
+    fields: Mapping[str, str | Sequence[str]] | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
 ) -> Corpus | Documents:
     """The documents of a file, a folder or whatever a caller has at hand, one at a time.
 
@@ -204,13 +239,17 @@ def read_corpus(
 
     Args:
         source: The path of a file, of which .gz is unpacked, or of a folder, or an address of one ("s3://bucket/papers", "https://…"),
-            or "-" for standard input (jsonl unless `format` says else); a list of these, whose documents follow one another; or
+            or "-" for standard input; a list of these, whose documents follow one another; or
             an iterable of Doc, of dicts (keys as in the jsonl formats), of (id, text) or (id, title, text); a
             mapping from id to text; or a pandas DataFrame with such columns.
         format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (each file a document,
             its id the path inside the folder); by default it is told from name and content.
         fields: Which keys, columns or tags hold the "id", the "title" and the "text" where they have other names; several
-            are joined by newlines: `{"id": "pmid", "text": ["abstract", "body"]}`.
+            are joined by newlines: `{"id": "pmid", "text": ["abstract", "body"]}`. Columns of a table without a header go by
+            their numbers: `{"id": "1", "text": "3"}`.
+        encoding: Of a file: its encoding, such as "cp1252"; by default UTF-8, or what is detected, with an `InputWarning`.
+        errors: Of a file, how to treat bytes that are not of the encoding: "strict" stops, "replace" puts U+FFFD in their place
+            and warns of how many lines were changed.
 
     Returns:
         The documents; they can be iterated again and again, where `source` can. Those of a file know how much of it they have
@@ -223,7 +262,7 @@ def read_corpus(
     paths = [source] if isinstance(source, (str, Path)) else _paths(source)
     if paths:
         chosen = None if format is None else format_named(format, "read", "corpus")
-        return joined([Corpus.at(path, chosen, Fields.of(fields)) for path in paths])
+        return joined([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
     if format is not None:
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
     if isinstance(source, (Corpus, Documents)) and fields:
@@ -243,7 +282,9 @@ def joined(corpora: Sequence[Iterable[Doc]]) -> Corpus:
     if len(parts) == 1:
         return parts[0]
     pieces = [piece for corpus in parts for piece in corpus.pieces]
-    return Corpus(f"{parts[0].path} … {parts[-1].path}", pieces, parts[0].fields)
+    whole = Corpus(f"{parts[0].path} … {parts[-1].path}", pieces, parts[0].fields)
+    whole._streams = {piece: stream for corpus in parts for piece, stream in corpus._streams.items()}
+    return whole
 
 
 def _paths(source: Iterable[Any]) -> list[str | Path]:

@@ -1,4 +1,4 @@
-"""Tables: documents, topics and judgments under a header, and MS MARCO's documents and topics of two columns without one."""
+"""Tables as text: documents, topics and judgments under a header, and MS MARCO's documents and topics without one."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import re
 import sys
 from collections.abc import Collection, Iterator
 from itertools import chain
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ..core import Doc, InputError, Qrels, Topic
-from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, TOPIC_ID, TOPIC_TEXT, find, plain
+from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, TOPIC_ID, TOPIC_TEXT, plain
 from ..core.table import Table
 from ..storage.files import check_length
 from .format import File, Format
-from .records import USUAL, Fields, doc_from
+from .records import USUAL, Fields, as_cells, check_chosen, doc_from, remedy_of
 
 MS_MARCO = {2: ("id", "text"), 3: ("id", "title", "text"), 4: ("id", "url", "title", "text")}  # columns without a header
 DOCUMENTS = (DOC_ID, DOC_TITLE + DOC_TEXT)  # the names in tables of documents: of ids, and others
 ASKED = (TOPIC_ID + JUDGED, TOPIC_TEXT)  # the same of topics and judgments
+NAME = re.compile(r"(?=.{1,40}$)(?:[^\W\d_][\w.:/()%#-]*|#|№)(?: [\w.:/()%#&-]+){0,3}(?<![!?,;])|(?=.{1,40}$)_\w+")
+DIGIT = re.compile(r"\d")
+NUMBER = re.compile(r"[1-9]\d{0,3}")
+SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
+ENDS = re.compile(r"[\r\n]+")
+SAMPLE = 50  # lines by which a header is told
 CR = re.compile(r"(?<=\r)(?!\n)")
 QUOTING = "a cell with quotation marks or line ends stands in quotation marks, and inside them each is written twice"
 
@@ -27,17 +33,19 @@ Row = tuple[int, list[str]]
 
 
 class Csv(Format, name="csv"):
-    """Documents, topics or judgments in a table with a header, with commas, semicolons or tabs.
+    """Documents, topics or judgments in a table with a header, with commas, semicolons, tabs or bars ("|").
 
     Quoted cells may hold commas and line ends. The header names an id (id, docno, doc_id, cord_uid, …) and a text (text,
     contents, abstract or body), and perhaps a title; the other columns are metadata. One of topics names an id (qid,
     query_id, post_id, …) and a text (query, text, question, tweet_text, …); where it also names a document (doc_id, cord_uid,
-    …), and perhaps a grade, it is judgments too. Topics of two columns, id and text, need no header.
+    …), and perhaps a grade, it is judgments too. Topics of two columns, id and text, need no header. A first line that looks
+    like other names is an error, which has the options that say which is which.
     """
 
-    endings = (".csv",)
+    endings: ClassVar[tuple[str, ...]] = (".csv", ".psv")
     named_fields = True
-    delimiters = ",;\t"
+    has_cells = True
+    delimiters = ",;\t|"
 
     def sniff(self, kind: str, file: File) -> float:
         if file.folder or not file.start:  # tables in a folder of texts are texts
@@ -52,12 +60,17 @@ class Csv(Format, name="csv"):
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         first, lines = self._opened(file, fields.id, fields.title + fields.text)
-        return _documents(file.name, first, lines, fields)
+        return _under_header(file.name, first, lines, fields)
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         first, lines = self._opened(file, *ASKED)
-        if first.is_header:
-            return (Topic(*parts) for parts in _table(file.name, first, lines).topics())
+        fields = Fields.of_topics(file.reading.fields)
+        if _by_number(first, fields):
+            return (Topic(doc.id.strip(), doc.text.strip()) for doc in _numbered(file.name, first, lines, fields))
+        if first.is_header or fields.chosen:
+            return (Topic(*parts) for parts in _table(file.name, first, lines, fields).topics())
+        if (row := _under_names(first, file)) is not None:
+            raise _unclear(file.name, first, row, "topics")
         if len(first.cells) > 2:
             header = first.delimiter.join(("qid", "query", "doc_id"))
             problem = f"{len(first.cells)} columns and no header that says which is which"
@@ -69,7 +82,9 @@ class Csv(Format, name="csv"):
         first, lines = self._opened(file, *ASKED)
         if not first.is_header:
             raise InputError.at(file.name, first.number, "no header that names a topic and a document, such as qid and doc_id")
-        table = _table(file.name, first, lines)
+        chosen = Fields.of_topics(file.reading.fields)
+        header, rows = _below(file.name, _rows_of(file.name, lines, first.delimiter))
+        table = Table(file.name, header, rows, topic_id=(*chosen.id, *TOPIC_ID))
         try:
             return Qrels(table.judgments())
         except InputError as error:
@@ -80,6 +95,7 @@ class Csv(Format, name="csv"):
         lines = _lines_of(file)
         if file.opening:
             return First.of(1, file.opening.decode(errors="replace"), self.delimiters, ids, others), lines
+        file.head  # noqa: B018  (is looked at later, and can be read only before the rest)
         number, line = next(lines, (1, ""))
         return First.of(number, line, self.delimiters, ids, others), chain([(number, line)] if line else [], lines)
 
@@ -102,14 +118,17 @@ class Tsv(Csv, name="tsv"):
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         first, lines = self._opened(file, fields.id, fields.title + fields.text)
         if fields.chosen or first.is_header:
-            return _documents(file.name, first, lines, fields)
+            return _under_header(file.name, first, lines, fields)
+        if not file.opening and (row := _under_names(first, file)) is not None:
+            raise _unclear(file.name, first, row, "corpus")
         return _ms_marco(file.name, first, lines)
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
         known = (fields.id, fields.title + fields.text)
         by_cr = b"\r" in file.head.partition(b"\n")[0].rstrip(b"\r")
         leading = file.leading.decode(errors="replace")
-        return not fields.chosen and not by_cr and not First.of(1, leading, self.delimiters, *known).is_header
+        first = First.of(1, leading, self.delimiters, *known)
+        return not (fields.chosen or by_cr or first.is_header or _under_names(first, file))
 
 
 def table_rows(file: File) -> Iterator[tuple[int, dict[str, str]]]:
@@ -123,14 +142,18 @@ def table_rows(file: File) -> Iterator[tuple[int, dict[str, str]]]:
         yield number, dict(zip(header, cells, strict=True))
 
 
+def _under_header(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
+    """Documents under a header, or in columns that are chosen by their numbers."""
+    by_number = _by_number(first, fields)
+    return _numbered(name, first, lines, fields) if by_number else _documents(name, first, lines, fields)
+
+
 def _documents(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
     header, rows = _below(name, _rows_of(name, lines, first.delimiter))
-    for column in (one for part in sorted(fields.chosen) for one in getattr(fields, part)):
-        if find(header, (column,)) is None:
-            raise InputError.at(name, first.number, f"there is no column '{column}'; the columns are {', '.join(header)}")
+    check_chosen(name, first.number, header, fields)
     for number, cells in rows:
         row = {column: cell for column, cell in zip(header, cells, strict=True) if column}
-        yield doc_from(row, fields, name, number)
+        yield as_cells(doc_from(row, fields, name, number))
 
 
 def _ms_marco(name: str, first: First, lines: Iterator[Line]) -> Iterator[Doc]:
@@ -144,7 +167,64 @@ def _ms_marco(name: str, first: First, lines: Iterator[Line]) -> Iterator[Doc]:
         cells = line.rstrip("\r\n").split("\t")
         if len(cells) != width:
             raise InputError.at(name, number, f"{len(cells)} columns where the first line has {width}")
-        yield doc_from(dict(zip(columns, cells, strict=True)), USUAL, name, number)
+        yield as_cells(doc_from(dict(zip(columns, cells, strict=True)), USUAL, name, number))
+
+
+def _by_number(first: First, fields: Fields) -> bool:
+    """Whether columns are chosen by numbers, as those of a table without a header are."""
+    names = [name for part in fields.chosen for name in getattr(fields, part)]
+    return bool(names) and not first.is_header and all(NUMBER.fullmatch(name) and name not in first.cells for name in names)
+
+
+def _numbered(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
+    """Documents without a header, by the numbers of their columns; the other columns are left out."""
+    chosen = [column for part in sorted(fields.chosen) for column in getattr(fields, part)]
+    tabs = first.delimiter == "\t"
+    rows = ((n, line.rstrip("\r\n").split("\t")) for n, line in lines) if tabs else _rows_of(name, lines, first.delimiter)
+    for number, cells in rows:
+        if (missing := next((column for column in chosen if int(column) > len(cells)), None)) is not None:
+            raise InputError.at(name, number, f"there is no column {missing}; the line has {len(cells)}")
+        yield doc_from({column: cells[int(column) - 1] for column in chosen}, fields, name, number)
+
+
+def _under_names(first: First, file: File) -> dict[str, str] | None:
+    """The second row by the cells of the first line, where these look like names of columns; else None.
+
+    They do if they are short, differ, and no cell of the rows below repeats one, and if the rows below differ from them: ids
+    or numbers, which have digits, are below a cell without, or texts of many words below one or two.
+    """
+    delimiter, cells = first.delimiter, first.cells
+    lines = [line for line in ENDS.split(file.start, SAMPLE)[1:SAMPLE] if line and not line.isspace()]
+    csv.field_size_limit(sys.maxsize)
+    rows = [line.split("\t") for line in lines] if delimiter == "\t" else csv.reader(lines, delimiter=delimiter)
+    below = [[cell.strip(' \t"') for cell in row] for row in rows if len(row) == len(cells)]
+    names = [cell for cell in cells if cell]
+    if len(names) < 2 or not below or not all(NAME.fullmatch(name) for name in names):
+        return None
+    columns = dict(zip(cells, zip(*below, strict=True), strict=True))
+    repeated = any(name.casefold() in map(str.casefold, column) for name, column in columns.items() if name)
+    if repeated or len({name.casefold() for name in names}) < len(names):
+        return None
+    ids = [list(filter(None, column)) for name, column in columns.items() if not DIGIT.search(name)]
+    differ = any(column and all(" " not in cell and DIGIT.search(cell) for cell in column) for column in ids)
+    same_ids = _shape(cells[0]) in map(_shape, columns[cells[0]]) and not cells[0].isalpha()
+    words = max(columns, key=lambda name: sum(map(len, columns[name])))
+    longer = sum(len(cell.split()) for cell in columns[words]) >= 5 * len(below) and len(words.split()) <= 2
+    return dict(zip(cells, below[0], strict=True)) if differ or (longer and not same_ids) else None
+
+
+def _shape(cell: str) -> str:
+    """A cell with "a" for its letters and "0" for its digits, without repetition."""
+    return SHAPES[1].sub("0", SHAPES[0].sub("a", cell))
+
+
+def _unclear(name: str, first: First, row: dict[str, str], kind: str) -> InputError:
+    """The error for a first line that looks like names of columns of which too few are known."""
+    columns = ", ".join(f"'{cell}'" for cell in first.cells)
+    problem = f"{columns} look like names of columns, and not enough of them are known to tell the id and the text"
+    number = {"corpus": "a document", "topics": "a topic"}[kind]
+    remedy = remedy_of(name, f"line {first.number}", {"id": (), "title": (), "text": ()}, row, kind)
+    return InputError.at(name, first.number, f"{problem}{remedy}; if the line is {number}, choose by number: --id 1 --text 2")
 
 
 def _pairs(name: str, first: First, lines: Iterator[Line]) -> Iterator[Topic]:
@@ -158,8 +238,10 @@ def _pairs(name: str, first: First, lines: Iterator[Line]) -> Iterator[Topic]:
         yield Topic(cells[0].strip(), cells[1].strip())
 
 
-def _table(name: str, first: First, lines: Iterator[Line]) -> Table:
-    return Table(name, *_below(name, _rows_of(name, lines, first.delimiter)))
+def _table(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Table:
+    header, rows = _below(name, _rows_of(name, lines, first.delimiter))
+    check_chosen(name, first.number, header, fields)
+    return Table(name, header, rows, topic_id=fields.id, topic_text=fields.text)
 
 
 class First(NamedTuple):

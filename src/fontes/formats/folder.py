@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 from ..core import InputError, ParameterError
 from ..storage.files import LONGEST, STANDARD, as_path, is_gzip, plain_name, reading
 from ..storage.remote import address_of, files_below, stored_at
+from .decoding import UTF8, Reading, reading_of
 from .format import File, Format
 from .records import Fields
 
@@ -81,6 +82,7 @@ class Piece:
         start: The first byte.
         end: The byte before which it ends; None for the end of the file.
         opening: The first line of the file, where the piece begins after it.
+        reading: How it is read.
     """
 
     path: str | Path
@@ -90,12 +92,20 @@ class Piece:
     start: int = 0
     end: int | None = None
     opening: bytes = b""
+    reading: Reading = field(default_factory=reading_of)
 
     @contextmanager
     def opened(self) -> Iterator[File]:
         """The piece open for reading."""
         with reading(self.path, self.start, self.end) as source:
-            yield File(source, self.inside, self.of_folder, self.opening)
+            yield File(source, self.inside, self.of_folder, self.opening, self.reading)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is standard input, a pipe or a device, which is read once."""
+        if str(self.path) == STANDARD:
+            return True
+        return address_of(self.path) is None and not self.of_folder and not Path(self.path).is_file()
 
     def absolute(self) -> Piece:
         """The same with a path that holds in any working directory."""
@@ -166,12 +176,13 @@ def cut(piece: Piece, format: Format, fields: Fields, size: int) -> list[Piece]:
     Raises:
         InputError: It cannot be read.
     """
-    if str(piece.path) == STANDARD or is_gzip(piece.path) or piece.size <= size:
+    if piece.is_stream or is_gzip(piece.path) or piece.size <= size:
         return [piece]
     with piece.opened() as file:
-        if not format.is_of_lines(file, fields):
+        if file.encoding != UTF8 or not format.is_of_lines(file, fields):
             return [piece]
         opening = file.leading
+    piece = replace(piece, reading=replace(piece.reading, encoding=UTF8))
     count = -(-piece.size // size)
     edges = [0]
     for number in range(1, count):

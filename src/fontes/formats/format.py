@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
-from ..storage.files import BOM, BUFFER, Source, plain_name
+from ..storage.files import BOM, BUFFER, Source, is_gzip, plain_name
+from .decoding import REMEDY, Reading, as_utf8, reading_of
 from .packed import Packing
 from .records import Fields
 
@@ -47,11 +51,13 @@ class Format:
         name: The name of the format.
         endings: Endings of the names of its files, of which only such files are read from a folder of documents.
         named_fields: Whether the parts of its documents have names, so that `read_corpus(fields=…)` can choose others.
+        has_cells: Whether metadata are cells, texts that may stand for numbers and dates; an index guesses the types.
     """
 
     name: ClassVar[str] = ""
     endings: ClassVar[tuple[str, ...]] = ()
     named_fields: ClassVar[bool] = False
+    has_cells: ClassVar[bool] = False
 
     def __init_subclass__(cls, name: str = "") -> None:
         if name:
@@ -150,10 +156,18 @@ class File(Source):
         plain: The name in lower case, without .gz.
         folder: Whether the file is one of a folder.
         opening: The first line of the whole file, where this is a later piece of it; else nothing.
+        encoding: The encoding that the file is stored in; what is read of it is UTF-8.
+        reading: How it is read.
     """
 
-    def __init__(self, source: Source, path: str, folder: bool = False, opening: bytes = b"") -> None:
-        super().__init__(source.name, source.file)
+    remedy = REMEDY
+
+    def __init__(
+        self, source: Source, path: str, folder: bool = False, opening: bytes = b"", reading: Reading | None = None
+    ) -> None:
+        self.reading = reading or reading_of()
+        file, self.encoding = as_utf8(source.file, source.name, self.reading)
+        super().__init__(source.name, file)
         self.path = path
         self.plain = plain_name(path)
         self.folder = folder
@@ -183,6 +197,19 @@ class File(Source):
     def start(self) -> str:
         """The head without white space before it; what is not UTF-8 is replaced."""
         return self.head.decode(errors="replace").lstrip()
+
+    @contextmanager
+    def seekable(self) -> Iterator[IO[bytes]]:
+        """The bytes of the file as they are stored, in any order; what comes from a pipe or is packed goes to disk first."""
+        stored = self._source.file
+        if stored.seekable() and not is_gzip(self.path):
+            stored.seek(0)
+            yield stored
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(self.file, copy, BUFFER)
+            copy.seek(0)
+            yield copy
 
     @property
     def leading(self) -> bytes:

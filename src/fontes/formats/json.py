@@ -1,22 +1,43 @@
-"""Topics in one JSON value: an object {id: text}, or a list of objects."""
+"""Documents and topics in one JSON value: a list of objects, or topics as an object {id: text}."""
 
 from __future__ import annotations
 
+import codecs
+import json
 from collections.abc import Iterator
+from typing import Any
 
-from ..core import InputError, Topic
+from ..core import Doc, InputError, Topic
+from ..storage.files import BUFFER, Source, check_length
 from .format import File, Format
-from .records import json_value, topic_from
+from .records import DECODER, LONG_NUMBER, Fields, doc_from, json_value, topic_from
+
+BLANKS = " \t\r\n"
 
 
 class Json(Format, name="json"):
-    """Topics in one JSON value: an object {id: text}, or a list of objects with the fields of "jsonl"."""
+    """Documents or topics in one JSON value: a list of objects with the fields of "jsonl"; topics also as an object {id: text}.
+
+    A list of documents is read object by object, whatever its length.
+    """
+
+    named_fields = True
 
     def sniff(self, kind: str, file: File) -> float:
+        if kind == "corpus":
+            ours = not file.folder or file.plain.endswith(".json")
+            is_one = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # over several lines
+            return 0.95 if ours and (file.start.startswith("[") or is_one) else 0.0
         return 0.5 if file.start.startswith(("{", "[")) else 0.0
 
+    def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        for number, row in enumerate(json_items(file), 1):
+            if not isinstance(row, dict):
+                raise InputError(f"{file.name}, item {number}: a JSON {type(row).__name__} where an object {{…}} belongs")
+            yield doc_from(row, fields, file.name, number, "item")
+
     def read_topics(self, file: File) -> Iterator[Topic]:
-        value = json_value(file)
+        value, fields = json_value(file), Fields.of_topics(file.reading.fields)
         if isinstance(value, dict):
             for topic_id, query in value.items():
                 if not isinstance(query, str):
@@ -26,4 +47,94 @@ class Json(Format, name="json"):
         for number, row in enumerate(value if isinstance(value, list) else [value], 1):
             if not isinstance(row, dict):
                 raise InputError(f"{file.name}, item {number}: a {type(row).__name__} where an object belongs")
-            yield topic_from(row, f"{file.name}, item {number}")
+            yield topic_from(row, f"{file.name}, item {number}", fields)
+
+
+def json_items(source: Source) -> Iterator[Any]:
+    """The values of the list that a file is, one after the other.
+
+    Raises:
+        InputError: The file is no list, is broken, or has an item that is too long; the message names the line.
+    """
+    text = _Text(source)
+    if text.next() != "[":
+        kind = "an object over several lines" if text.next() == "{" else "something else"
+        remedy = f"of an object that has such a list, jq -c '.NAME[]' {source.name} makes JSON lines"
+        raise text.error(f"{kind} where a JSON list of objects, or an object a line, belongs; {remedy}")
+    text.at += 1
+    while text.next() != "]":
+        yield text.value()
+        if text.next() not in (",", "]"):
+            raise text.error("broken JSON (Expecting ',' delimiter)")
+        if text.next() == ",":
+            text.at += 1
+            if text.next() == "]":
+                raise text.error("broken JSON (Illegal trailing comma before end of array)")
+    text.at += 1
+    if text.next():
+        raise text.error("broken JSON (Extra data)")
+
+
+class _Text:
+    """The text of a file, of which as much is in memory as one value needs.
+
+    Attributes:
+        at: The place in the text up to which it has been read.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text, self.at, self._line, self._ended = "", 0, 1, False
+
+    def next(self) -> str:
+        """The next character that is not blank; nothing at the end."""
+        while True:
+            while self.at < len(self._text) and self._text[self.at] in BLANKS:
+                self.at += 1
+            if self.at < len(self._text) or not self._more():
+                return self._text[self.at : self.at + 1]
+
+    def value(self) -> Any:
+        """The value that begins here."""
+        while True:
+            try:
+                value, end = DECODER.raw_decode(self._text, self.at)
+            except json.JSONDecodeError as error:
+                place = error.pos - self.at
+                if self._more(len(self._text) - self.at):
+                    continue
+                self.at += place
+                raise self.error(f"broken JSON ({error.msg})") from None
+            except ValueError:  # Python's own limit
+                raise self.error(f"broken JSON ({LONG_NUMBER})") from None
+            except RecursionError:
+                raise self.error("broken JSON (nested too deeply)") from None
+            length = end - self.at
+            if end < len(self._text) or not self._more():  # a number may go on where the text does
+                self.at += length
+                return value
+
+    def error(self, problem: str) -> InputError:
+        """The error for a problem at the place that was read last."""
+        return InputError.at(self._source.name, self._line + self._text.count("\n", 0, self.at), problem)
+
+    def _more(self, least: int = 0) -> bool:
+        """Reads on; whether there was more. What was read before `at` is let go.
+
+        Args:
+            least: The least number of bytes: as many as there are, so that a long value is not looked at too often.
+        """
+        if self._ended:
+            return False
+        self._line += self._text.count("\n", 0, self.at)
+        self._text, self.at = self._text[self.at :], 0
+        check_length(len(self._text), self._source.name, "item that begins here", self._line)
+        chunk = self._source.file.read(max(BUFFER, least))
+        self._ended = not chunk
+        try:
+            self._text += self._decoder.decode(chunk, self._ended)
+        except UnicodeDecodeError as error:
+            line = self._line + self._text.count("\n") + error.object[: error.start].count(b"\n")
+            raise InputError.at(self._source.name, line, f"not UTF-8; {self._source.remedy}") from None
+        return not self._ended

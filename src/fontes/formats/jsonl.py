@@ -46,8 +46,9 @@ class Jsonl(Format, name="jsonl"):
         return True
 
     def read_topics(self, file: File) -> Iterator[Topic]:
+        fields = Fields.of_topics(file.reading.fields)
         for number, row in json_rows(file):
-            yield topic_from(row, f"{file.name}, line {number}")
+            yield topic_from(row, f"{file.name}, line {number}", fields)
 
     def write_corpus(self, docs: Iterable[Doc]) -> Iterator[bytes]:
         return map(_doc_line, docs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,19 @@ from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
 from ..core.strings import SURROGATE
 from ..storage.files import STANDARD, as_path, reading, write as write_bytes
 from .corpus import read_corpus
+from .decoding import Reading, reading_of
 from .folder import FORM, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
 
 
-def read_topics(path: str | Path, format: str | None = None, split: str | None = None) -> Topics:
+def read_topics(
+    path: str | Path,
+    format: str | None = None,
+    split: str | None = None,
+    fields: Mapping[str, str | Sequence[str]] | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+) -> Topics:
     """The topics of a file, or of a folder in BEIR's form.
 
     Args:
@@ -23,15 +31,19 @@ def read_topics(path: str | Path, format: str | None = None, split: str | None =
         format: The name of a format, such as "jsonl" (BEIR's queries.jsonl, and all fields that `write_topics` writes), "tsv",
             "csv", "trec" (SGML), "xml", "json", "cast" or "canard"; by default it is told from the content.
         split: Of a folder: leave the topics that have judgments in qrels/SPLIT.tsv.
+        fields: Which keys or columns hold the "id" and the "text" where they have other names: `{"id": "Nr", "text": "Tweet"}`;
+            columns of a table without a header go by their numbers.
+        encoding: The encoding of the file, as in `read_corpus`.
+        errors: How to treat bytes that are not of the encoding, as in `read_corpus`.
 
     Raises:
         InputError: With file and line for what cannot be read, for an id that occurs twice, and for a file without topics.
         ParameterError: For a format or a split that does not exist.
     """
     if _is_folder(path, split):
-        topics = read_topics(beir_file(Path(path), QUERIES), format)
-        return topics if split is None else topics.judged(read_qrels(path, split=split))
-    with _opened("topics", path, format) as (chosen, file):
+        topics = read_topics(beir_file(Path(path), QUERIES), format, None, fields, encoding, errors)
+        return topics if split is None else topics.judged(read_qrels(path, None, split, encoding, errors))
+    with _opened("topics", path, format, reading_of(encoding, errors, fields)) as (chosen, file):
         try:
             topics = Topics(chosen.read_topics(file))
         except InputError as error:
@@ -43,7 +55,13 @@ def read_topics(path: str | Path, format: str | None = None, split: str | None =
     return topics
 
 
-def read_qrels(path: str | Path, format: str | None = None, split: str | None = None) -> Qrels:
+def read_qrels(
+    path: str | Path,
+    format: str | None = None,
+    split: str | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+) -> Qrels:
     """The judgments of a file, or of a folder in BEIR's form.
 
     Args:
@@ -51,6 +69,8 @@ def read_qrels(path: str | Path, format: str | None = None, split: str | None = 
         format: "trec" (topic, group, document, grade; the group is kept), "beir" (topic, document, grade, with or without a
             header), or another format's name; by default the first line tells.
         split: Of a folder: which; by default the only one.
+        encoding: The encoding of the file, as in `read_corpus`.
+        errors: How to treat bytes that are not of the encoding, as in `read_corpus`.
 
     Raises:
         InputError: With file and line for a wrong number of columns, a grade that is no integer and a document that has two
@@ -59,14 +79,20 @@ def read_qrels(path: str | Path, format: str | None = None, split: str | None = 
     """
     if _is_folder(path, split):
         files = qrels_files(Path(path))
-        return read_qrels(files[split_of(path, files, split)], format)
-    with _opened("qrels", path, format) as (chosen, file):
+        return read_qrels(files[split_of(path, files, split)], format, None, encoding, errors)
+    with _opened("qrels", path, format, reading_of(encoding, errors)) as (chosen, file):
         qrels = chosen.read_qrels(file)
     _check_filled("qrels", qrels, path)
     return qrels
 
 
-def read_run(path: str | Path, topics: Topics | None = None, format: str | None = None) -> Run:
+def read_run(
+    path: str | Path,
+    topics: Topics | None = None,
+    format: str | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+) -> Run:
     """The run of a file. Takes about 16 bytes a row, and the ids.
 
     Args:
@@ -76,13 +102,15 @@ def read_run(path: str | Path, topics: Topics | None = None, format: str | None 
         format: "trec" (topic, Q0, document, rank, score, tag; rank and order of the lines count for nothing), "msmarco" (topic,
             document, rank; the scores become 1/rank, so that the order is kept), or another format's name; by default the
             first line tells.
+        encoding: The encoding of the file, as in `read_corpus`.
+        errors: How to treat bytes that are not of the encoding, as in `read_corpus`.
 
     Raises:
         InputError: With file and line for a wrong number of columns, a score that is no number or NaN, and a document listed
             twice for one topic.
         ParameterError: For a format that does not exist.
     """
-    with _opened("run", path, format) as (chosen, file):
+    with _opened("run", path, format, reading_of(encoding, errors)) as (chosen, file):
         return chosen.read_run(file, topics or Topics())
 
 
@@ -185,11 +213,11 @@ def _is_folder(path: str | Path, split: str | None) -> bool:
 
 
 @contextmanager
-def _opened(kind: str, path: str | Path, name: str | None) -> Iterator[tuple[Format, File]]:
+def _opened(kind: str, path: str | Path, name: str | None, how: Reading) -> Iterator[tuple[Format, File]]:
     """The format of a file, by name or as told from the file, and the file open for reading."""
     named = None if name is None else format_named(name, "read", kind)
     with reading(path) as source:
-        file = File(source, str(path))
+        file = File(source, str(path), reading=how)
         yield named or sniffed(kind, file), file
 
 

@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Real
 from pathlib import Path
@@ -16,7 +16,9 @@ from typing import Any
 from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import real, string_of
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed, plain
+from ..core.table import Cell
 from ..storage.files import Source, decode
+from .decoding import REMEDY
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,16 @@ class Fields:
             raise ParameterError("fields: an id comes from one field")
         return cls(**names, chosen=frozenset(names))
 
+    @classmethod
+    def of_topics(cls, chosen: Mapping[str, str | Sequence[str]]) -> Fields:
+        """The usual names of topics, save for the parts that `chosen` names."""
+        fields = cls.of(chosen)
+        return replace(
+            fields,
+            id=fields.id if "id" in fields.chosen else TOPIC_ID,
+            text=fields.text if "text" in fields.chosen else TOPIC_TEXT,
+        )
+
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
     def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
         """Under which of the keys that are present a record has its "id", "text" and "title"; an empty tuple: none."""
@@ -63,6 +75,7 @@ class Fields:
 
 
 USUAL = Fields()
+TOPICS = Fields.of_topics({})
 TITLES = ("title", "headline", "heading")
 TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
 DECODER = json.JSONDecoder()
@@ -77,18 +90,19 @@ def json_rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
         InputError: For what is no JSON object.
     """
     for number, line in enumerate(source.lines(), 1):
-        row = json_row(line, source.name, number)
+        row = json_row(line, source.name, number, source.remedy)
         if row is not None:
             yield number, row
 
 
-def json_row(line: bytes, name: str, number: int) -> dict[str, Any] | None:
+def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[str, Any] | None:
     """The object in a line; None for a blank one.
 
     Args:
         line: The line.
         name: The name of its file, for errors.
         number: Its number, for errors.
+        remedy: What to do where it is not UTF-8, for errors.
 
     Raises:
         InputError: For what is no JSON object.
@@ -102,7 +116,7 @@ def json_row(line: bytes, name: str, number: int) -> dict[str, Any] | None:
     except (ValueError, RecursionError) as error:
         if not line.strip():
             return None
-        text = decode(line, name, number)
+        text = decode(line, name, number, remedy)
         problem = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", LONG_NUMBER)
         raise InputError.at(name, number, f"broken JSON ({problem}): {text.strip()[:40]!r}") from None
     if type(row) is not dict:
@@ -146,19 +160,36 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
     return Doc(doc_id, text, title, row)
 
 
-def topic_from(row: Mapping[str, Any], where: str) -> Topic:
+def as_cells(doc: Doc) -> Doc:
+    """A document whose metadata are cells of a table: texts that may stand for numbers or dates."""
+    return Doc(doc.id, doc.text, doc.title, {name: Cell(cell) for name, cell in doc.metadata.items()}) if doc.metadata else doc
+
+
+def check_chosen(name: str, number: int, header: Sequence[str], fields: Fields) -> None:
+    """Raises InputError where the header, in line `number`, has not the columns that the user chose."""
+    for column in (one for part in sorted(fields.chosen) for one in getattr(fields, part)):
+        if find(header, (column,)) is None:
+            raise InputError.at(name, number, f"there is no column '{column}'; the columns are {', '.join(map(str, header))}")
+
+
+def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPICS) -> Topic:
     """The topic in a record.
+
+    Args:
+        row: The record.
+        where: What messages call it, such as "FILE, line 7".
+        fields: The names of its parts.
 
     Raises:
         InputError: An id or text is missing, or turns or weights are odd; the message begins with `where`.
     """
     present = ", ".join(f"'{key}'" for key in row) or "nothing"
     filled = [key for key, value in row.items() if value is not None]
-    topic_id, text = (row.get(find(filled, names)) for names in (TOPIC_ID, TOPIC_TEXT))
+    topic_id, text = (row.get(find(filled, names)) for names in (fields.id, fields.text))
     if topic_id is None or not str(topic_id).strip():
-        raise InputError(f"{where}: no id (a field {listed(TOPIC_ID)}); found {present}")
+        raise InputError(f"{where}: no id (a field {listed(fields.id)}); found {present}")
     if not isinstance(text, str):
-        raise InputError(f"{where}: no text (a field {listed(TOPIC_TEXT)}); found {present}")
+        raise InputError(f"{where}: no text (a field {listed(fields.text)}); found {present}")
     try:
         turns = tuple(_turn(turn) for turn in row.get("turns") or ())
         weights = {term: _weight(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
@@ -223,7 +254,7 @@ def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[A
     part = "id" if not keys["id"] else "text"
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
     problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"
-    return InputError(problem + _remedy(name, where, {part: list(own) for part, own in keys.items()}, row))
+    return InputError(problem + remedy_of(name, where, {part: list(own) for part, own in keys.items()}, row))
 
 
 def _weight(value: Any) -> float:
@@ -241,7 +272,7 @@ def _turn(fields: Mapping[str, str]) -> Turn:
     return turn
 
 
-def _remedy(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mapping[Any, Any]) -> str:
+def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mapping[Any, Any], kind: str = "corpus") -> str:
     """The end of an error: the options that say which field is which, as far as names and lengths tell; or nothing.
 
     Args:
@@ -249,6 +280,7 @@ def _remedy(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mappi
         where: The line of a file, or the item of an iterable.
         keys: By "id", "text" and "title" the fields that are known.
         row: The first record.
+        kind: "corpus" or "topics".
     """
     chosen = {part: list(own) for part, own in keys.items()}
     left = [key for key in row if not any(key in own for own in chosen.values()) and isinstance(row[key], (str, int))]
@@ -258,11 +290,13 @@ def _remedy(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mappi
             left.remove(guessed)
     if not chosen["id"] or not chosen["text"]:
         return ""
-    parts = {part: chosen[part] for part in ("id", "title", "text") if chosen[part]}
+    parts = {part: chosen[part] for part in ("id", "title", "text") if chosen[part] and (part, kind) != ("title", "topics")}
     fields = {part: own[0] if len(own) == 1 else own for part, own in parts.items()}
-    if not where.startswith("line"):
+    if name == "documents":
         return f"; say which is which: read_corpus(…, fields={fields})"
     options = " ".join(f"--{part} {shlex.quote(str(key))}" for part, own in parts.items() for key in own)
+    if kind == "topics":
+        return f"; say which is which: {options} (in Python: read_topics(…, fields={fields}))"
     path = "-" if name == "standard input" else name
     index = "documents" if path == "-" else Path(path).name.partition(".")[0]
     line = f"fontes index {shlex.quote(path)} {options} -o {shlex.quote(f'{index}.index')}"

@@ -55,7 +55,7 @@ def _topics(text: str, name: str) -> Iterator[Topic]:
 
 def _text(file: File) -> str:
     """The text of a file in the encoding that it declares. Raises InputError for one that it is not in, or that is unknown."""
-    declared = DECLARED.match(file.head)
+    declared = DECLARED.match(file.head) if file.encoding == UTF8[0] else None
     encoding = declared[1].decode(errors="replace").lower() if declared else UTF8[0]
     if encoding in UTF8:
         return file.text()

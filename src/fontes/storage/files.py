@@ -35,7 +35,12 @@ class Source:
         name: Its name, for messages.
         file: Its bytes, unpacked.
         stored: The file as it is stored, which says how much of it has been read; None for standard input.
+
+    Attributes:
+        remedy: What to do about a file that is not UTF-8, for messages.
     """
+
+    remedy = "convert the file first"
 
     def __init__(self, name: str, file: IO[bytes], stored: IO[bytes] | None = None) -> None:
         self.name = name
@@ -74,7 +79,7 @@ class Source:
             InputError: It is not UTF-8.
         """
         for number, line in enumerate(self.lines(), 1):
-            yield decode(line, self.name, number)
+            yield decode(line, self.name, number, self.remedy)
 
     def texts(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line without its end) of the lines that are not blank.
@@ -128,7 +133,7 @@ class Source:
         try:
             return content.decode()
         except UnicodeDecodeError:
-            return "".join(decode(line, self.name, number) for number, line in enumerate(io.BytesIO(content), 1))
+            return "".join(decode(line, self.name, number, self.remedy) for number, line in enumerate(io.BytesIO(content), 1))
 
 
 def check_length(length: int, name: str, what: str, line: int | None = None) -> None:
@@ -220,8 +225,14 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
         raise
 
 
-def decode(line: bytes, path: object, number: int) -> str:
+def decode(line: bytes, path: object, number: int, remedy: str = Source.remedy) -> str:
     """A line as text.
+
+    Args:
+        line: The line.
+        path: Its file, for the error.
+        number: Its number, for the error.
+        remedy: What to do where it is not UTF-8, for the error.
 
     Raises:
         InputError: It is not UTF-8; the message names file and line.
@@ -229,7 +240,7 @@ def decode(line: bytes, path: object, number: int) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); convert the file first") from None
+        raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); {remedy}") from None
 
 
 def as_path(path: str | Path) -> Path:

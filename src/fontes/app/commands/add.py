@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Corpus, Format, Id, IndexPath, Json, Memory, Texts, Threads, Titles, documents
+from ..options import Analyzer, Corpus, Format, IndexPath, Json, Memory, Threads, documents, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
+@reads_files("id", "title", "text")
 def add(
     index: IndexPath,
     corpus: Corpus,
@@ -20,9 +21,6 @@ def add(
         str, typer.Option(help="Of ids that the index has: error, skip, or replace, the newer document for the older.")
     ] = "error",
     format: Format = None,
-    id: Id = None,
-    title: Titles = None,
-    text: Texts = None,
     analyzer: Analyzer = None,
     memory: Memory = "2G",
     threads: Threads = None,
@@ -36,9 +34,7 @@ def add(
     opened = open_index(index, analyzer)
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
-        change = opened.add(
-            documents(corpus, format, id, title, text), duplicates=duplicates, memory=memory, threads=threads, progress=report
-        )
+        change = opened.add(documents(corpus, format), duplicates=duplicates, memory=memory, threads=threads, progress=report)
     older = "an older one" if change.replaced == 1 else "older ones"
     replaced = f", {change.replaced:,} in place of {older}" if change.replaced else ""
     skipped = f", {change.skipped:,} skipped" if change.skipped else ""

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from ...core.errors import InputError, ParameterError
-from ..options import Measures, Split
+from ..options import Measures, Split, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
 def compare(
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     runs: Annotated[list[Path], typer.Argument(help="Runs: TREC or MS MARCO.", show_default=False)],

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format, Split
+from ..options import Format, Split, documents, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Runs")
+@reads_files("id", "title", "text")
 def convert(
     kind: Annotated[str, typer.Argument(help="corpus, topics, qrels, run or index.", show_default=False)],
     source: Annotated[
@@ -31,12 +32,12 @@ def convert(
     if kind == "index":
         _export(source, target, {"--format": format, "--split": split, "--sentences": sentences or None}, to)
         return
-    from ...datasets import corpus_of, qrels_of, topics_of
+    from ...datasets import qrels_of, topics_of
     from ...formats import read_run, write
     from ...passages import sentence_qrels
 
     readers: dict[str, Callable[[], object]] = {
-        "corpus": lambda: corpus_of(source, format),
+        "corpus": lambda: documents(source, format),
         "topics": lambda: topics_of(source, format, split),
         "qrels": lambda: sentence_qrels(topics_of(source, format, split)) if sentences else qrels_of(source, format, split),
         "run": lambda: read_run(source, format=format),

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from ...core.errors import InputError
-from ..options import Json, Measures, Split
+from ..options import Json, Measures, Split, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command("eval", rich_help_panel="Measure")
+@reads_files()
 def eval_(
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     run: Annotated[str, typer.Argument(help="A run, or -.", show_default=False)],

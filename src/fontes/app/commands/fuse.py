@@ -9,12 +9,13 @@ import typer
 
 from ...core.checks import real
 from ...core.errors import ParameterError
-from ..options import Split
+from ..options import Split, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Runs")
+@reads_files()
 def fuse(
     runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC or MS MARCO.", show_default=False)],
     method: Annotated[

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format, Id, Json, Memory, Parts, Ray, Texts, Threads, Titles, documents, ray_of
+from ..options import Format, Json, Memory, Parts, Ray, Threads, documents, ray_of, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
+@reads_files("id", "title", "text")
 def index(
     part: Parts,
     output: Annotated[Path, typer.Option("-o", "--output", help="The directory to make.", show_default=False)],
@@ -23,9 +24,6 @@ def index(
     ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
     format: Format = None,
-    id: Id = None,
-    title: Titles = None,
-    text: Texts = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -50,9 +48,10 @@ def index(
     from ..progress import reporting
 
     start = time.perf_counter()
+    docs = documents(part, format)
     with reporting(json, compiling=True) as report:
         built = Index.build(
-            documents(part, format, id, title, text),
+            docs,
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
@@ -70,11 +69,20 @@ def index(
     if json:
         print_json({**info, "seconds": round(seconds, 3)})
     else:
+        types = [f"{name}={kind}" for name, kind in info["columns"].items()] if columns is None and _has_cells(docs) else []
+        guessed = f"; columns {','.join(types)} (--columns names others)" if types else ""
         say(
             f"{output}: {counted(info['documents'], 'document')}, {counted(info['terms'], 'term')}, "
             f"{counted(info['tokens'], 'token')} in {seconds:.1f} s; "
-            f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}"
+            f"{size(info['bytes'])}, of which text {size(info['bytes_of_text'])}{guessed}"
         )
+
+
+def _has_cells(docs: object) -> bool:
+    """Whether documents are of tables, whose columns have types that were guessed."""
+    from ...formats.corpus import Corpus
+
+    return isinstance(docs, Corpus) and docs.has_cells
 
 
 def _columns(text: str | None) -> dict[str, str] | None:

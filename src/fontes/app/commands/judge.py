@@ -13,11 +13,14 @@ from ..server.settings import Settings
 if TYPE_CHECKING:
     from ..judging.store import Store
 
+from ..options import reads_files
+
 commands = typer.Typer()
 DEFAULT = Settings()
 
 
 @commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
 def judge(
     index: Annotated[Path | None, typer.Argument(help="The index directory.", show_default=False)] = None,
     topics: Annotated[

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Pipeline, Split, Verify
+from ..options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Models")
+@reads_files("id", "text", of="topics")
 def mine(
     index: IndexPath,
     output: Annotated[str, typer.Option("-o", "--output", help="Where the examples go: JSON lines, or -.", show_default=False)],

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ...core.errors import ParameterError
-from ..options import Split
+from ..options import Split, reads_files
 
 commands = typer.Typer()
 
@@ -26,6 +26,7 @@ OF_AN_INDEX = ("lengths", "zipf", "heaps")
 
 
 @commands.command(rich_help_panel="Measure")
+@reads_files()
 def plot(
     kind: Annotated[
         str, typer.Argument(help="tfidf, bm25, idf, lengths, zipf, heaps, measures or pipeline.", show_default=False)

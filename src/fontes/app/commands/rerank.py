@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify
+from ..options import Analyzer, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Runs")
+@reads_files("id", "text", of="topics")
 def rerank(
     run: Annotated[str, typer.Argument(help="A run: TREC or MS MARCO, or -.", show_default=False)],
     index: Annotated[Path, typer.Option(help="The index that has the documents' text.", show_default=False)],

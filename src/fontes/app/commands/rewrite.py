@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Format, TopicsSplit
+from ..options import Analyzer, Format, TopicsSplit, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Runs")
+@reads_files("id", "text", of="topics")
 def rewrite(
     topics: Annotated[
         str, typer.Argument(help="A file of topics with turns, sample:harbour/conversations, or -.", show_default=False)

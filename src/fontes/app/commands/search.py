@@ -24,6 +24,7 @@ from ..options import (
     Verify,
     Where,
     ray_of,
+    reads_files,
 )
 
 commands = typer.Typer()
@@ -32,6 +33,7 @@ SHOWN, DEPTH = 10, 1000  # documents of a query, and of each topic of a run, whe
 
 
 @commands.command(rich_help_panel="Search")
+@reads_files("id", "text", of="topics")
 def search(
     index: IndexPath,
     query: Annotated[str | None, typer.Argument(help="A question or keywords.", show_default=False)] = None,

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from ..options import reads_files
+
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
 def split(
     topics: Annotated[str, typer.Argument(help="Topics: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     qrels: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Qrels, Ray, Split, Topics, Verify, ray_of
+from ..options import Analyzer, IndexPath, Json, Qrels, Ray, Split, Topics, Verify, ray_of, reads_files
 
 commands = typer.Typer()
 
@@ -15,6 +15,7 @@ BM25 = "bm25(k1=tune(0.1, 4.5, 0.2), b=tune(0, 1, 0.1), k3=tune([None, 0, 2, 8])
 
 
 @commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
 def tune(
     index: IndexPath,
     topics: Topics,

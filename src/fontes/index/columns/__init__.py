@@ -3,7 +3,7 @@
 from .facets import facet_columns, facets_of
 from .filters import Filter, filter_of, left_out
 from .merge import columns_anew, merge_columns
-from .schema import Schema, joined_schema
+from .schema import Schema, joined_schema, stored_kind
 from .stored import SegmentColumns, columns_of
 from .writer import ColumnWriter
 
@@ -20,4 +20,5 @@ __all__ = [
     "joined_schema",
     "left_out",
     "merge_columns",
+    "stored_kind",
 ]

@@ -46,7 +46,7 @@ def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColum
         schema: The types, which have room for all values.
     """
     assert segment.store is not None
-    writer = ColumnWriter(folder, schema)
+    writer = ColumnWriter(folder, schema, lenient=True)
     for first in range(0, segment.documents, SOME):
         places = range(first, min(first + SOME, segment.documents))
         docs = segment.read([segment.ids[place] for place in places], places)

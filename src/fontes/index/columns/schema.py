@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
-from ...core.dates import date_of
+from ...core.dates import date_of, date_text
 from ...core.errors import InputError, ParameterError
 from ...core.registry import nearest
+from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
 
 MOST = 128  # columns that are taken up by themselves
 LONGEST = 256  # characters of a string in them
 LEAST = -(2**63)  # stands for a missing whole number
-WIDENING = (("boolean",), ("integer", "float"), ("date", "keyword", "keywords", "text"))  # the later has room for the earlier
+CELLS = {"absent cells": "keyword", "boolean cells": "boolean", "date cells": "date"}
+CELLS |= {"integer cells": "integer", "float cells": "float"}
+"""What all cells of a table stand for, by the type of their column; beside values of other kinds they are keywords."""
+WIDENING = (
+    ("boolean",),
+    ("integer", "float"),
+    ("absent cells", "integer cells", "float cells"),
+    ("absent cells", "boolean cells"),
+    ("absent cells", "date cells"),
+    ("date", "date cells"),
+    ("date", "keyword", "keywords", "text"),
+)
+"""In each row a later type has room for the values of an earlier one."""
+INTEGER_CELL = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # not 007, which is a name
+FLOAT_CELL = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+ABSENT = ("na", "n/a", "nan", "null", "none")  # what programs write into cells without a number
+DATES = (  # forms whose day and month cannot be exchanged
+    (re.compile(r"\d{4}/\d{1,2}/\d{1,2}", re.ASCII), "%Y/%m/%d"),
+    (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}", re.ASCII), "%d.%m.%Y"),
+    (re.compile(r"\d{1,2}\. \d{1,2}\. \d{4}", re.ASCII), "%d. %m. %Y"),
+    (re.compile(r"\d{1,2} [A-Z][a-z]{2} \d{4}"), "%d %b %Y"),
+    (re.compile(r"\d{1,2} [A-Z][a-z]{3,8} \d{4}"), "%d %B %Y"),
+    (re.compile(r"\d{1,2}-[A-Z][a-z]{2}-\d{4}"), "%d-%b-%Y"),
+    (re.compile(r"[A-Z][a-z]{2} \d{1,2}, \d{4}"), "%b %d, %Y"),
+    (re.compile(r"[A-Z][a-z]{3,8} \d{1,2}, \d{4}"), "%B %d, %Y"),
+)
 WHOLE = re.compile(r"[+-]?\d{1,19}")
 REMEDY = "mend the document, or build the index with columns={…} that names the types"
 
@@ -77,7 +105,46 @@ def widest(kinds: Collection[str]) -> str:
     for row in WIDENING:
         if set(kinds) <= set(row):
             return max(kinds, key=row.index)
+    if not CELLS.keys().isdisjoint(kinds):
+        return widest({"keyword" if kind in CELLS else kind for kind in kinds})
     return "mixed"
+
+
+def stored_kind(kind: str) -> str:
+    """The type of the column for values of a type that `widest` gives."""
+    return CELLS.get(kind, kind)
+
+
+def kind_of_cells(cells: Iterable[str]) -> str:
+    """What all different cells of a column stand for: one of `CELLS`, or "keyword"."""
+    return widest({_kind_of_cell(cell.strip()) for cell in cells} or {"keyword"})
+
+
+def _kind_of_cell(cell: str) -> str:
+    if INTEGER_CELL.fullmatch(cell):
+        return "integer cells"
+    if FLOAT_CELL.fullmatch(cell) and math.isfinite(float(cell)):
+        return "float cells"
+    low = cell.lower()
+    if not cell or low in ABSENT:
+        return "absent cells"
+    return "boolean cells" if low in ("true", "false") else "keyword" if date_of_cell(cell) is None else "date cells"
+
+
+def date_of_cell(cell: str) -> int | None:
+    """A date in ISO's form, or in one of `DATES`, in microseconds since 1970; None for other text.
+
+    Forms in which the day and the month can be exchanged, such as 05/06/2021, are none.
+    """
+    if (iso := date_of(cell)) is not None:
+        return iso
+    for form, pattern in DATES:
+        if form.fullmatch(cell):
+            try:
+                return date_of(datetime.strptime(cell, pattern).date().isoformat())
+            except ValueError:
+                continue
+    return None
 
 
 def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
@@ -91,7 +158,7 @@ def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
         for name, kind in names:
             if name in kinds or len(kinds) < MOST:
                 kinds.setdefault(name, set()).update({kind} - {""})
-    return Schema().with_types({name: widest(own) for name, own in kinds.items() if own})
+    return Schema().with_types({name: stored_kind(widest(own)) for name, own in kinds.items() if own})
 
 
 def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:
@@ -109,8 +176,10 @@ def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:
     """
     if value is None or value == "" or (isinstance(value, float) and value != value):
         return None
-    if lenient:
+    if lenient or isinstance(value, Cell):
         value = _lenient(kind, value)
+        if value is None:
+            return None
     if (stored := _STORED[kind](value)) is None:
         shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"
         raise InputError(f"document '{doc_id}': its metadata '{name}' is {shown}, but the column is of type {kind}; {REMEDY}")
@@ -123,6 +192,8 @@ def _lenient(kind: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
+    if kind in ("integer", "float", "boolean", "date") and (not text or text.lower() in ABSENT):
+        return None
     if kind == "integer" and WHOLE.fullmatch(text):
         return int(text)
     if kind == "boolean" and text.lower() in ("true", "false"):
@@ -132,7 +203,9 @@ def _lenient(kind: str, value: Any) -> Any:
             return float(text)
         except ValueError:
             return value
-    return text if kind == "date" else value
+    if kind == "date" and (moment := date_of_cell(text)) is not None:
+        return date_text(moment)
+    return value
 
 
 def _integer(value: Any) -> int | None:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ...core.dates import date_of
 from ...core.strings import Strings, encodable, utf8
+from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
-from .schema import LEAST, LONGEST, MOST, Schema, typed, widest
+from .schema import LEAST, LONGEST, MOST, Schema, kind_of_cells, stored_kind, typed, widest
 from .values import Values, ascending, write_columns
 
 KINDS: dict[type, str] = {bool: "boolean", int: "integer", float: "float", str: "keyword", list: "keywords", tuple: "keywords"}
@@ -24,17 +25,18 @@ class ColumnWriter:
     Args:
         folder: Where the files go.
         schema: The columns so far; values of these must fit.
+        lenient: Whether strings stand for numbers and dates, as in a schema that is declared.
 
     Attributes:
         schema: The columns; when it is closed, with those that have come up.
         names: When it is closed, the names that were taken up, in their order, each with the type of its values, which is empty
-            where it has none.
+            where it has none and one of `CELLS` where cells of tables stand for them.
     """
 
-    def __init__(self, folder: Path, schema: Schema) -> None:
+    def __init__(self, folder: Path, schema: Schema, lenient: bool = False) -> None:
         self._folder, self.schema, self._count = folder, schema, 0
         self._columns = {
-            name: _Column(name, kind, fixed=True, lenient=schema.declared)
+            name: _Column(name, kind, fixed=True, lenient=schema.declared or lenient)
             for name, kind in schema.types.items()
             if kind not in REFUSED
         }
@@ -73,7 +75,7 @@ class ColumnWriter:
         """Writes the files."""
         finished = {name: column.values(self._count) for name, column in self._columns.items() if column.kind in TYPES}
         write_columns(self._folder, finished)
-        self.names = [(name, column.kind) for name, column in self._columns.items()]
+        self.names = [(name, column.detected) for name, column in self._columns.items()]
         new = {name: column.kind for name, column in self._columns.items() if column.kind in REFUSED}
         self.schema = self.schema.with_types({**new, **{name: values.kind for name, values in finished.items()}})
 
@@ -83,10 +85,17 @@ class _Column:
 
     def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False) -> None:
         self.name, self.kind, self._fixed, self._lenient = name, kind, fixed, lenient
+        self._guessed = ""
         self._docs: list[NDArray[np.int64]] = []
         self._pieces: list[NDArray[Any]] = []
         self._sizes: list[NDArray[np.int64]] = []  # of lists
         self._table: dict[str, int] = {}
+        self._cells = True  # whether all values are cells of tables
+
+    @property
+    def detected(self) -> str:
+        """The type of the values, as `ColumnWriter.names` has it."""
+        return self._guessed or self.kind
 
     def extend(self, before: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
         """Appends the values of the documents with the numbers before + docs."""
@@ -117,11 +126,25 @@ class _Column:
             return Values("float", _filled(documents, np.nan, docs, pieces))
         if self.kind in ("integer", "date"):
             return Values(self.kind, _filled(documents, LEAST, docs, pieces))
+        if self.kind == "keyword" and not self._fixed and self._cells:
+            self._guessed = kind_of_cells(self._table)
+            self.kind = stored_kind(self._guessed)
+            if self.kind == "keyword":
+                return self._keywords(documents, docs, pieces)
+            numbers = [typed(self.name, self.kind, cell, "", True) for cell in self._table]
+            present = np.array([number is not None for number in numbers], dtype=bool)[pieces]
+            stored = np.array([number or 0 for number in numbers], dtype=np.float64 if self.kind == "float" else np.int64)
+            self._docs, self._pieces, self._table = [docs[present]], [stored[pieces[present]]], {}
+            return self.values(documents)
         if self.kind == "keyword" and not self._fixed:
             dates = [date_of(text) for text in self._table]
             if dates and None not in dates:
                 self.kind = "date"
                 return Values("date", _filled(documents, LEAST, docs, np.array(dates, dtype=np.int64)[pieces]))
+        return self._keywords(documents, docs, pieces)
+
+    def _keywords(self, documents: int, docs: NDArray[np.int64], pieces: NDArray[np.int64]) -> Values:
+        """The values of a column of strings, or of lists of them."""
         table, rank = _sorted(self._table)
         codes = rank[pieces] + 1
         if self.kind == "keyword":
@@ -133,6 +156,7 @@ class _Column:
         values = [value for value in values if value is not None and value != "" and value == value]
         kinds = {KINDS.get(kind) or _kind(kind) for kind in set(map(type, values))}
         kinds |= {self.kind} if self.kind else set()
+        self._cells = self._cells and all(isinstance(value, Cell) for value in values)
         if not kinds:
             return
         kind = widest(kinds)

@@ -25,7 +25,7 @@ from ...storage.files import STANDARD
 from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
 from ..build import Form
-from ..columns import Schema, joined_schema
+from ..columns import Schema, joined_schema, stored_kind
 from ..columns.schema import MOST
 from ..files import FORMAT, VERSION, check_place, commit, place_of
 from .tasks import Child, Finished, Merge, Part, make_check, make_merge, make_part, segment_at
@@ -276,7 +276,7 @@ def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
     """Whether the columns of a part, by what was found in it, are not those that its documents have in the whole."""
     if schema.declared:
         return False
-    others = any(kind and schema.types.get(name) != kind for name, kind in names)
+    others = any(kind and schema.types.get(name) != stored_kind(kind) for name, kind in names)
     return others or (len(names) >= MOST and not set(schema.types) <= {name for name, _ in names})
 
 

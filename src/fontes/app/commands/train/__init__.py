@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from ...options import reads_files
 from .bi_encoder import bi_encoder
 from .causality import causality
 from .cross_encoder import cross_encoder
@@ -19,5 +20,5 @@ for name, command in (
     ("terms", terms),
     ("causality", causality),
 ):
-    group.command(name)(command)
+    group.command(name)(reads_files("id", "text", of="topics")(command))
 commands.add_typer(group, rich_help_panel="Models")

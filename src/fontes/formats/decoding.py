@@ -1,0 +1,217 @@
+"""Encodings of files: whatever a file is in, formats read UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import IO, Any, cast
+
+from ..core import InputError, ParameterError
+from ..core.errors import InputWarning
+from ..storage.files import BUFFER
+
+REMEDY = "--encoding NAME reads another encoding, such as cp1252, and --errors replace goes on without such bytes"
+UTF8, CP1252 = "utf-8", "cp1252"
+ERRORS = ("strict", "replace")
+BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b", *(bytes((0x80, version)) for version in range(2, 6)))
+"""What workbooks, Parquet, gzip files and pickles begin with."""
+MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']""")
+NO_CHARSETS = ("idna", "punycode")  # of Python's encodings, such as take the square of a text's length to read
+UNUSUAL = {0x83, 0x88, 0x8D, 0x8F, 0x90, 0x98, 0x9D, 0xA0, 0xAC, 0xAD, 0xAF, 0xD7, 0xF7, 0xFE, 0xFF}
+PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # bytes that texts in cp1252 have beside those of ASCII
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+ESCAPED = re.compile("[\udc80-\udcff]+")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read.
+
+    Args:
+        encoding: The encoding of the files; None detects it.
+        errors: How to treat bytes that are not of the encoding: "strict" stops, "replace" puts U+FFFD in their place.
+        fields: Which columns or keys hold the id, the title and the text, as in `read_corpus`.
+    """
+
+    encoding: str | None = None
+    errors: str = ERRORS[0]
+    fields: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """Raises ParameterError for an encoding or a treatment of errors that does not exist."""
+        if self.encoding is not None:
+            _known(self.encoding)
+        if self.errors not in ERRORS:
+            raise ParameterError(f"errors must be {' or '.join(ERRORS)}, not {self.errors!r}")
+
+
+_AROUND: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039  (frozen)
+
+
+@contextmanager
+def reading_as(reading: Reading) -> Iterator[None]:
+    """Files are read so within the block, unless a call says otherwise."""
+    token = _AROUND.set(reading)
+    try:
+        yield
+    finally:
+        _AROUND.reset(token)
+
+
+def reading_of(
+    encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
+) -> Reading:
+    """How a call reads files: as its arguments say, and where they are None as `reading_as` does.
+
+    Raises:
+        ParameterError: There is no such encoding or treatment of errors.
+    """
+    said = {"encoding": encoding, "errors": errors, "fields": fields}
+    return replace(_AROUND.get(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
+
+
+def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], str]:
+    """A file as UTF-8, and the encoding that it is stored in.
+
+    Files in UTF-8, files that are no text and XML that declares its encoding are not touched. UTF-16 and UTF-32 are recognised
+    by their byte order mark, UTF-16 also by its zeros, and cp1252, the usual encoding of Windows, by letters in the first
+    buffer that are no UTF-8; a remark says what was taken.
+
+    Args:
+        file: The file, at its beginning.
+        name: Its name, for messages.
+        reading: The encoding, or that it is detected, and how errors are treated.
+
+    Raises:
+        InputError: While reading, for bytes that are not of the encoding.
+    """
+    peek = getattr(file, "peek", None)
+    start = peek(BUFFER) if peek is not None else b""
+    encoding = reading.encoding
+    if start.startswith(BINARY) or (encoding is None and DECLARED.match(start)):
+        return file, UTF8
+    if encoding is None:
+        encoding = detected(start)
+        if encoding not in (UTF8, *(by_mark for _, by_mark in MARKS)):
+            remark(f"{name}: not UTF-8, so it is read as {encoding}; --encoding (in Python: encoding=) names another")
+    else:
+        encoding = _known(encoding)
+    if encoding == UTF8 and reading.errors == ERRORS[0]:
+        return file, UTF8
+    raw = cast(io.RawIOBase, _Decoded(file, name, encoding, reading.errors))
+    return io.BufferedReader(raw, BUFFER), encoding
+
+
+def detected(start: bytes) -> str:
+    """The encoding of a file that starts so: "utf-8" unless something else is plain to see."""
+    for mark, encoding in MARKS:
+        if start.startswith(mark):
+            return encoding
+    if len(start) >= 8 and (pairs := len(start[:1000]) // 2):
+        zeros = start[0 : 2 * pairs : 2].count(0), start[1 : 2 * pairs : 2].count(0)
+        if max(zeros) > 0.4 * pairs and min(zeros) < 0.05 * pairs:
+            return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
+    try:
+        codecs.getincrementaldecoder(UTF8)().decode(start)
+    except UnicodeDecodeError:
+        high = [byte for byte in start if byte >= 0x80]
+        sound = len(start.decode(errors="ignore")) - (len(start) - len(high))  # letters that are UTF-8
+        if len(high) > 1 and PROSE.issuperset(high) and 10 * sound < len(high) and not CONTROL.search(start):
+            return CP1252
+    return UTF8
+
+
+def remark(text: str) -> None:
+    """Tells the user what was understood of a file, as a warning."""
+    warnings.warn(InputWarning(text), stacklevel=2)
+
+
+def _known(encoding: str) -> str:
+    """Python's name of an encoding.
+
+    Raises:
+        ParameterError: There is none of this name.
+    """
+    try:
+        known = codecs.lookup(encoding)
+        if known.name in NO_CHARSETS or not known._is_text_encoding:
+            raise LookupError
+    except (LookupError, ValueError):
+        raise ParameterError(f"there is no encoding '{encoding}'; there are utf-8, utf-16, cp1252, cp1250, …") from None
+    return known.name
+
+
+class _Decoded(io.RawIOBase):
+    """The text of a file as UTF-8.
+
+    Args:
+        file: Its bytes.
+        name: Its name, for messages.
+        encoding: Their encoding.
+        errors: "strict" or "replace".
+    """
+
+    def __init__(self, file: IO[bytes], name: str, encoding: str, errors: str) -> None:
+        self._file, self._name, self._encoding, self._strict = file, name, encoding, errors == ERRORS[0]
+        # A byte without a letter becomes half of a surrogate pair, which is counted and replaced afterwards.
+        wide = encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
+        how = "strict" if self._strict else "replace" if wide else "surrogateescape"
+        self._decoder = codecs.getincrementaldecoder(encoding)(how)
+        self._ready = memoryview(b"")
+        self._line, self._changed, self._first, self._last = 1, 0, 0, 0
+        self._ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._ended:
+            self._ready = memoryview(self._more())
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _more(self) -> bytes:
+        chunk = self._file.read(BUFFER)
+        self._ended = not chunk
+        try:
+            text = self._decoder.decode(chunk, self._ended)
+        except UnicodeDecodeError as error:
+            whole = error.object
+            line = self._line + whole[: error.start].decode(self._encoding, "replace").count("\n")
+            byte = " ".join(f"{one:02x}" for one in whole[error.start : error.start + 1])
+            problem = f"the byte {byte} is not {self._encoding}; {REMEDY}"
+            raise InputError.at(self._name, line, problem) from None
+        except UnicodeError as error:  # such as UTF-16 without a mark
+            raise InputError(f"{self._name}: not {self._encoding} ({error}); {REMEDY}") from None
+        if not self._strict:
+            text = self._replaced(text)
+        self._line += text.count("\n")
+        if self._ended and self._changed:
+            lines = f"{self._changed:,} line{'' if self._changed == 1 else 's'}, first in line {self._first:,}"
+            remark(f"{self._name}: U+FFFD is in place of bytes that are not {self._encoding} in {lines}")
+        return text.encode(UTF8, "surrogatepass")
+
+    def _replaced(self, text: str) -> str:
+        """The text with U+FFFD where bytes have no letter; counts the lines with such."""
+        wrong = ESCAPED if self._decoder.errors == "surrogateescape" else re.compile("\ufffd")
+        line, at = self._line, 0
+        for match in wrong.finditer(text):
+            line += text.count("\n", at, match.start())
+            at = match.start()
+            if line != self._last:
+                self._first, self._last, self._changed = self._first or line, line, self._changed + 1
+        return wrong.sub("\ufffd", text)

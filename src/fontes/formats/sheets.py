@@ -1,0 +1,188 @@
+"""Tables that are no text: the first sheet of an Excel workbook, and Parquet."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import IO, Any
+
+from ..core import Doc, InputError, MissingExtraError, Qrels, Topic
+from ..core.checks import is_missing
+from ..core.table import Table
+from ..storage.files import LONGEST
+from .format import File, Format
+from .records import Fields, check_chosen, doc_from
+
+ROWS = 1000  # of a Parquet file that are in memory together
+SHARED = 16 * LONGEST  # bytes of a workbook's texts, which are in memory together
+Row = tuple[int, Sequence[Any]]
+
+
+class Sheet(Format):
+    """A table that is no text. Names of columns mean what they mean in a table with commas; cells keep their types."""
+
+    named_fields = True
+    magic: bytes
+
+    def sniff(self, kind: str, file: File) -> float:
+        return super().sniff(kind, file) or 0.9 if self.is_ours(file) else 0.0
+
+    def is_ours(self, file: File) -> bool:
+        """Whether a file begins as such files do."""
+        return file.head.startswith(self.magic)
+
+    def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        with self._table(file) as (header, rows):
+            check_chosen(file.name, 1, header, fields)
+            for number, cells in rows:
+                row = {name: cell for name, cell in zip(header, cells, strict=False) if name and cell is not None}
+                if row:
+                    for part in (name for own in fields.keys(tuple(header)).values() for name in own):
+                        row.setdefault(part, None)
+                    yield doc_from(row, fields, file.name, number, "row")
+
+    def read_topics(self, file: File) -> Iterator[Topic]:
+        fields = Fields.of_topics(file.reading.fields)
+        with self._table(file) as (header, rows):
+            check_chosen(file.name, 1, header, fields)
+            table = Table(file.name, header, rows, "row", fields.id, fields.text)
+            yield from (Topic(*parts) for parts in table.topics())
+
+    def read_qrels(self, file: File) -> Qrels:
+        with self._table(file) as (header, rows):
+            table = Table(file.name, header, rows, "row")
+            try:
+                return Qrels(table.judgments())
+            except InputError as error:
+                raise error if str(error).startswith(file.name) else InputError(f"{table.where}: {error}") from None
+
+    @contextmanager
+    def _table(self, file: File) -> Iterator[tuple[list[str], Iterator[Row]]]:
+        """The names of the columns, and (number of the row, its cells); row 1 is the first below the names in Parquet.
+
+        Raises:
+            InputError: The file is damaged, or names a column twice.
+            MissingExtraError: The library that reads it is not installed.
+        """
+        with file.seekable() as stored:
+            header, rows = self._opened(stored, file.name)
+            twice = next((name for number, name in enumerate(header) if name and name in header[:number]), None)
+            if twice is not None:
+                raise InputError(f"{file.name}: a column is named twice: '{twice}' in {', '.join(header)}")
+            yield header, rows
+
+    @abstractmethod
+    def _opened(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
+        """The names of the columns, and the rows below them."""
+
+
+class Xlsx(Sheet, name="xlsx"):
+    """Documents, topics or judgments in the first sheet of an Excel workbook, under a header as in "csv"."""
+
+    endings = (".xlsx", ".xlsm")
+    magic = b"PK\x03\x04"
+
+    def is_ours(self, file: File) -> bool:
+        parts = any(name in file.head for name in (b"xl/", b"docProps/", b"[Content_Types].xml"))
+        return super().is_ours(file) and (file.plain.endswith(self.endings) or (parts and b"word/" not in file.head))
+
+    def _opened(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
+        try:
+            import openpyxl
+        except ImportError as error:
+            raise MissingExtraError.of("openpyxl", "xlsx", f"{name}: reading an Excel workbook") from error
+        with _sound(name, "workbook"):
+            with zipfile.ZipFile(stored) as packed:
+                sizes = {one.filename: one.file_size for one in packed.infolist()}
+            if sizes.get("xl/sharedStrings.xml", 0) > SHARED:
+                raise InputError(f"{name}: the workbook has more than {SHARED:,} bytes of text; save the sheet as CSV")
+            sheets = openpyxl.load_workbook(stored, read_only=True, data_only=True).worksheets
+            rows = enumerate(sheets[0].iter_rows(values_only=True), 1) if sheets else iter(())
+            header: Row = next(((n, cells) for n, cells in rows if any(cell is not None for cell in cells)), (0, ()))
+        if not header[1]:
+            raise InputError(f"{name}: the first sheet of the workbook is empty")
+        names = ["" if cell is None else str(cell).strip() for cell in header[1]]
+        return names, _rows(name, "workbook", rows, len(names))
+
+
+class Parquet(Sheet, name="parquet"):
+    """Documents, topics or judgments in a Parquet file, whose columns are named as in "csv"."""
+
+    endings = (".parquet", ".pq")
+    magic = b"PAR1"
+
+    def _opened(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
+        try:
+            import pyarrow.parquet
+        except ImportError as error:
+            raise MissingExtraError.of("pyarrow", "parquet", f"{name}: reading Parquet") from error
+        with _sound(name, "Parquet file"):
+            table = pyarrow.parquet.ParquetFile(stored)
+            header = list(table.schema_arrow.names)
+
+        def rows() -> Iterator[Row]:
+            number = 0
+            for batch in table.iter_batches(ROWS):
+                for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    number += 1
+                    yield number, cells
+
+        return header, _rows(name, "Parquet file", rows(), len(header))
+
+
+def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row]:
+    """The rows in which there is something, with values of JSON, one a column."""
+    while True:
+        with _sound(name, kind):
+            row = next(rows, None)
+        if row is None:
+            return
+        if any(cell is not None for cell in row[1]):
+            cells = [_value(cell, f"{name}, row {row[0]}") for cell in row[1][:width]]
+            yield row[0], cells + [None] * (width - len(cells))
+
+
+@contextmanager
+def _sound(name: str, kind: str) -> Iterator[None]:
+    """Raises InputError for whatever a library says of a file that is damaged."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        problem = str(error).strip() or type(error).__name__
+        raise InputError(f"{name}: the {kind} cannot be read ({problem[:200]})") from None
+
+
+def _value(cell: Any, where: str) -> Any:
+    """A cell as a value of JSON: dates as ISO writes them, whole decimals as integers; None for nothing.
+
+    Raises:
+        InputError: It is bytes.
+    """
+    match cell:
+        case datetime():
+            return cell.date().isoformat() if cell.time() == time() and cell.tzinfo is None else cell.isoformat()
+        case date() | time():
+            return cell.isoformat()
+        case Decimal():
+            return _value(float(cell), where) if cell % 1 else int(cell)
+        case float() if math.isnan(cell):
+            return None
+        case bytes():
+            try:
+                return cell.decode()
+            except UnicodeDecodeError:
+                raise InputError(f"{where}: a cell holds bytes that are no text; leave its column out") from None
+        case Mapping():
+            return {str(key): _value(value, where) for key, value in cell.items()}
+        case list() | tuple():
+            return [_value(value, where) for value in cell]
+        case str() | int() | float():
+            return cell
+    return None if is_missing(cell) else str(cell)
