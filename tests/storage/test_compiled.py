@@ -229,3 +229,10 @@ def test_a_user_without_a_home_searches_with_a_package_that_is_read_only(other: 
     folder = other.own / "fontes-compiled"
     assert ended.stderr == f"compiled code is kept in {folder}; NUMBA_CACHE_DIR names another folder\n"
     assert len(ended.stdout.splitlines()) >= 10
+
+
+def test_all_loops_are_compiled_in_one_way() -> None:
+    """Or one of them asks Numba for a cache where there is none."""
+    package = Path(compiled.__file__).parents[1]
+    others = [path for path in package.rglob("*.py") if "njit" in path.read_text(encoding="utf-8")]
+    assert others == [Path(compiled.__file__)]

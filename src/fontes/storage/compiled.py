@@ -59,6 +59,15 @@ def inner(**options: Any) -> Callable[[F], F]:
     return decorate
 
 
+def compiled(**options: Any) -> Callable[[Function], Any]:
+    """A decorator for a loop that is compiled at its first call, in a module that loads Numba in any case.
+
+    Args:
+        options: More for `numba.njit`.
+    """
+    return lambda function: _compiled(function, **options)
+
+
 class Kernel:
     """A loop that is compiled when that is worth it; see `kernel`.
 
@@ -104,11 +113,11 @@ def load() -> None:
         _left = -1
         waiting, _waiting[:] = sorted(_waiting, key=lambda one: one[2] is not None), []  # parts before the loops that call them
         for function, options, loop in waiting:
-            compiled = _compiled(function, **options)
+            dispatcher = _compiled(function, **options)
             # In the place of the function in its module, so that the loops that call it see it compiled.
-            function.__globals__[function.__name__] = compiled
+            function.__globals__[function.__name__] = dispatcher
             if loop is not None:
-                loop._compiled = compiled
+                loop._compiled = dispatcher
 
 
 def private_folder() -> Path | None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...storage.compiled import compiled
 from ..llvm import cgutils, intrinsic, ir, types
 
 LANES = 16  # queries are padded to a multiple of it, with zeros that are not summed: vectors of 16 float32 fill a register
@@ -81,7 +81,7 @@ def padded(query: NDArray[np.float32]) -> NDArray[np.float32]:
     return columns
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> None:
     width = query.shape[1]
     best = np.empty(width, dtype=np.float32)
@@ -101,7 +101,7 @@ def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> 
         scores[i] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
     width = query.shape[1]
     sums = np.empty((ROWS, width), dtype=np.float32)
@@ -157,7 +157,7 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
 _multiply: Any = intrinsic(_columns)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _interaction(similarities: Any, tokens: int, near: Any, codes: Any, bounds: Any, docs: Any, scores: Any) -> None:
     width = similarities.shape[1]
     best = np.empty(width, dtype=np.float32)
