@@ -1,5 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
+SEED := $(or $(SEED),$(shell date +%s))
 
 .PHONY: demo test test-all docs clean
 
@@ -12,8 +13,8 @@ test: .venv/test  ## lint, types and tests
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
-test-all: .venv/test  ## and the long ones
-	$(BIN)/pytest -n 2 --dist loadgroup
+test-all: .venv/test  ## and the long ones, in random order, on new examples; SEED=N repeats a run
+	$(BIN)/pytest -n 2 --dist loadgroup --random-order --random-order-seed=$(SEED) --hypothesis-profile=fresh --hypothesis-seed=$(SEED)
 
 docs: .venv/docs  ## the documentation as a site, in site/
 	$(BIN)/mkdocs build --strict

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from support import hostile
 
 import fontes as fontes_package
@@ -20,6 +21,10 @@ from fontes.app import cli
 from fontes.cluster.joining import OFF
 
 Fontes = Callable[..., tuple[int, str, str]]
+
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None)  # the same examples each time
+settings.register_profile("fresh", derandomize=False, database=None, deadline=None, print_blob=True)
+settings.load_profile("fixed")
 
 
 @pytest.fixture(scope="session", autouse=True)

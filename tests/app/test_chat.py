@@ -313,10 +313,12 @@ class Terminal:
     def until(self, text: str, seconds: float = 120) -> str:
         """What is shown from where the last call ended until `text` ends."""
         start, deadline = self.seen, time.monotonic() + seconds
+        waiting = select.poll()  # takes descriptors of any number
+        waiting.register(self.main, select.POLLIN)
         while text not in self.shown[start:]:
             left = deadline - time.monotonic()
             assert left > 0, f"no {text!r} in {self.shown[start:]!r}"
-            if select.select([self.main], [], [], left)[0]:
+            if waiting.poll(left * 1000):
                 try:
                     self.shown += os.read(self.main, 65536).decode(errors="replace")
                 except OSError:  # the process has closed its side

@@ -213,7 +213,7 @@ def test_after_any_history_an_index_is_as_one_that_was_built_of_what_is_left(his
             stateful_step_count=15,
             deadline=None,
             database=None,
-            derandomize=histories == SOME,
+            derandomize=settings.default.derandomize and histories == SOME,
             phases=[Phase.generate],  # shrinking a history takes minutes
             suppress_health_check=list(HealthCheck),
         ),

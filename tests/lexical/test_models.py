@@ -19,7 +19,6 @@ PROPERTY = settings(
     deadline=None,
     max_examples=50,
     database=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 WORDS = ["a", "b", "c", "d", "e", "ff", "é", "東"]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +32,21 @@ for turn in range(2):
     loaded.append("numba" in sys.modules)
     compiled.load()
 print(json.dumps([runs, loaded]))
+"""
+
+LOOPS = """
+from fontes.storage.compiled import inner, kernel
+
+@kernel(steps=lambda n: n)
+def squares(n):
+    total = 0
+    for i in range(n):
+        total += square(i)
+    return total
+
+@inner()
+def square(i):
+    return i * i
 """
 
 
@@ -60,13 +79,7 @@ def test_numba_is_loaded_when_python_has_taken_as_long(monkeypatch: pytest.Monke
 
 
 def test_a_loop_that_was_run_by_python_is_compiled_later_and_so_are_its_parts(tmp_path: Any) -> None:
-    (tmp_path / "loops.py").write_text(
-        "from fontes.storage.compiled import inner, kernel\n"
-        "@kernel(steps=lambda n: n)\n"
-        "def squares(n):\n    total = 0\n    for i in range(n):\n        total += square(i)\n    return total\n"
-        "@inner()\n"
-        "def square(i):\n    return i * i\n"
-    )
+    (tmp_path / "loops.py").write_text(LOOPS)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import loops; from fontes.storage import compiled\n"
         "print(loops.squares(10), compiled.is_loaded(), type(loops.square).__name__)\n"
@@ -116,3 +129,110 @@ def test_the_first_build_on_a_machine_says_that_it_compiles(tmp_path: Any) -> No
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert ended.stderr.splitlines() == ["Compiling the kernels, once: this takes some fifteen seconds."]
+
+
+def test_loops_that_were_put_back_after_loading_are_still_compiled(tmp_path: Path) -> None:
+    """As a test does that replaces the loops of a module for a while."""
+    (tmp_path / "loops.py").write_text(LOOPS)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import loops; from fontes.storage import compiled\n"
+        "before = loops.squares\n"
+        "compiled.load(); loops.squares = before\n"
+        "print(loops.squares(10), type(before._compiled).__name__)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("285 CPUDispatcher\n", "")
+
+
+# Where compiled code is kept
+
+OTHER = 65_534  # a user who owns nothing and has no home
+
+
+class Other:
+    """A user who can read everything, and write nothing but two folders.
+
+    Attributes:
+        own: A folder of this user's alone.
+        temporary: A folder that everybody can write to, as /tmp.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.own, self.temporary = folder / "own", folder / "temporary"
+        self.own.mkdir(mode=0o700)
+        os.chown(self.own, OTHER, OTHER)
+        self.temporary.mkdir()
+        self.temporary.chmod(0o1777)
+        (folder / "loops.py").write_text(LOOPS)
+        self.loops = folder
+
+    def python(self, *arguments: object, **variables: object) -> subprocess.CompletedProcess[str]:
+        """Runs Python as this user, without a home."""
+        keep = "-all,+dac_read_search"
+        user = [f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups"]
+        caps = [f"--inh-caps={keep}", f"--ambient-caps={keep}", f"--bounding-set={keep}"]
+        places = ("HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY", "NUMBA_CACHE_DIR")
+        environment = {name: value for name, value in os.environ.items() if name not in (*places, "FONTES_CACHE")}
+        environment |= {"TMPDIR": str(self.temporary)} | {name: str(value) for name, value in variables.items()}
+        command = ["setpriv", *user, *caps, sys.executable, *map(str, arguments)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd="/")
+        assert ended.returncode == 0, ended.stderr
+        return ended
+
+
+@pytest.fixture
+def other() -> Iterator[Other]:
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("running a program as another user needs root and setpriv")
+    with tempfile.TemporaryDirectory(prefix="fontes-") as folder:
+        Path(folder).chmod(0o755)
+        yield Other(Path(folder))
+
+
+COMPILED = "import sys; sys.path.insert(0, sys.argv[1]); import loops; print(loops.squares(10**6), loops.squares.stats)"
+
+
+@pytest.mark.parametrize("variable", ["CACHE_DIRECTORY", "XDG_RUNTIME_DIR", "TMPDIR"])
+def test_a_user_who_can_write_nowhere_else_keeps_compiled_code_in_a_private_folder(other: Other, variable: str) -> None:
+    place = other.temporary if variable == "TMPDIR" else other.own
+    name = f"fontes-compiled-{OTHER}" if variable == "TMPDIR" else "fontes-compiled"
+    first, second = (other.python("-c", COMPILED, other.loops, **{variable: place}) for _ in range(2))
+    said = f"compiled code is kept in {place / name}; NUMBA_CACHE_DIR names another folder\n"
+    assert first.stderr == second.stderr == said
+    assert (place / name).stat().st_mode & 0o777 == 0o700
+    assert list((place / name).rglob("loops.squares*.nbc"))
+    assert "cache_misses=Counter({(int64,): 1})" in first.stdout
+    assert "cache_hits=Counter({(int64,): 1})" in second.stdout
+
+
+@pytest.mark.parametrize("planted", ["folder", "link", "writable"])
+def test_compiled_code_is_not_read_from_a_folder_that_others_can_write(other: Other, planted: str) -> None:
+    place = other.temporary / f"fontes-compiled-{OTHER}"
+    if planted == "link":
+        place.symlink_to(other.own)
+    else:
+        place.mkdir()
+        if planted == "writable":
+            os.chown(place, OTHER, OTHER)
+        place.chmod(0o777)
+    ended = other.python("-c", COMPILED, other.loops)
+    assert ended.stderr == "compiled code is not kept, as there is no folder to write it to; NUMBA_CACHE_DIR names one\n"
+    assert ended.stdout.startswith(str(sum(i * i for i in range(10**6))))
+    assert not list(place.iterdir())
+
+
+@pytest.mark.slow
+def test_a_user_without_a_home_searches_with_a_package_that_is_read_only(other: Other, path: str) -> None:
+    index = shutil.copytree(path, other.loops / "i.index")
+    code = "import sys; from fontes.storage import compiled; compiled.load(); from fontes.app.cli import main; main()"
+    ended = other.python("-c", code, "search", index, "dogs", XDG_RUNTIME_DIR=other.own)
+    folder = other.own / "fontes-compiled"
+    assert ended.stderr == f"compiled code is kept in {folder}; NUMBA_CACHE_DIR names another folder\n"
+    assert len(ended.stdout.splitlines()) >= 10
+
+
+def test_all_loops_are_compiled_in_one_way() -> None:
+    """Or one of them asks Numba for a cache where there is none."""
+    package = Path(compiled.__file__).parents[1]
+    others = [path for path in package.rglob("*.py") if "njit" in path.read_text(encoding="utf-8")]
+    assert others == [Path(compiled.__file__)]

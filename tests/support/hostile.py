@@ -36,7 +36,7 @@ def fuzz(strategy: st.SearchStrategy[Any], examples: int, check: Callable[[Any],
         max_examples=examples,
         deadline=None,
         database=None,
-        derandomize=examples <= 6 * EXAMPLES,
+        derandomize=settings.default.derandomize and examples <= 6 * EXAMPLES,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )

@@ -15,7 +15,6 @@ PROPERTY = settings(
     deadline=None,
     max_examples=60,
     database=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 DOCS = [

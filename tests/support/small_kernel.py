@@ -14,6 +14,7 @@ import pytest
 
 from fontes.index import build, documents, inverted, postings
 from fontes.lexical import kernel, weighting
+from fontes.storage.compiled import load
 
 SMALL = {"BLOCK": 2, "WINDOW": 8, "DEPTHS": (1, 3, 10)}  # in place of 64, 4,096 and 10, 100, 1,000
 CHUNKS = (
@@ -29,6 +30,7 @@ CHUNKS = (
 @pytest.fixture(scope="module")
 def small_kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The search is compiled with SMALL, in a copy of its module, and all that is done in portions is done in small ones."""
+    load()  # or plain functions would be put back in the place of compiled ones
     compiled, large = _copy(_folder(request, tmp_path_factory)), dict(vars(kernel))
     with pytest.MonkeyPatch.context() as patch:
         for module in [module for name, module in sys.modules.items() if name.startswith("fontes.")]:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import check_whole
+from ...core.dates import FIRST, LAST, date_text
 from ...core.errors import ParameterError
 from ...core.registry import nearest
-from ...core.where import FIRST, LAST, date_text
 from .filters import Columned
 from .stored import columns_of
 

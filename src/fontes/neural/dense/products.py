@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ...index.attached.embeddings import Embeddings
+from ...storage.compiled import compiled
 from ..llvm import intrinsic, ir, types
 
 STREAMS = 4  # places of the memory that one thread reads at a time: one alone leaves a third of its bandwidth unused
@@ -75,7 +75,7 @@ def _single(context: Any, value: Any) -> Any:
 single: Any = intrinsic(_single)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _quick(queries: Any, vectors: Any, scales: Any, out: Any) -> None:
     step = len(vectors) // STREAMS
     for query in range(len(queries)):
@@ -89,7 +89,7 @@ def _quick(queries: Any, vectors: Any, scales: Any, out: Any) -> None:
             row[i] *= scales[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _four(query: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     s = t = u = v = np.float32(0)
     for i in range(len(query)):
@@ -101,7 +101,7 @@ def _four(query: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     return s, t, u, v
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _decode(vectors: Any, scales: Any, out: Any) -> None:
     for row in range(len(vectors)):
         for i in range(vectors.shape[1]):
@@ -111,7 +111,7 @@ def _decode(vectors: Any, scales: Any, out: Any) -> None:
                 out[row, i] *= scales[row]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, out: Any) -> None:
     """`exact`, compiled."""
     for i in range(len(docs)):
@@ -126,7 +126,7 @@ def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs:
         out[i] = best
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _dot(query: Any, vector: Any) -> float:
     """The inner product in eight sums of every eighth term. Products of two float32 are exact in float64."""
     a = b = c = d = e = f = g = h = 0.0

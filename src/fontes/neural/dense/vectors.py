@@ -18,11 +18,11 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ...core.strings import Strings
 from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
+from ...storage.compiled import compiled
 from .products import decoded, exact as exact_of, quick, readable, scored
 
 QUERIES = 512  # that are searched together
@@ -273,7 +273,7 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, at: int, k: int, state: Any) -> Any:
     """`_gather` for each query from `query` on; where it stopped because a buffer is full, or the number of queries and 0."""
     while query < len(products):
@@ -284,7 +284,7 @@ def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, at: int, 
     return query, at
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: int, state: Any) -> int:
     """Appends the documents from `at` on that reach what they must; returns where it stopped because the buffer is full."""
     least, docs, values, counts, _ = state
@@ -324,7 +324,7 @@ def _gather(products: Any, bounds: Any, ordinals: Any, at: int, query: int, k: i
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def error_bound(query: Any, longest: float) -> float:
     """How far a product with the query in float32, summed in any order, can be from the score.
 
@@ -336,7 +336,7 @@ def error_bound(query: Any, longest: float) -> float:
     return n * UNIT / (1 - n * UNIT) * 1.0001 * math.sqrt(squares) * longest + n * 1e-37
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
     """How many of the documents with these products, descending, can be among the best `k`: see `rescored`."""
     if len(products) <= k:
@@ -347,7 +347,7 @@ def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_of(
     query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, products: Any, longest: float, ranks: Any, k: int
 ) -> Any:
@@ -359,7 +359,7 @@ def _best_of(
     return _best_first(docs, scores, ranks, k)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_first(docs: Any, scores: Any, ranks: Any, k: int) -> Any:
     """The best `k` documents with a score above -inf, in the one order, and their scores: see `order_keys`."""
     bits, keys, count = (scores + np.float32(0)).view(np.uint32), np.empty(len(docs), np.uint64), 0
@@ -371,13 +371,13 @@ def _best_first(docs: Any, scores: Any, ranks: Any, k: int) -> Any:
     return docs[place], scores[place]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _below(threshold: Any) -> Any:
     """A float32 that is no more than the threshold, for comparing many products at once."""
     return np.float32(threshold - 1e-6 * abs(threshold) - 1e-37)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _shrink(query: int, k: int, state: Any) -> None:
     """Drops the candidates that cannot be among the best k: k others are above them by twice the error."""
     least, docs, values, counts, errors = state

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
+from ...storage.compiled import compiled
 from ..llvm import cgutils, intrinsic, ir, types
 
 LANES = 16  # queries are padded to a multiple of it, with zeros that are not summed: vectors of 16 float32 fill a register
@@ -92,7 +92,7 @@ def _checked(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArra
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> None:
     width = query.shape[1]
     best = np.empty(width, dtype=np.float32)
@@ -112,7 +112,7 @@ def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> 
         scores[i] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_tokens(query: Any, vectors: Any, places: Any, best: Any) -> None:
     width = query.shape[1]
     sums = np.empty((ROWS, width), dtype=np.float32)
@@ -168,7 +168,7 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
 _multiply: Any = intrinsic(_columns)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _interaction(similarities: Any, tokens: int, near: Any, codes: Any, bounds: Any, docs: Any, scores: Any) -> None:
     width = similarities.shape[1]
     best = np.empty(width, dtype=np.float32)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...storage.arrays import Arrays, write_array
+from ...storage.compiled import compiled
 
 NBITS = (1, 2, 4)
 FITTING = 4  # where nobody says how many: of the best 10 by whole vectors one in fifty is lost
@@ -165,14 +165,14 @@ def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDA
     return codes
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add_rows(sums: Any, codes: Any, vectors: Any) -> None:
     for i in range(len(codes)):
         for j in range(vectors.shape[1]):
             sums[codes[i], j] += vectors[i, j]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: Any, vectors: Any) -> None:
     per_byte, mask = 8 // nbits, (1 << nbits) - 1
     values = np.empty((per_byte, 256), dtype=np.float32)  # of each dimension in a byte, by the byte
@@ -191,7 +191,7 @@ def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: An
     _to_unit(vectors)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add_halves(centroids: Any, low: Any, high: Any, codes: Any, packed: Any, vectors: Any) -> None:
     """Centroid plus residual where a byte holds two dimensions: a third of the time of the loop for any number."""
     dim = vectors.shape[1]
@@ -204,7 +204,7 @@ def _add_halves(centroids: Any, low: Any, high: Any, codes: Any, packed: Any, ve
             vector[dim - 1] = centroid[dim - 1] + low[bytes_of[dim // 2]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # Python's looks at each division
+@compiled(error_model="numpy")  # Python's looks at each division
 def _to_unit(vectors: Any) -> None:
     dim = vectors.shape[1]
     for i in range(len(vectors)):
