@@ -48,7 +48,7 @@ def test_of_an_id_that_comes_twice_the_first_document_stays_where_others_are_ski
 def test_a_deep_check_finds_an_id_that_two_documents_have(index: Index) -> None:
     """Only deleted ones may share it."""
     index.add(TWICE, duplicates="replace", threads=1)
-    leaf = index.reader.leaves[1]
+    leaf = index.state.leaves[1]
     assert leaf.dead is not None
     leaf.check()
     with pytest.raises(IndexFormatError, match="a document id occurs twice"):
@@ -63,7 +63,7 @@ def test_a_segment_is_written_anew_when_more_than_half_of_it_is_deleted(
 ) -> None:
     index = Index.build([(f"d{n}", "fox") for n in range(documents)], tmp_path / "x", threads=1)
     index.delete([f"d{n}" for n in range(deleted)])
-    (segment,) = index.reader.manifest["segments"]
+    (segment,) = index.state.manifest["segments"]
     assert segment["documents"] == stored
     assert (segment["deleted"] is None) == (stored < documents)
     assert index.ids.tolist() == [f"d{n}" for n in range(deleted, documents)]

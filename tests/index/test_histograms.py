@@ -112,7 +112,7 @@ def test_columns_that_identify_documents_are_no_facets_and_numbers_and_dates_com
         for n in range(60)
     ]  # fmt: skip
     index = built(tmp_path, rows)
-    assert facet_columns(index.reader) == (
+    assert facet_columns(index.state) == (
         ["when", "x", "year", "author", "home", "mixed", "tags", "yes"],
         ["doi", "home"],
     )

@@ -78,7 +78,7 @@ def test_the_draft_of_an_encoding_has_no_links(path: Path, outside: Path, kind: 
     encoder: Any = {"vectors": Counting(), "weights": CountingTerms()}[kind]
     index = Index.open(path)
     index.encode(encoder)
-    segment = index.reader.leaves[0].segment.folder
+    segment = index.state.leaves[0].segment.folder
     (made,) = [entry for entry in segment.iterdir() if entry.is_dir()]
     draft = segment / f".{made.name.removesuffix('-1') if kind == 'vectors' else made.name}"
     shutil.rmtree(made)

@@ -163,7 +163,7 @@ def test_a_great_number_of_shards_takes_no_memory(copy):
     index = Index.open(forged_manifest(copy, many))
     index.add([("new1", "fox")])
     index.add([("new2", "fox")])
-    assert [segment["shard"] for segment in index.reader.manifest["segments"]][-2:] == [1, 2]
+    assert [segment["shard"] for segment in index.state.manifest["segments"]][-2:] == [1, 2]
 
 
 def test_the_format_of_another_program_is_refused(copy):

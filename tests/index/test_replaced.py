@@ -160,7 +160,7 @@ def test_an_index_that_is_removed_is_an_error_at_once(path: Path) -> None:
         index.add(NEW)
     with pytest.raises(FontesError, match=r"has changed since it was opened"):
         index.encode(Counting())
-    segment = index.reader.leaves[0].segment
+    segment = index.state.leaves[0].segment
     job = encoding.Job("f", "f", None, 4, "float32", segment.ids.tolist(), lambda *_: pytest.fail("nothing is encoded"))
     with pytest.raises(FontesError, match="vectors cannot be written: No such file"):
         journal.encode(segment.folder, encoding.VectorEncoding(job), False, lambda _: None)
@@ -170,24 +170,24 @@ def test_actors_search_the_state_that_is_asked_for_and_no_other(tmp_path: Path) 
     path = tmp_path / "shards"
     Index.build(DOCS, path, shards=2, threads=1)
     index = Index.open(path)
-    first = index.reader
+    first = index.state
     shards = Shards(path, Analyzer.of("english"), [1], False, 1)
     old = shards.part(first.identity)
     assert old.ids.tolist() == IDS[10:]
     index.delete(["d15"])
-    new = shards.part(index.reader.identity)
+    new = shards.part(index.state.identity)
     assert new.ids.tolist() == [doc_id for doc_id in IDS[10:] if doc_id != "d15"]
     assert shards.part(first.identity) is old
     again(path, shards=2)
     assert index.refresh()
     assert index.fingerprint == first.fingerprint
-    newest = shards.part(index.reader.identity)
+    newest = shards.part(index.state.identity)
     assert newest is not old
     assert all(leaf.segment.folder.is_dir() for leaf in newest.leaves)
-    identities = [first.identity, index.reader.identity]
+    identities = [first.identity, index.state.identity]
     for number in range(STATES):
         index.delete([IDS[number]])
-        identities.append(index.reader.identity)
+        identities.append(index.state.identity)
         assert shards.part(identities[-1]).ids.tolist() == IDS[10:]
     for identity in (identities[0], "no state"):
         with pytest.raises(FontesError, match="has changed since it was opened"):

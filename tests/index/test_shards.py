@@ -254,7 +254,7 @@ def test_a_partial_index_is_that_of_the_shards_that_are_there_and_says_what_is_m
 def test_documents_that_were_deleted_from_a_missing_shard_are_not_missing(tmp_path: Path) -> None:
     index = built(DOCS, tmp_path / "x", shards=3)
     index.delete([doc.id for doc in DOCS[7:9]])
-    (segment,) = [one for one in index.reader.manifest["segments"] if one["shard"] == 1]
+    (segment,) = [one for one in index.state.manifest["segments"] if one["shard"] == 1]
     assert segment["deleted"]["documents"] == 2
     (tmp_path / "x" / segment["name"] / "df.npy").unlink()
     partial = Index.open(tmp_path / "x", partial=True)

@@ -239,10 +239,12 @@ class Index(_State):
             self._state = reader.refreshed()
             return self._state is not before
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"'Index' object has no attribute '{name}'")
-        return getattr(self._state, name)
+    if not TYPE_CHECKING:  # type checkers see what the base class has
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"'Index' object has no attribute '{name}'")
+            return getattr(self._state, name)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._state)})

@@ -58,7 +58,7 @@ class State:
     @cached_property
     def facets(self) -> tuple[list[str], list[str]]:
         """The columns that are worth a facet, and those that hold links."""
-        return facet_columns(self.index.reader)
+        return facet_columns(self.index.state)
 
     def pipeline(self, name: str, where: str | None, k: int, free: Guarded | None) -> Retriever:
         """The pipeline that a request names.
