@@ -22,6 +22,9 @@ from fontes.cluster.joining import OFF
 
 Fontes = Callable[..., tuple[int, str, str]]
 
+# Before torch is loaded, here and in what tests start: the threads of two test processes would wait for each other, spinning.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)  # the same examples each time
 settings.register_profile("fresh", derandomize=False, database=None, deadline=None, print_blob=True)
 settings.load_profile("fixed")
