@@ -33,8 +33,8 @@ class Index(Factory):
     """A collection, ready to be searched. `Index.build` makes one on disk, `Index.open` opens it.
 
     It holds the documents and statistics (ids, term frequencies, document lengths), never scores, and the analyzer that made
-    them; so models and parameters are chosen when asking. Documents are added and deleted; one that has the index open goes on
-    over the state that it has opened until it calls `refresh`.
+    them; so models and parameters are chosen when asking. Documents are added and deleted; an open index keeps reading its
+    state until `refresh`.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -154,7 +154,7 @@ class Index(Factory):
         """Goes on to the newest state, whoever has made it.
 
         Returns:
-            Whether there was a newer one.
+            Whether there was a newer one, which may hold the same documents: those of an index that was built again.
 
         Raises:
             IndexFormatError: There is no index any more, or a damaged one.
@@ -178,8 +178,8 @@ class Index(Factory):
 
         Args:
             docs: As `build` takes them.
-            duplicates: What is done about an id that is there already, or that comes twice: "error"; "skip", the document that
-                came first stays; "replace", the one that comes last takes its place, at the end.
+            duplicates: How to treat duplicate ids, those of the index and those that come twice: "error"; "skip" keeps the
+                document that came first; "replace" keeps the one that comes last, at the end of the index.
             memory: As of `build`.
             threads: As of `build`.
             progress: Is called after each batch of documents.
@@ -198,7 +198,7 @@ class Index(Factory):
 
         Args:
             ids: Their ids, or the one id.
-            missing: What is done about an id that is not there: "error" or "skip".
+            missing: How to treat unknown ids: "error" or "skip".
 
         Raises:
             InputError: An id is not there; nothing was changed.
