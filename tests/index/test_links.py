@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from index.test_spread import collection, digests
+from index.test_spread import digests
 from support.counting_encoder import Counting
 from support.counting_terms import CountingTerms
-from support.stores import s3_store
 
 from fontes.core import FontesError, InputError
 from fontes.experiments.collection import Collection
 from fontes.index import Index
 from fontes.index.leftovers import clean
-from fontes.index.remote import copy_index
 from fontes.storage.artifact import Kind, commit, drafting, seal
 
 DOCS = [(f"d{n:02}", f"fox number {n}") for n in range(20)]
@@ -130,22 +128,6 @@ def test_a_deletion_is_not_put_where_a_link_leads(path: Path, outside: Path, tmp
     with pytest.raises(FontesError, match="is a link to another place"):
         Index.open(path).delete("d03")
     assert len(Index.open(path)) == len(DOCS)
-
-
-def test_a_copy_from_an_address_goes_through_no_link(tmp_path: Path, outside: Path) -> None:
-    index = Index.build(collection(30), tmp_path / "here", threads=1)
-    (segment,) = index.path.glob("segment-*")
-    with s3_store() as store:
-        copy_index(index.path, f"{store}/x.index")
-        for number, name in enumerate((".fetched", segment.name, f"{segment.name}/df.npy")):
-            place = Path(shutil.copytree(index.path, tmp_path / f"there-{number}"))
-            entry = place / name
-            if entry.is_dir():
-                shutil.rmtree(entry)
-            entry.unlink(missing_ok=True)
-            entry.symlink_to(outside / "numbers" if name.endswith("npy") else outside)
-            with pytest.raises(FontesError, match=LINK):
-                copy_index(f"{store}/x.index", place, overwrite=True)
 
 
 def test_an_index_of_a_folder_of_results_is_no_link(tmp_path: Path) -> None:

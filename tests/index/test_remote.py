@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -164,3 +165,22 @@ def test_processes_that_open_the_same_address_at_once_both_get_it(index, place):
     children = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [child.communicate()[0] for child in children] == ["50\n", "50\n"]
     assert digests(local_copy(place)) == digests(index.path)
+
+
+def test_a_copy_from_an_address_goes_through_no_link(tmp_path, index, place):
+    """Of a folder that somebody else may have filled."""
+    copy_index(index.path, place)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("mine")
+    (segment,) = index.path.glob("segment-*")
+    for number, name in enumerate((".fetched", segment.name, f"{segment.name}/df.npy")):
+        target = Path(shutil.copytree(index.path, tmp_path / f"there-{number}"))
+        entry = target / name
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        entry.unlink(missing_ok=True)
+        entry.symlink_to(outside / "file" if name.endswith("npy") else outside)
+        with pytest.raises(FontesError, match="is a link, which may lead anywhere; remove it"):
+            copy_index(place, target, overwrite=True)
+    assert [(file.name, file.read_text()) for file in outside.iterdir()] == [("file", "mine")]

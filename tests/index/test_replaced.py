@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from support.counting_encoder import Counting
 from fontes.core import FontesError, IndexFormatError
 from fontes.index import Index, files, writer
 from fontes.index.attached import encoding, journal
+from fontes.index.leftovers import clean
 from fontes.index.shards.actors import STATES, Shards
 from fontes.text import Analyzer
 
@@ -192,3 +196,77 @@ def test_actors_search_the_state_that_is_asked_for_and_no_other(tmp_path: Path) 
     for identity in (identities[0], "no state"):
         with pytest.raises(FontesError, match="has changed since it was opened"):
             shards.part(identity)
+
+
+OTHER = [(f"o{n}", f"bird number {n}") for n in range(9)]
+Texts = dict[str, str]
+
+
+class Histories:
+    """An index that several handles and builds change in turn, and the documents that it must hold."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.path, self.draw = path, random.Random(seed)
+        self.shards = self.draw.choice([1, 1, 2])
+        self.docs: Texts = {}
+        self.build(dict(DOCS))
+        self.handles = [Index.open(path) for _ in range(3)]
+
+    def build(self, docs: Texts) -> None:
+        self.docs = dict(docs)
+        Index.build(self.docs, self.path, overwrite=True, drop_vectors=True, threads=1, shards=self.shards)
+
+    def add(self, index: Index, step: int) -> None:
+        docs = {f"n{step}-{number}": f"cat number {step}" for number in range(self.draw.randint(1, 3))}
+        index.add(docs, threads=1)
+        self.docs |= docs
+
+    def replace(self, index: Index, step: int) -> None:
+        docs = [(doc_id, f"horse number {step}") for doc_id in self.draw.sample(sorted(self.docs), min(3, len(self.docs)))]
+        docs.append((docs[0][0], "the last horse number"))
+        index.add(docs, duplicates="replace", threads=1)
+        for doc_id, text in docs:
+            self.docs.pop(doc_id, None)
+            self.docs[doc_id] = text
+
+    def delete(self, index: Index, step: int) -> None:
+        ids = self.draw.sample(sorted(self.docs), min(self.draw.randint(1, 6), len(self.docs) - 1))
+        index.delete(ids)
+        for doc_id in ids:
+            del self.docs[doc_id]
+
+    def search(self, index: Index) -> None:
+        """Whoever has an older state open goes on over that."""
+        assert len(index.bm25(threads=1).search("number", 100)) == len(index.docs(index.ids)) > 0
+
+    def step(self, number: int) -> None:
+        index = self.draw.choice(self.handles)
+        steps: list[Callable[[], object]] = [
+            *[lambda: self.build(self.docs)] * 3,
+            lambda: self.build(dict(OTHER)),
+            lambda: self.build(dict(DOCS)),
+            *[lambda: self.add(index, number), lambda: self.replace(index, number), lambda: self.delete(index, number)] * 2,
+            index.refresh,
+            lambda: self.search(index),
+            lambda: clean(self.path),
+        ]
+        apart: list[Callable[[], object]] = [lambda: index.encode(Counting()), lambda: index.check(deep=True), index.merge]
+        if self.draw.random() < 0.7:
+            self.draw.choice(steps)()
+        else:
+            with contextlib.suppress(FontesError):  # the state has gone, or its segments have different vectors
+                self.draw.choice(apart)()
+        newest = Index.open(self.path)
+        newest.check(deep=True)
+        assert {doc.id: doc.text for doc in newest.docs(newest.ids)} == self.docs
+
+
+@pytest.mark.parametrize("histories", [range(5), pytest.param(range(5, 200), marks=pytest.mark.slow)], ids=["some", "many"])
+def test_whatever_happens_to_an_index_that_several_have_open_it_is_sound_and_holds_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, histories: range
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+    for seed in histories:
+        history = Histories(tmp_path / f"{seed}.index", seed)
+        for number in range(10):
+            history.step(number)

@@ -13,7 +13,7 @@ from fontes.core.errors import ParameterError
 from fontes.index.leaf import Leaf
 from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
 from fontes.neural.late.residual import Codec, centroids_for, check_nbits, fit_buckets, kmeans, nearest
-from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, effort
+from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, best, effort
 
 
 def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
@@ -112,6 +112,10 @@ def test_the_effort_for_a_depth_is_that_of_plaid_for_the_next_larger_one() -> No
     }
 
 
+def test_the_effort_grows_with_a_depth_above_1024_so_that_as_many_documents_are_left() -> None:
+    assert [effort(k) for k in (1001, 1024, 1025, 5000)] == [(4, 0.4, 4096), (4, 0.4, 4096), (4, 0.4, 4100), (4, 0.4, 20_000)]
+
+
 class Stored(TokenVectors):
     """Token vectors of which only the centroids of the tokens are known."""
 
@@ -160,6 +164,24 @@ def test_the_candidates_are_those_of_the_stages_of_plaid(nprobe: int, ndocs: int
         assert found[threshold] == plaid(store, query, nprobe, threshold, ndocs)
         assert len(found[threshold]) == ndocs // 4
     assert len({tuple(docs) for docs in found.values()}) > 1, "the threshold makes a difference here"
+
+
+@pytest.mark.parametrize("k", [1024, 1025, 1300])
+def test_a_search_for_more_than_1024_documents_finds_as_many_the_best_by_their_centroids(k: int) -> None:
+    rng = np.random.default_rng(9)
+    query, centroids = unit(rng, 4, 6), unit(rng, 8, 6)
+    bounds = np.arange(0, 3 * 1500 + 1, 3)
+    store = Stored(centroids, rng.integers(0, 8, int(bounds[-1])).astype(np.int32), bounds)
+    docs = store.joined.candidates(query, *effort(k))
+    assert len(docs) == k
+    # Documents with the same centroids have the same score, so that the least of them may be others.
+    similarities = centroids @ query.T
+    scores = np.array([similarities[store.codes[a:b]].max(axis=0).sum() for a, b in itertools.pairwise(bounds)])
+    np.testing.assert_allclose(np.sort(scores[docs])[::-1], np.sort(scores)[::-1][:k], atol=1e-5)
+    rank = rng.permutation(len(scores)).astype(np.uint32)
+    everything = np.arange(len(scores))
+    expected = sorted(everything.tolist(), key=lambda doc: (np.float32(scores[doc]), rank[doc]), reverse=True)[:k]
+    assert best(everything, scores.astype(np.float32), rank, k).tolist() == expected
 
 
 def test_so_few_documents_as_would_be_left_are_all_candidates() -> None:

@@ -198,3 +198,23 @@ def test_threads_that_make_one_artifact_at_once_leave_a_whole_one(tmp_path: Path
     assert failures == []
     check_folder(tmp_path / "a")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_draft_that_another_process_removes_while_it_is_opened_is_made_again(tmp_path, monkeypatch):
+    mkdir, calls = os.mkdir, []
+
+    def removed(path, mode=0o777):
+        calls.append(path)
+        if len(calls) == 1:
+            raise FileExistsError(path)
+        mkdir(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", removed)
+    with drafting(tmp_path / "x", FontesError("busy")) as draft:
+        assert draft.is_dir()
+    assert len(calls) == 2
+
+
+def test_a_draft_beside_a_place_whose_folder_is_gone_is_an_error_and_not_waited_for(tmp_path):
+    with pytest.raises(FileNotFoundError, match="gone"), drafting(tmp_path / "gone" / "x", FontesError("busy")):
+        pass

@@ -152,7 +152,7 @@ class Index(_State):
         """Goes on to the newest state, whoever has made it.
 
         Returns:
-            Whether there was a newer one.
+            Whether there was a newer one, which may hold the same documents: those of an index that was built again.
 
         Raises:
             IndexFormatError: There is no index any more, or a damaged one.
@@ -176,8 +176,8 @@ class Index(_State):
 
         Args:
             docs: As `build` takes them.
-            duplicates: What is done about an id that is there already, or that comes twice: "error"; "skip", the document that
-                came first stays; "replace", the one that comes last takes its place, at the end.
+            duplicates: How to treat duplicate ids, those of the index and those that come twice: "error"; "skip" keeps the
+                document that came first; "replace" keeps the one that comes last, at the end of the index.
             memory: As of `build`.
             threads: As of `build`.
             progress: Is called after each batch of documents.
@@ -196,7 +196,7 @@ class Index(_State):
 
         Args:
             ids: Their ids, or the one id.
-            missing: What is done about an id that is not there: "error" or "skip".
+            missing: How to treat unknown ids: "error" or "skip".
 
         Raises:
             InputError: An id is not there; nothing was changed.

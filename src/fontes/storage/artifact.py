@@ -214,7 +214,8 @@ def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
             if not place.parent.is_dir():
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
             with suppress(FileNotFoundError), uninterrupted():
-                draft.mkdir(exist_ok=True)
+                with suppress(FileExistsError):
+                    draft.mkdir()
                 handle = stack.enter_context(locked(draft, busy))
                 if _is_at(handle, draft):  # else another process has just committed it
                     stack.callback(_remove_empty, handle, draft)
