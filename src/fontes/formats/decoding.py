@@ -97,8 +97,9 @@ def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], st
     Raises:
         InputError: While reading, for bytes that are not of the encoding.
     """
-    peek = getattr(file, "peek", None)
-    start = peek(BUFFER) if peek is not None else b""
+    buffered = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file), BUFFER)
+    start = cast(io.BufferedReader, buffered).peek(BUFFER)
+    file = cast(IO[bytes], buffered)
     encoding = reading.encoding
     if start.startswith(BINARY) or (encoding is None and DECLARED.match(start)):
         return file, UTF8
