@@ -71,6 +71,7 @@ def test_topics_judgments_and_runs_have_encodings_too(tmp_path: Path) -> None:
         (b"one \xe9 letter", "utf-8"),
         ("é à ü".encode() + b" \xe9 \xe8", "utf-8"),  # UTF-8 with broken bytes
         (b"\xe9 \xe8 \x00 no text", "utf-8"),
+        (b"a letter \xed\xbf\xbf or \xe2\x82 that is cut", "utf-8"),
         (b"\x81\x8d no letters", "utf-8"),
         ("“é” – à".encode("cp1252"), "cp1252"),
         ("abcdefgh".encode("utf-16-le"), "utf-16-le"),
