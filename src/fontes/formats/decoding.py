@@ -100,7 +100,7 @@ def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], st
     """
     buffered = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file), BUFFER)
     start = cast(io.BufferedReader, buffered).peek(BUFFER)
-    file = cast(IO[bytes], buffered)
+    file = buffered
     encoding = reading.encoding
     if start.startswith(BINARY) or (encoding is None and DECLARED.match(start)):
         return file, UTF8
