@@ -133,6 +133,7 @@ def test_scifact_reads_alike_from_its_own_lines_from_rows_and_from_a_table(tmp_p
         ({"id": 2, "claim": "A.", "evidence": ["B."]}, "a set of the evidence is a str, not a list"),
         ({"id": 2, "claim": "A.", "evidence": [[["Oliver_Reed", 0]]]}, "['Oliver_Reed', 0]\" is no piece of evidence"),
         ({"id": 2, "claim": "A.", "evidence": [[[1, 2, "Oliver_Reed", "first"]]]}, "the number of a sentence is 'first'"),
+        ({"id": 2, "claim": "A.", "evidence": [[[1, 2, "A", "9" * 5000]]]}, "the number of a sentence is '999"),
         ({"id": 2, "claim": "A.", "evidence": {"41": ["x"]}}, "a rationale of '41' is a str, not an object with"),
         ({"id": 2, "claim": "A.", "cited_doc_ids": 41}, "cited_doc_ids is a int, not a list"),
         ({"id": 62037, "claim": "A.", "evidence": []}, "claim '62037' occurs a second time; the first is in line 1"),

@@ -118,7 +118,9 @@ def test_a_format_may_be_named_for_judgments_and_runs(tmp_path: Path) -> None:
         read_qrels(path, "trec")
     with pytest.raises(InputError, match=r"line 1: 3 columns, not 6$"):
         read_run(path, format="trec")
-    with pytest.raises(ParameterError, match="no qrels format 'msmarco'; there are trec, beir, claims, csv, parquet"):
+    with pytest.raises(
+        ParameterError, match="no qrels format 'msmarco'; there are trec, beir, claims, csv, parquet, tsv, xlsx"
+    ):
         read_qrels(path, "msmarco")
     with pytest.raises(ParameterError, match="no run format 'beir'; there are trec, checkthat, msmarco"):
         read_run(path, format="beir")

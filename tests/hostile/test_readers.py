@@ -27,6 +27,7 @@ from support.hostile import (
     outcome,
     packed,
     sgml,
+    sheet,
     table,
     toml,
     training_example,
@@ -45,7 +46,8 @@ from fontes.train import Examples, LabelledPairs
 
 CORPORA = {
     "jsonl": lines(DOCUMENT),
-    "csv": table(","),
+    "json": listed(DOCUMENT),
+    "csv": table(",|"),
     "tsv": table("\t"),
     "trec": sgml(["DOCNO", "TEXT", "TITLE", "HEADLINE", "HEAD", "P", "SCRIPT"], "DOC"),
     "text": CELLS,
@@ -59,6 +61,14 @@ TOPICS = {
     "trec": sgml(["num", "title", "desc", "narr", "top"], "top"),
     "xml": xml(),
 }
+OPTIONS = st.fixed_dictionaries(
+    {
+        "encoding": st.sampled_from([None, None, None, "utf-8", "utf-16", "cp1252", "utf-7", "gb18030"]),
+        "errors": st.sampled_from([None, None, "replace"]),
+        "fields": st.sampled_from([None, None, {"id": "1", "text": "2"}, {"id": "q1", "text": "text"}, {"text": "title"}]),
+    }
+)
+pytestmark = pytest.mark.filterwarnings("ignore::fontes.core.errors.InputWarning")
 
 
 @pytest.fixture
@@ -77,23 +87,36 @@ def stored(tmp_path):
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_corpus(stored, tmp_path, name, examples):
     def check(example):
-        content, gz, form = example
-        path = stored(content, ending={"jsonl": ".jsonl", "csv": ".csv", "tsv": ".tsv"}.get(name, "") + gz)
-        docs = outcome(lambda: list(read_corpus(path, form)), str(path))
+        (content, gz), form, how = example
+        path = stored(content, ending={"jsonl": ".jsonl", "json": ".json", "csv": ".csv", "tsv": ".tsv"}.get(name, "") + gz)
+        docs = outcome(lambda: list(read_corpus(path, form, **how)), str(path))
         if docs is not None:
             outcome(lambda: write_corpus(docs, tmp_path / "written.jsonl"))
 
     formats = st.sampled_from([None, name, *CORPORA])
-    fuzz(st.tuples(packed(damaged(CORPORA[name])), formats).map(lambda e: (*e[0], e[1])), examples, check)
+    fuzz(st.tuples(packed(damaged(CORPORA[name])), formats, OPTIONS), examples, check)
+
+
+@each_grammar
+@pytest.mark.parametrize("kind", ["xlsx", "parquet"])
+def test_a_sheet(stored, kind, examples):
+    def check(example):
+        content, ending, how = example
+        path = stored(content, ending=ending)
+        outcome(lambda: list(read_corpus(path, **how)), str(path))
+        outcome(lambda: read_topics(path, **how), str(path))
+        outcome(lambda: read_qrels(path), str(path))
+
+    fuzz(st.tuples(sheet(kind), st.sampled_from([f".{kind}", f".{kind}", ""]), OPTIONS), examples, check)
 
 
 @each_grammar
 @pytest.mark.parametrize("name", TOPICS)
 def test_topics(stored, tmp_path, name, examples):
     def check(example):
-        content, gz, form = example
+        (content, gz), form, how = example
         path = stored(content, ending=gz)
-        topics = outcome(lambda: read_topics(path, form), str(path))
+        topics = outcome(lambda: read_topics(path, form, **how), str(path))
         if topics is not None:
             outcome(lambda: write_topics(topics, tmp_path / "written.jsonl"))
             outcome(lambda: write_topics(topics, tmp_path / "written.json", "cast"))
@@ -101,7 +124,7 @@ def test_topics(stored, tmp_path, name, examples):
             outcome(lambda: write_run(run, tmp_path / "written.run"))
 
     formats = st.sampled_from([None, name, *TOPICS])
-    fuzz(st.tuples(packed(damaged(TOPICS[name])), formats).map(lambda e: (*e[0], e[1])), examples, check)
+    fuzz(st.tuples(packed(damaged(TOPICS[name])), formats, OPTIONS), examples, check)
 
 
 @each_grammar

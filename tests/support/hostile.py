@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -144,6 +146,49 @@ def packed(contents: st.SearchStrategy[bytes]) -> st.SearchStrategy[tuple[bytes,
         return [stored, stored[: len(stored) // 2], content][how], ".gz"
 
     return st.builds(pack, contents, st.integers(0, 9))
+
+
+def sheet(kind: str) -> st.SearchStrategy[bytes]:
+    """A workbook ("xlsx") or a file of Parquet, which may be cut off or have other bytes in it."""
+    names = st.lists(st.sampled_from(words("id text title qid query docno label 1 2 year")) | CELLS, min_size=1, max_size=5)
+    values = CELLS | st.sampled_from(
+        [None, 7, 2.5, float("nan"), True, 10**18, -1, date(2020, 5, 17), datetime(2020, 5, 17, 12)]
+    )
+    grids = st.tuples(names, st.lists(st.lists(values, max_size=5), max_size=4))
+
+    def stored(grid: tuple[list[str], list[list[Any]]]) -> bytes:
+        header, rows = grid
+        content = io.BytesIO()
+        if kind == "xlsx":
+            openpyxl = pytest.importorskip("openpyxl")
+            book = openpyxl.Workbook()
+            for row in [header, *rows]:
+                legal = [c if not isinstance(c, str) else openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("", c) for c in row]
+                book.active.append([c.encode("utf-8", "replace").decode()[:30_000] if isinstance(c, str) else c for c in legal])
+            book.save(content)
+        else:
+            arrow = pytest.importorskip("pyarrow")
+            columns = []
+            for n in range(len(header)):
+                cells = [row[n] if n < len(row) else None for row in rows]
+                kinds = {type(cell) for cell in cells if cell is not None}
+                safe = cells if len(kinds) == 1 and str not in kinds else [None if c is None else str(c) for c in cells]
+                columns.append([c.encode("utf-8", "replace").decode() if isinstance(c, str) else c for c in safe])
+            table = arrow.Table.from_arrays(
+                [arrow.array(c) for c in columns], [n.encode("utf-8", "replace").decode() for n in header]
+            )
+            pytest.importorskip("pyarrow.parquet").write_table(table, content)
+        return content.getvalue()
+
+    def hurt(content: bytes, how: int, at: float) -> bytes:
+        place = int(at * len(content))
+        return (
+            [content[:place], content[:place] + b"\xff" * 9 + content[place + 9 :], content[place // 2 :]][how]
+            if how < 3
+            else content
+        )
+
+    return st.builds(hurt, grids.map(stored), st.integers(0, 9), st.floats(0, 1))
 
 
 def table(separators: str = "\t ,;") -> st.SearchStrategy[str]:

@@ -45,7 +45,10 @@ def string_of(value: Any, what: str, where: str) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Integral) and not isinstance(value, bool):
-        return str(int(value))
+        try:
+            return str(int(value))
+        except ValueError:  # Python's own limit
+            raise InputError(f"{where}: the {what} is a number of thousands of digits; write it as a string") from None
     problem = f"the {what} is {value!r}, which is neither a string nor a whole number"
     if is_missing(value):
         problem = f"the {what} is missing"

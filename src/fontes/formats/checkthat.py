@@ -11,6 +11,7 @@ from .columns import one_word
 from .format import File, Format
 
 HEADER = ("post_id", "preds")
+LEAST_REFUSED = 10**18  # of the numbers that are ids
 DEPTH = 5  # documents of a post that are submitted
 
 
@@ -47,6 +48,11 @@ def _is_header(line: str) -> bool:
     return any(tuple(map(plain, line.strip().split(separator))) == HEADER for separator in "\t,")
 
 
+def _is_id(doc: object) -> bool:
+    """Whether it is a string or a number of not so many digits that Python does not write them."""
+    return isinstance(doc, str) or (type(doc) is int and abs(doc) < LEAST_REFUSED)
+
+
 def _row(text: str, name: str, number: int) -> tuple[str, list[str]]:
     """The post and its documents.
 
@@ -62,6 +68,6 @@ def _row(text: str, name: str, number: int) -> tuple[str, list[str]]:
         listed = ast.literal_eval(rest)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         listed = None
-    if not between or not isinstance(listed, (list, tuple)) or not all(type(doc) in (str, int) for doc in listed):
+    if not between or not isinstance(listed, (list, tuple)) or not all(map(_is_id, listed)):
         raise InputError.at(name, number, "no post and list of documents, such as: 16<tab>['3qvh482o', 'r58aohnu']")
     return post.strip(), [str(doc) for doc in listed]

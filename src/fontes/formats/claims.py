@@ -31,7 +31,7 @@ CLAIM, EVIDENCE, CITED, LABEL = "claim", "evidence", "cited_doc_ids", "label"
 DOCUMENT, DOCUMENT_LABEL, SENTENCES = "evidence_doc_id", "evidence_label", "evidence_sentences"
 OWN = {"id", CLAIM, EVIDENCE, CITED, DOCUMENT, DOCUMENT_LABEL, SENTENCES}
 NO_EVIDENCE = re.compile("not[ _]enough[ _]info|nei", re.IGNORECASE)
-WHOLE = re.compile(r"\d+")
+WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
 
 @dataclass

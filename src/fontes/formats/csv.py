@@ -167,7 +167,8 @@ def _ms_marco(name: str, first: First, lines: Iterator[Line]) -> Iterator[Doc]:
         cells = line.rstrip("\r\n").split("\t")
         if len(cells) != width:
             raise InputError.at(name, number, f"{len(cells)} columns where the first line has {width}")
-        yield as_cells(doc_from(dict(zip(columns, cells, strict=True)), USUAL, name, number))
+        doc = doc_from(dict(zip(columns, cells, strict=True)), USUAL, name, number)
+        yield as_cells(doc) if width == max(MS_MARCO) else doc
 
 
 def _by_number(first: First, fields: Fields) -> bool:

@@ -31,6 +31,7 @@ DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']""")
 NO_CHARSETS = ("idna", "punycode")  # of Python's encodings, such as take the square of a text's length to read
 UNUSUAL = {0x83, 0x88, 0x8D, 0x8F, 0x90, 0x98, 0x9D, 0xA0, 0xAC, 0xAD, 0xAF, 0xD7, 0xF7, 0xFE, 0xFF}
 PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # bytes that texts in cp1252 have beside those of ASCII
+PIECE = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # how a letter begins in UTF-8
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 ESCAPED = re.compile("[\udc80-\udcff]+")
 
@@ -97,8 +98,9 @@ def as_utf8(file: IO[bytes], name: str, reading: Reading) -> tuple[IO[bytes], st
     Raises:
         InputError: While reading, for bytes that are not of the encoding.
     """
-    peek = getattr(file, "peek", None)
-    start = peek(BUFFER) if peek is not None else b""
+    buffered = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file), BUFFER)
+    start = cast(io.BufferedReader, buffered).peek(BUFFER)
+    file = buffered
     encoding = reading.encoding
     if start.startswith(BINARY) or (encoding is None and DECLARED.match(start)):
         return file, UTF8
@@ -128,7 +130,8 @@ def detected(start: bytes) -> str:
     except UnicodeDecodeError:
         high = [byte for byte in start if byte >= 0x80]
         sound = len(start.decode(errors="ignore")) - (len(start) - len(high))  # letters that are UTF-8
-        if len(high) > 1 and PROSE.issuperset(high) and 10 * sound < len(high) and not CONTROL.search(start):
+        pieces = len(PIECE.findall(start)) + sound
+        if len(high) > 1 and PROSE.issuperset(high) and 4 * pieces <= len(high) and not CONTROL.search(start):
             return CP1252
     return UTF8
 

@@ -13,7 +13,7 @@ commands = typer.Typer()
 
 
 @commands.command("eval", rich_help_panel="Measure")
-@reads_files()
+@reads_files("id", of="topics")
 def eval_(
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     run: Annotated[str, typer.Argument(help="A run, or -.", show_default=False)],

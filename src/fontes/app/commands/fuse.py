@@ -15,7 +15,7 @@ commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Runs")
-@reads_files()
+@reads_files("id", of="topics")
 def fuse(
     runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC or MS MARCO.", show_default=False)],
     method: Annotated[

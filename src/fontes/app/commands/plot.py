@@ -26,7 +26,7 @@ OF_AN_INDEX = ("lengths", "zipf", "heaps")
 
 
 @commands.command(rich_help_panel="Measure")
-@reads_files()
+@reads_files("id", of="topics")
 def plot(
     kind: Annotated[
         str, typer.Argument(help="tfidf, bm25, idf, lengths, zipf, heaps, measures or pipeline.", show_default=False)

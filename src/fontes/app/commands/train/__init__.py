@@ -13,12 +13,8 @@ from .terms import terms
 
 commands = typer.Typer()
 group = typer.Typer(name="train", help="Train a model from your own data.", no_args_is_help=True)
-for name, command in (
-    ("cross-encoder", cross_encoder),
-    ("bi-encoder", bi_encoder),
-    ("rewriter", rewriter),
-    ("terms", terms),
-    ("causality", causality),
-):
+for name, command in (("cross-encoder", cross_encoder), ("bi-encoder", bi_encoder), ("terms", terms)):
     group.command(name)(reads_files("id", "text", of="topics")(command))
+group.command("rewriter")(rewriter)
+group.command("causality")(causality)
 commands.add_typer(group, rich_help_panel="Models")

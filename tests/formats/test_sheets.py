@@ -1,0 +1,189 @@
+"""Tables that are no text, lists in JSON, and pipes."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hostile import outcome
+
+from fontes.core import Doc, InputError, MissingExtraError, Topic
+from fontes.formats import read_corpus, read_qrels, read_topics
+
+ROWS: list[list[Any]] = [
+    ["qid", "question", "text", "doc_id", "label", "year", "day", "share"],
+    ["q1", "moon?", "The moon", "d1", 2, 2019, datetime.date(2020, 5, 17), 0.5],
+    ["q2", "water?", "Water", "d2", 0, 2021, None, None],
+]
+
+
+def workbook(path: Path, rows: list[list[Any]]) -> Path:
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def parquet(path: Path, rows: list[list[Any]]) -> Path:
+    arrow = pytest.importorskip("pyarrow")
+    columns = dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.table(columns), path)
+    return path
+
+
+MAKERS = pytest.mark.parametrize(("make", "name"), [(workbook, "c.xlsx"), (parquet, "c.parquet")])
+
+
+@MAKERS
+def test_a_sheet_gives_documents_with_typed_metadata_topics_and_judgments(tmp_path: Path, make: Any, name: str) -> None:
+    path = make(tmp_path / name, ROWS)
+    docs = list(read_corpus(path, fields={"id": "doc_id"}))
+    first = {"qid": "q1", "question": "moon?", "label": 2, "year": 2019, "day": "2020-05-17", "share": 0.5}
+    second = {"qid": "q2", "question": "water?", "label": 0, "year": 2021}
+    assert docs == [Doc("d1", "The moon", "", first), Doc("d2", "Water", "", second)]
+    fields = {"text": "question"}
+    assert list(read_topics(path, fields=fields).values()) == [Topic("q1", "moon?"), Topic("q2", "water?")]
+    assert read_qrels(path).to_dict() == {"q1": {"d1": 2}, "q2": {"d2": 0}}
+
+
+@MAKERS
+def test_the_error_of_unknown_columns_says_which_is_which(tmp_path: Path, make: Any, name: str) -> None:
+    path = make(tmp_path / name, [["Nr", "Claim"], [1, "The moon"]])
+    with pytest.raises(InputError, match=r"row \d: no id .* --id Nr --text Claim -o c\.index"):
+        list(read_corpus(path))
+    assert list(read_corpus(path, fields={"id": "Nr", "text": "Claim"})) == [Doc("1", "The moon")]
+    with pytest.raises(InputError, match="there is no column 'Claims'; the columns are Nr, Claim"):
+        list(read_corpus(path, fields={"id": "Nr", "text": "Claims"}))
+
+
+@MAKERS
+def test_a_damaged_sheet_is_one_sentence(tmp_path: Path, make: Any, name: str) -> None:
+    path = make(tmp_path / name, ROWS)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:40] + b"\xff" * 40 + whole[80:])
+    for reader in (lambda at: list(read_corpus(at, fields={"id": "doc_id"})), read_topics, read_qrels):
+        outcome(lambda reader=reader: reader(path), str(path))
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_corpus(path))
+
+
+@MAKERS
+def test_the_extra_is_named_where_its_library_is_missing(tmp_path: Path, monkeypatch: Any, make: Any, name: str) -> None:
+    path = make(tmp_path / name, ROWS)
+    for library in ("openpyxl", "pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'fontes\[{name.partition('.')[2]}\]'"):
+        list(read_corpus(path))
+
+
+@contextmanager
+def pipe(content: bytes) -> Iterator[str]:
+    """The path of a pipe that holds this, as a shell's <(command) gives it."""
+    read, write = os.pipe()
+
+    def fill() -> None:
+        with os.fdopen(write, "wb") as end:
+            end.write(content)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    try:
+        yield f"/dev/fd/{read}"
+    finally:
+        thread.join()
+        os.close(read)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "utf-16", "xlsx", "parquet"])
+def test_a_pipe_is_recognised_and_read_once(tmp_path: Path, kind: str) -> None:
+    rows = [["id", "text"], *([str(n), "fox " * 9] for n in range(9000))]
+    table = "".join(f"{a},{b}\n" for a, b in rows)
+    items = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    contents = {
+        "jsonl": lambda: "".join(json.dumps(item) + "\n" for item in items).encode(),
+        "json": lambda: json.dumps(items, indent=1).encode(),
+        "csv": table.encode,
+        "utf-16": lambda: table.encode("utf-16"),
+        "xlsx": lambda: workbook(tmp_path / "c", rows[:300]).read_bytes(),
+        "parquet": lambda: parquet(tmp_path / "c", rows).read_bytes(),
+    }
+    with pipe(contents[kind]()) as path:
+        corpus = read_corpus(path)
+        docs = list(corpus)
+        with pytest.raises(InputError, match="can be read only once; write it to a file"):
+            list(corpus)
+    assert docs[:3] == [Doc(a, b) for a, b in rows[1:4]]
+    assert len(docs) == (299 if kind == "xlsx" else 9000)
+
+
+def test_a_pipe_is_one_of_several_parts(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"_id": "a", "text": "x"}\n')
+    with pipe(b"id,text\nb,y\n") as path:
+        assert [doc.id for doc in read_corpus([path, tmp_path / "a.jsonl"])] == ["b", "a"]
+
+
+def test_standard_input_is_recognised(fontes, tmp_path: Path) -> None:
+    assert fontes("index", "-", "-o", tmp_path / "i", stdin="id;text\n1;fox\n")[0] == 0
+    code, out, _ = fontes("convert", "corpus", "-", "-", stdin='[{"id": "1", "text": "fox"}]')
+    assert (code, json.loads(out)) == (0, {"_id": "1", "title": "", "text": "fox"})
+
+
+LIST = [{"id": "a", "text": "é東", "n": [1, {"x": "}]"}]}, {"id": "b", "text": "]"}]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("buffer", [1, 7, 1 << 18])
+def test_a_json_list_is_read_item_by_item(tmp_path: Path, monkeypatch: Any, indent: int | None, buffer: int) -> None:
+    monkeypatch.setattr("fontes.formats.json.BUFFER", buffer)
+    (tmp_path / "c.json").write_text("\ufeff " + json.dumps(LIST, indent=indent, ensure_ascii=False) + "\n ", encoding="utf-8")
+    assert list(read_corpus(tmp_path / "c.json")) == [Doc("a", "é東", "", {"n": [1, {"x": "}]"}]}), Doc("b", "]")]
+
+
+@pytest.mark.parametrize("buffer", [1, 1 << 18])
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("[", "line 1: broken JSON"),
+        ("[]", "holds no documents"),
+        ('[{"id": "a", "text": "b"}', "line 1: broken JSON (Expecting ',' delimiter)"),
+        ('[{"id": "a", "text": "b"},\n]', "line 2: broken JSON (Illegal trailing comma"),
+        ('[{"id": "a", "text": "b"}\n{"id": "b"}]', "line 2: broken JSON (Expecting ',' delimiter)"),
+        ('[{"id": "a", "text": "b"}]\nx', "line 2: broken JSON (Extra data)"),
+        ('[{"id": "a",\n "text" "b"}]', "line 2: broken JSON (Expecting ':' delimiter)"),
+        ('[{"id": "a", "text": "b"}, 12]', "item 2: a JSON int where an object"),
+        ('[{"id": "a"}]', "item 1: no text"),
+        ("[" + "9" * 5000 + "]", "line 1: broken JSON (a number of thousands of digits)"),
+        ("[" * 100_000, "line 1: broken JSON (nested too deeply)"),
+        ('{\n"docs": [{"id": "a", "text": "b"}]}', "line 1: an object over several lines where a JSON list of objects"),
+    ],
+)
+def test_a_broken_list_is_an_error_with_its_line(
+    tmp_path: Path, monkeypatch: Any, content: str, problem: str, buffer: int
+) -> None:
+    monkeypatch.setattr("fontes.formats.json.BUFFER", buffer if len(content) < 1000 else 1 << 18)
+    (tmp_path / "c.json").write_text(content)
+    with pytest.raises(InputError) as caught:
+        list(read_corpus(tmp_path / "c.json"))
+    assert str(caught.value).startswith(f"{tmp_path / 'c.json'}")
+    assert problem in str(caught.value)
+
+
+def test_a_list_in_memory_is_never_longer_than_what_one_item_needs(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("fontes.storage.files.LONGEST", 3000)
+    monkeypatch.setattr("fontes.formats.json.BUFFER", 100)
+    rows = [{"id": str(n), "text": "x" * 50} for n in range(300)]
+    (tmp_path / "c.json").write_text(json.dumps(rows))
+    with pytest.raises(InputError, match="longer than 3,000 bytes"):  # on one line, for whoever looks at lines
+        read_corpus(tmp_path / "c.json")
+    (tmp_path / "c.json").write_text(json.dumps(rows, indent=0))
+    assert len(list(read_corpus(tmp_path / "c.json"))) == 300
