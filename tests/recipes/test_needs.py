@@ -207,3 +207,47 @@ def test_the_setting_that_takes_a_folder_in_place_of_a_model_is_named(name: str,
     with pytest.raises(ft.FontesError) as error:
         ft.recipe(name).run(sample, sample, sample, "out")
     assert f"{setting} reads another model" in str(error.value)
+
+
+def test_a_reranker_without_a_layer_for_scores_is_told_before_anything_is_built(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from support.posts import air, collection
+    from support.tiny_cross_encoder import save_cross_encoder
+
+    from fontes.experiments.problems import Problems
+    from fontes.recipes import Claims
+
+    encoder, ready = (
+        str(save_cross_encoder(tmp_path / a, architecture=a)) for a in ("BertModel", "BertForSequenceClassification")
+    )
+    docs, posts, qrels = collection(20)
+    told = (
+        "BertModel is no cross-encoder: its architecture is BertModel, which has no layer for scores; take a model for sequence"
+    )
+    for recipe in (air(ready, reranker=encoder), air(encoder, reranker_1to1=encoder), Claims(start=encoder, reranker=encoder)):
+        with pytest.raises(ft.FontesError, match=told):
+            recipe.run(docs, posts, qrels, tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+    for stage in (ft.CrossEncoder(ready), ft.CrossEncoder(ready).interpolate(0.4)):
+        problems = Problems()
+        problems.look_at(stage)
+        assert not problems.errors
+    problems = Problems()
+    problems.look_at(ft.CrossEncoder(encoder).interpolate(0.4))
+    assert told in str(problems.errors)
+
+
+def test_a_pipeline_is_searched_with_no_reranker_that_lacks_a_layer_for_scores(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from support.tiny_cross_encoder import save_cross_encoder
+    from typer.testing import CliRunner
+
+    from fontes.app import cli
+
+    encoder = save_cross_encoder(tmp_path / "encoder", architecture="BertModel")
+    ft.Index.build(DOCS, tmp_path / "i")
+    before = sorted((tmp_path / "i").rglob("*"))
+    expression = f'dense("{encoder}") % 2 >> cross_encoder("{encoder}")'
+    with pytest.raises(ft.FontesError, match="is no cross-encoder: its architecture is BertModel"):
+        CliRunner().invoke(cli.app, ["search", str(tmp_path / "i"), "flu", "--pipeline", expression], catch_exceptions=False)
+    assert sorted((tmp_path / "i").rglob("*")) == before

@@ -54,6 +54,8 @@ def retriever(
             raise ParameterError(f"--pipeline says all; leave {' and '.join(others)} out, or --pipeline")
         stage = expression.pipeline(pipeline, index)
         stage.require(Topics, Run, "--pipeline")
+        for part in walk(stage):
+            part.check_needs()  # before the first step works for long
         return filtered(stage, where)
     model = model or "bm25"
     if model not in (*LEXICAL, *DENSE):

@@ -110,7 +110,8 @@ class Problems:
         raise error
 
     def _look_for_needs(self, part: Part) -> None:
-        name = f"{type(part).__module__}.{part!r}"
+        # The start of a training needs less than the model of the same name.
+        name = f"{type(part).__module__}.{part!r}{getattr(part, 'name_or_path', None)!r}"
         if name not in self.needs:
             try:
                 part.check_needs()

@@ -20,6 +20,7 @@ from ..experiments.hashes import hash_of_qrels, hash_of_topics
 from ..experiments.runner import reproducible
 from ..experiments.systems import Searches
 from ..measures import evaluate
+from ..neural.rerank.crossencoder import Start
 from ..storage.hashes import hash_json
 from ..train import (
     BiEncoderSettings,
@@ -185,7 +186,7 @@ class Learning:
         """The folder of a model, which `train` makes of examples where it is not there; the start without a folder."""
         check_training(f"training a {kind}")
         if self.folder is None:
-            return start
+            return Start(start)
         place = self._place(kind, start, candidates, settings, mining)
         if not place.exists():
             train(place, *self._examples(candidates, mining))

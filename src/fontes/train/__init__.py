@@ -8,7 +8,8 @@ from .examples import Example, Examples, Passage
 from .labelled_pairs import LabelledPair, LabelledPairs
 from .mining import Mined, Mining, document_examples, mine_negatives
 from .pair_settings import CrossEncoderSettings
-from .rewriter import RewriterSettings, train_rewriter
+from .rewrite_pairs import RewriterSettings
+from .rewriter import train_rewriter
 from .runner.running import Training
 from .splits import Leakage, Side, Split, leakage, split
 from .terms import TermSettings, TermTraining, train_terms

@@ -38,6 +38,15 @@ THEIRS = "sentence_transformers"
 SETTINGS = {"__version__", "activation_fn", "prompts", "default_prompt_name", "model_type"}
 
 
+class Start(str):
+    """The name of the start of a training, in the place of the model that comes of it: it may lack a layer for scores."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Start({super().__repr__()})"
+
+
 @dataclass(frozen=True)
 class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], name="cross_encoder"):
     """Reranks with a cross-encoder (Nogueira and Cho, 2019), such as those of sentence-transformers.
@@ -73,6 +82,11 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
 
         logits = self._in_batches(model.lengths(inputs), work, progress)
         return sigmoid(logits) if self.score == "sigmoid" else logits
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        if not isinstance(self.name_or_path, Start):
+            _check_architecture(self.folder)
 
     def _load(self, folder: Path, device: str) -> PlainCrossEncoder | CrossEncoderModel:
         _check_architecture(folder)
