@@ -34,7 +34,8 @@ def test_a_factory_has_the_parameters_of_the_stage_of_its_name_in_their_order_wi
 def test_a_factory_passes_each_parameter_to_the_field_of_its_name(index: Index, name: str) -> None:
     parameters = list(inspect.signature(getattr(Index, name)).parameters.values())[1:]
     given = {parameter.name: object() for parameter in parameters}
-    stage = getattr(index, name)(**given)
+    factory = getattr(Index, name)
+    stage = getattr(factory, "__wrapped__", factory)(index, **given)  # without the check of their values
     assert type(stage) is stages[name]
     assert stage.index is index
     assert {key: getattr(stage, key) for key in given} == given

@@ -6,18 +6,21 @@ stage, by the same names, in the same order, with the same defaults.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, Ranking, Strings, Topic
 from ..core.errors import InputError, ParameterError
+from ..core.parameters import meant, parameters as parameters_of
+from ..core.part import Part
 from ..core.progress import Report, silent
+from ..core.registry import nearest
 from ..storage.files import write
 from ..text import Snippet
 from ..text.snippets import snippets
@@ -39,6 +42,35 @@ if TYPE_CHECKING:
     from ..neural.sparse.base import SparseEncoder
     from ..neural.sparse.retriever import SpladeRetriever
     from .index import Index
+
+
+P = ParamSpec("P")
+S = TypeVar("S", bound=Part)
+
+
+def checked(method: Callable[P, S]) -> Callable[P, S]:
+    """A method that makes a stage, whose parameters are checked when it is made: an unknown one, and one out of its range.
+
+    Raises:
+        ParameterError: A parameter is unknown or out of its range; the message has the nearest name.
+    """
+
+    @wraps(method)
+    def make(*args: P.args, **parameters: P.kwargs) -> S:
+        names = method.__kwdefaults__ or {}
+        for name in parameters:
+            if name not in names:
+                raise ParameterError(f"{method.__name__} has no parameter '{name}'; {nearest(name, names)}")
+        stage = method(*args, **parameters)
+        try:
+            stage.check()
+        except ParameterError as error:
+            known = parameters_of(type(stage))
+            better = next(filter(None, (meant(known, name, value) for name, value in parameters.items())), "")
+            raise ParameterError(f"{error}{better}") from None
+        return stage
+
+    return make
 
 
 class Factory:
@@ -132,6 +164,7 @@ class Factory:
         """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""
         return self.bm25().search(query, k)
 
+    @checked
     def bm25(
         self,
         *,
@@ -163,6 +196,7 @@ class Factory:
             where=where,
         )
 
+    @checked
     def tfidf(
         self,
         *,
@@ -188,6 +222,7 @@ class Factory:
             where=where,
         )
 
+    @checked
     def ql(
         self,
         *,
