@@ -77,7 +77,7 @@ def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(colle
 def test_terms_are_worked_on_in_ranges_of_so_many_postings_or_one_by_one_where_they_have_more(monkeypatch):
     monkeypatch.setattr(impacts, "CHUNK", 5)
     df = [1, 2, 2, 7, 1, 1, 1, 1, 1, 1]
-    assert list(impacts._chunks(np.cumsum([0, *df]))) == [(0, 3), (3, 4), (4, 9), (9, 10)]
+    assert list(impacts.chunks(np.cumsum([0, *df]))) == [(0, 3), (3, 4), (4, 9), (9, 10)]
 
 
 @pytest.fixture

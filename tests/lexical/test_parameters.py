@@ -248,3 +248,18 @@ def test_a_parameter_of_rm3_outside_its_range_is_an_error(index, changes):
 def test_a_text_with_a_wrong_parameter_is_refused_before_anything_is_searched(index, text, words):
     with pytest.raises(ParameterError, match=words):
         pipeline(text, index)
+
+
+def test_a_wrong_parameter_fails_when_the_retriever_is_made_and_the_nearest_is_named(index):
+    for make in (lambda: index.bm25(k=1.2), lambda: pipeline("bm25(k=1.2)", index)):
+        with pytest.raises(ParameterError, match=r"k must be .*, not 1\.2; did you mean k1=1\.2\?"):
+            make()
+    for make in (lambda: index.bm25(k_1=1.2), lambda: pipeline("bm25(k_1=1.2)", index)):
+        with pytest.raises(ParameterError, match=r"bm25 has no parameter 'k_1'; did you mean 'k1'\?"):
+            make()
+    with pytest.raises(ParameterError, match="there is no BM25 variant 'lucine'; did you mean 'lucene'"):
+        index.bm25(variant="lucine")
+    with pytest.raises(ParameterError, match=r"k must be .*, not 2\.5$"):
+        index.tfidf(k=2.5)
+    with pytest.raises(ParameterError, match="mu"):
+        index.ql(mu=-1)

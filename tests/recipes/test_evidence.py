@@ -18,7 +18,7 @@ import fontes as ft
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.experiments import Collection
 from fontes.recipes import Evidence, RecipeResult
-from fontes.recipes.evidence_parts import K1, LANGUAGES, B, starts_of, whole
+from fontes.recipes.evidence_parts import K1, K3, LANGUAGES, B, starts_of, whole
 
 pytest.importorskip("torch")
 from support.tiny_cross_encoder import save_cross_encoder
@@ -26,7 +26,7 @@ from support.tiny_models import docs, tiny
 from support.tiny_splade import masked_lm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-LEXICAL = ["tfidf", "bm25-pyserini", "bm25-words", "bm25-stems", "bm25-chars", "bm25-textbook"]
+LEXICAL = ["tfidf", "bm25-pyserini", "bm25-words", "bm25-stems", "bm25-chars", "bm25-formula", "bm25-default"]
 DOCS = docs(*range(12, 60, 4))
 TOPICS = {f"q{n}": " ".join(doc.text.split()[3:7]) for n, doc in enumerate(DOCS)}
 QRELS = {f"q{n}": {f"d{n}": 1} for n in range(len(DOCS))}
@@ -164,7 +164,7 @@ def test_of_paragraphs_a_document_has_the_score_of_its_best_one(result: RecipeRe
 
 
 def test_both_are_bm25_and_the_trained_encoder_by_reciprocal_ranks(result: RecipeResult) -> None:
-    expected = ft.fuse(result.runs["bm25-textbook"], result.runs["trained"])
+    expected = ft.fuse(result.runs["bm25-default"], result.runs["trained"])
     assert_same(result.runs["hybrid"], expected)
 
 
@@ -204,7 +204,13 @@ def test_a_long_encoder_reads_as_far_as_its_positions_whatever_its_tokenizer_say
     assert whole(tiny("bert")) == ft.TransformerEncoder(tiny("bert"))
 
 
-def test_k1_and_b_are_those_that_are_best_on_the_topics_to_learn_from(tmp_path: Path) -> None:
+def test_the_row_of_the_formula_is_bm25_as_textbooks_write_it(tmp_path: Path) -> None:
+    rows = Evidence(**NO_MODELS).systems(Collection(DOCS, tmp_path))
+    assert repr(rows["bm25-formula"]).startswith("bm25(variant='atire', k1=1.2, b=0.75, k3=1.2")
+    assert repr(rows["bm25-default"]).startswith("bm25(k1=1.2, b=0.75")
+
+
+def test_k1_b_and_k3_are_those_that_are_best_on_the_topics_to_learn_from(tmp_path: Path) -> None:
     claims = ft.dataset("harbour/claims")
     topics, qrels = claims.topics(), claims.qrels()
     train = {topic_id: dict(qrels[topic_id]) for topic_id in list(topics)[:25]}
@@ -213,16 +219,14 @@ def test_k1_and_b_are_those_that_are_best_on_the_topics_to_learn_from(tmp_path: 
     assert set(result.runs["bm25-tuned"]) == set(test)
     index = ft.Index.build(claims.corpus, tmp_path / "x.index")
     learned = ft.Topics(topics[topic_id] for topic_id in train)
-    values = {(k1, b): ft.evaluate(index.bm25(k1=k1, b=b)(learned), train, ["RR@10"])["RR@10"] for k1, b in product(K1, B)}
+    settings = [dict(zip(("k1", "b", "k3"), values, strict=True)) for values in product(K1, B, K3)]
+    values = [ft.evaluate(index.bm25(**setting)(learned), train, ["RR@10"])["RR@10"] for setting in settings]
     assert result.learning is not None
     chosen = next(note["chosen"] for note in result.learning.notes if "chosen" in note)
-    k1, b = (float(part.split(" = ")[1]) for part in chosen.split(", ")[:2])
-    assert values[k1, b] == max(values.values())
-    assert_same(result.runs["bm25-tuned"], index.bm25(k1=k1, b=b)(ft.Topics(topics[t] for t in test)))
-    assert (
-        f"bm25-tuned: k1 = {k1:g}, b = {b:g}, with which RR@10 was best on 25 topics."
-        in (result.folder / "recipe.md").read_text()
-    )
+    setting = next(one for one in settings if chosen.startswith(", ".join(f"{name} = {one[name]}" for name in one) + ", with"))
+    assert values[settings.index(setting)] == max(values)
+    assert_same(result.runs["bm25-tuned"], index.bm25(**setting)(ft.Topics(topics[t] for t in test)))
+    assert f"bm25-tuned: {chosen}." in (result.folder / "recipe.md").read_text()
     with pytest.raises(InputError, match="a topic has one use"):
         Evidence(**NO_MODELS).run(claims, topics, qrels, "out", train=train)
 

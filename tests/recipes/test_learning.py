@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.posts import air, beir, collection
@@ -22,7 +23,7 @@ from fontes.app import cli
 from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
 from fontes.core.progress import Progress, silent
 from fontes.recipes import Recipe, RecipeResult
-from fontes.recipes.learning import distinct, parted, without_twins
+from fontes.recipes.learning import Learning, Side, distinct, parted, without_twins
 from fontes.train.runner import fitting
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -196,3 +197,21 @@ def test_topics_whose_relevant_document_has_a_twin_are_left_out_of_choices(tmp_p
     run = Run.of({"1": {"a": 2.0, "b": 1.0}, "2": {"c": 1.0, "a": 0.5}, "3": {"a": 2.0, "b": 1.0}, "4": {"c": 1.0}})
     qrels = Qrels.of([("1", "a", 1), ("2", "c", 1), ("3", "a", 1), ("3", "b", 1), ("4", "d", 1), ("5", "c", 1)])
     assert list(without_twins(run.with_(documents=index), qrels)) == ["2", "3", "4", "5"]
+
+
+def test_of_systems_that_are_equally_good_the_one_of_the_fewest_stages_is_chosen(tmp_path: Path) -> None:
+    docs, posts, qrels = collection()
+    bm25 = ft.Index.build(docs, tmp_path / "x.index").bm25()
+    learning = Learning(dev=Side(Topics.of(posts), Qrels.of(qrels)), folder=tmp_path)
+    stages = {"sum": 0.5 * bm25 + 0.5 * bm25, "alone": bm25, "again": bm25 % 1000}
+    assert learning.best("first", stages, "RR@5", [learning.dev]) == "alone"
+    assert learning.best("order", {"one": bm25, "two": bm25.with_(k=999)}, "RR@5", [learning.dev]) == "one"
+    better = {"short": bm25.with_(k=1), "long": stages["sum"]}
+    qrels_of_two = Qrels.of({topic: dict.fromkeys(docs_of, 1) for topic, docs_of in two_best(bm25, posts).items()})
+    side = Side(Topics.of(posts), qrels_of_two)
+    assert learning.best("better", better, "R@5", [side]) == "long"
+
+
+def two_best(stage: Any, topics: Any) -> dict[str, list[str]]:
+    """The ids of the two best documents of each topic."""
+    return {topic: list(ranking.ids) for topic, ranking in (stage % 2)(topics).items()}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .errors import FontesError, ParameterError, PipelineError
-from .parameters import parameters
+from .parameters import meant, parameters
 from .part import Part, stages, state_of
 from .registry import nearest
 from .run import Run
@@ -192,7 +192,7 @@ class _Builder(PythonText):
             if cls.variadic:
                 several.append(self._value(argument))
             elif number < len(positions):
-                values[positions[number]] = self._argument(label, known[positions[number]], argument)
+                values[positions[number]] = self._argument(label, known, positions[number], argument)
             else:
                 raise self.error(argument, f"{name} takes {len(positions)} arguments at most, besides its index")
         for keyword in node.keywords:
@@ -213,17 +213,19 @@ class _Builder(PythonText):
             raise self.error(keyword, f"{name} has no parameter '{key}'; {nearest(key, known)}")
         if key in values:
             raise self.error(keyword, f"{name}: '{key}' is given twice")
-        return {key: self._argument(label, known[key], keyword.value)}
+        return {key: self._argument(label, known, key, keyword.value)}
 
-    def _argument(self, label: str, parameter: Any, node: ast.expr) -> Any:
+    def _argument(self, label: str, known: Mapping[str, Any], name: str, node: ast.expr) -> Any:
         """The value of a parameter, checked; `label` is what the part is called in paths."""
+        parameter = known[name]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE:
             return self._tuned(f"{label}__{parameter.name}", parameter, node)
         value = self._value(node)
         try:
             return parameter.checked(value)
         except ParameterError as error:
-            raise self.error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}") from None
+            better = meant(known, name, value)
+            raise self.error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}{better}") from None
 
     def _tuned(self, path: str, parameter: Any, node: ast.Call) -> Any:
         if self._values is None:

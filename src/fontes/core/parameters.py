@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,22 @@ def parameters(cls: type[Any]) -> dict[str, Parameter]:
         for field in fields(cls)
         if field.name != "index"
     }
+
+
+def meant(known: Mapping[str, Parameter], name: str, value: Any) -> str:
+    """ "; did you mean k1=1.2?" where a parameter cannot have a value that one with a longer name can; else nothing."""
+
+    def takes(parameter: Parameter) -> bool:
+        try:
+            parameter.checked(value)
+        except ParameterError:
+            return False
+        return True
+
+    if name not in known or takes(known[name]):
+        return ""
+    longer = [other for other, parameter in known.items() if other != name and other.startswith(name) and takes(parameter)]
+    return f"; did you mean {longer[0]}={value!r}?" if longer else ""
 
 
 def summary(cls: type[Any]) -> str:

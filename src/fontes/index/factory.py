@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from ..core.errors import ParameterError
+from ..core.parameters import meant, parameters
 from ..core.part import fields, stages
 from ..core.progress import Report
+from ..core.registry import nearest
 from .attached.elsewhere import elsewhere
 from .attached.store import Making, VectorStore
 from .leaf import Leaf
@@ -42,14 +44,24 @@ def stage_method(state: Any, name: str) -> Callable[..., Any]:
 
     Raises:
         AttributeError: No stage that works on an index has this name.
+        ParameterError: When it is called: a parameter is unknown or out of its range; the message has the nearest name.
     """
     cls: Any = stages[name] if not name.startswith("_") and name in stages else None
     if cls is None or "index" not in {field.name for field in fields(cls)}:
         raise AttributeError(f"an index has no attribute '{name}', and there is no stage of this name that works on one")
 
-    def make(*args: Any, **parameters: Any) -> Any:
-        stage = cls(state, *args, **parameters)
-        stage.check()
+    known = parameters(cls)
+
+    def make(*args: Any, **values: Any) -> Any:
+        for key in values:
+            if key not in known:
+                raise ParameterError(f"{name} has no parameter '{key}'; {nearest(key, known)}")
+        stage = cls(state, *args, **values)
+        try:
+            stage.check()
+        except ParameterError as error:
+            better = next(filter(None, (meant(known, key, value) for key, value in values.items())), "")
+            raise ParameterError(f"{error}{better}") from None
         return stage
 
     make.__name__, make.__doc__ = name, cls.__doc__

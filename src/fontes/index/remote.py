@@ -1,9 +1,9 @@
-"""An index at an address, such as "s3://bucket/papers.index": put there, and copied from there to be read."""
+"""Copies of an index: to an address such as "s3://bucket/papers.index", from one, or from directory to directory."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,27 @@ from ..storage.hashes import hash_text
 from ..storage.links import refuse_links
 from ..storage.locks import locked
 from ..storage.remote import address_of, fetch, files_below, put, read_at, remove
-from .files import MANIFEST, SEGMENT, check_contents, check_place, folders, place_of, read_manifest, remove_unnamed
+from .files import (
+    MANIFEST,
+    SEGMENT,
+    SEGMENT_NAME,
+    check_contents,
+    check_place,
+    folders,
+    place_of,
+    read_manifest,
+    remove_unnamed,
+)
 
 FETCHED = ".fetched"  # where files are until their sums are right
+ATTEMPTS = 5  # to copy an index that others change meanwhile
 
 
 def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = False, progress: Report = silent) -> None:
-    """Copies an index to an address, or from one; what is there already is not copied again, and the manifest comes last.
+    """Copies an index: to an address, from one, or from directory to directory, with the sums of all files checked.
+
+    Files that are at the target already are not copied again, and the manifest comes last: a copy that is interrupted leaves
+    what was there before, and goes on when it is started again. The source may be in use, and may change meanwhile.
 
     Args:
         source: An index: a directory, or an address such as "s3://bucket/papers.index".
@@ -31,13 +45,15 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
 
     Raises:
         InputError: Something is at the target already, or an address cannot be reached.
-        ParameterError: Neither is an address, or both are.
+        ParameterError: Both are addresses, or one directory is the other or inside of it.
         IndexFormatError: There is no index, or a damaged one.
     """
     here, there = address_of(source), address_of(target)
-    if (here is None) == (there is None):
-        raise ParameterError("copy goes between a directory and an address such as s3://bucket/papers.index")
-    if there is not None:
+    if here is not None and there is not None:
+        raise ParameterError("copy needs a directory on one side: copy from the one address to a directory, and from there on")
+    if here is None and there is None:
+        _copy(Path(source), Path(target), overwrite, progress)
+    elif there is not None:
         _put(Path(source), there.rstrip("/"), overwrite, progress)
     elif here is not None:
         check_place(Path(target), overwrite, drop_vectors=False)
@@ -45,6 +61,40 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
         place.mkdir(parents=True, exist_ok=True)
         with locked(place):
             _fetch(here.rstrip("/"), place, progress)
+
+
+def _copy(source: Path, target: Path, overwrite: bool, progress: Report) -> None:
+    """Copies an index from a directory to another; see `copy_index`."""
+    read_manifest(source)  # which says where there is no index
+    ours, theirs = source.resolve(), target.resolve()
+    if ours == theirs or ours in theirs.parents or theirs in ours.parents:
+        raise ParameterError(f"{target} and {source} are one directory, or one is inside of the other; choose another place")
+    if not _begun(target):
+        check_place(target, overwrite, drop_vectors=True)  # the copy brings those of its source
+    _steadily(source, lambda: check_contents(source, read_manifest(source)))
+    target.mkdir(parents=True, exist_ok=True)
+    with locked(target):
+        _steadily(source, lambda: _fetch(str(ours), target, progress))
+
+
+def _steadily(source: Path, work: Callable[[], None]) -> None:
+    """Does a piece of work on an index, once more where it failed because others have changed the index meanwhile."""
+    for left in reversed(range(ATTEMPTS)):
+        before = (source / MANIFEST).read_bytes()
+        try:
+            work()
+        except (InputError, IndexFormatError):
+            if not left or (source / MANIFEST).read_bytes() == before:
+                raise
+        else:
+            return
+
+
+def _begun(place: Path) -> bool:
+    """Whether a directory holds an interrupted copy and nothing else."""
+    names = [entry.name for entry in place.iterdir()] if place.is_dir() and not (place / MANIFEST).exists() else []
+    segments = [name for name in names if SEGMENT_NAME.fullmatch(name)]
+    return bool(segments) and all(name in segments or name.startswith(".") for name in names)
 
 
 def local_copy(address: str) -> Path:
@@ -99,7 +149,8 @@ def _fetch(address: str, place: Path, progress: Report) -> None:
     try:
         manifest = _manifest(address, draft)
         there = _listed(address)
-        missing = list(_missing(place, manifest))
+        from_directory = address_of(address) is None  # what an address has is opened often, and not read anew each time
+        missing = list(_missing(place, manifest, changed if from_directory else wrong_size))
         for number, (name, table) in enumerate(missing, 1):
             _fetch_file(f"{address}/{name}", draft / "file", table)
             (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +158,8 @@ def _fetch(address: str, place: Path, progress: Report) -> None:
             progress(Progress("copying", number, len(missing), 0.0, unit="files"))
         for segment in manifest["segments"]:
             for name in _attachments(there, segment["name"]):
-                if not (place / name).exists():
+                if not (_sound(place / name) if from_directory else (place / name).exists()):
+                    shutil.rmtree(place / name, ignore_errors=True)
                     _fetch_folder(address, name, there, draft / "folder")
                     (draft / "folder").rename(place / name)
         (draft / MANIFEST).replace(place / MANIFEST)
@@ -122,7 +174,7 @@ def _manifest(address: str, draft: Path) -> dict[str, Any]:
     """The manifest at an address, which is put into the draft."""
     there = f"{address}/{MANIFEST}"
     try:
-        (draft / MANIFEST).write_bytes(read_at(there))
+        _get(there, draft / MANIFEST)
     except InputError as error:
         if "there is no such" in str(error):
             raise IndexFormatError(f"{address} is not an index: it has no {MANIFEST}; fontes copy puts one there") from None
@@ -133,18 +185,20 @@ def _manifest(address: str, draft: Path) -> dict[str, Any]:
         raise IndexFormatError(str(error).replace(str(draft / MANIFEST), there).replace(str(draft), address)) from None
 
 
-def _missing(place: Path, manifest: dict[str, Any]) -> Iterator[tuple[str, FileTable]]:
-    """The files of a manifest that are not in a folder in their full length, each with its table."""
+def _missing(
+    place: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]
+) -> Iterator[tuple[str, FileTable]]:
+    """The files of a manifest that are not in a folder, or with a problem, each with its table."""
     for folder, files in folders(place, manifest):
         for name, facts in files.items():
             table = {name: facts}
-            if wrong_size(folder, table) is not None:
+            if problem_of(folder, table) is not None:
                 yield (folder / name).relative_to(place).as_posix(), {"file": facts}
 
 
 def _fetch_file(address: str, path: Path, table: FileTable) -> None:
     """Copies one file, whose sum must be right."""
-    fetch(address, path)
+    _get(address, path)
     if wrong_size(path.parent, table) is not None or changed(path.parent, table) is not None:
         raise IndexFormatError(f"{address} is damaged: it is not what {MANIFEST} says; put the index there again (fontes copy)")
 
@@ -161,7 +215,7 @@ def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path)
     place.mkdir()
     for name in there:
         if name.startswith(f"{folder}/") and "/" not in (inner := name.removeprefix(f"{folder}/")):
-            fetch(f"{address}/{name}", place / inner)
+            _get(f"{address}/{name}", place / inner)
     try:
         check_folder(place)
     except IndexFormatError as error:
@@ -169,8 +223,31 @@ def _fetch_folder(address: str, folder: str, there: dict[str, int], place: Path)
         raise IndexFormatError(f"{problem}; put the index there again (fontes copy)") from None
 
 
+def _sound(folder: Path) -> bool:
+    """Whether a folder of vectors or weights is there with its content."""
+    try:
+        check_folder(folder)
+    except (IndexFormatError, OSError):
+        return False
+    return True
+
+
+def _get(address: str, path: Path) -> None:
+    """Copies a file at an address, or of a directory, to a path."""
+    if address_of(address) is not None:
+        fetch(address, path)
+        return
+    try:
+        shutil.copyfile(address, path)
+    except FileNotFoundError:
+        raise InputError(f"{address}: there is no such file or folder") from None
+
+
 def _listed(address: str) -> dict[str, int]:
-    """The files at an address, with their bytes; none where there is nothing."""
+    """The files at an address or in a directory, with their bytes; none where there is nothing."""
+    if address_of(address) is None:
+        files = [file for file in sorted(Path(address).rglob("*")) if file.is_file() and not file.is_symlink()]
+        return {file.relative_to(address).as_posix(): file.stat().st_size for file in files}
     try:
         return {name: size for name, _, size in files_below(address)}
     except InputError as error:

@@ -241,7 +241,7 @@ def _empty(shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[
 def _decoded(index: Searchable) -> dict[str, NDArray[Any]]:
     arrays = {**_empty(_list_shapes(index)), "row_of": _row_of(index)}
     lists = Lists(_bounds(index), **arrays)
-    _in_threads(lambda first, last: _decode(index, lists, first, last), _chunks(lists.bounds))
+    _in_threads(lambda first, last: _decode(index, lists, first, last), chunks(lists.bounds))
     return arrays
 
 
@@ -258,7 +258,7 @@ def _decode(index: Searchable, lists: Lists, first: int, last: int) -> None:
 
 def _weighted(index: Searchable, weighting: Weighting, lists: Lists) -> dict[str, NDArray[Any]]:
     arrays = _empty(_impact_shapes(index, lists))
-    _in_threads(lambda first, last: _weight(index, weighting, lists, arrays, first, last), _chunks(lists.bounds))
+    _in_threads(lambda first, last: _weight(index, weighting, lists, arrays, first, last), chunks(lists.bounds))
     return arrays
 
 
@@ -293,7 +293,7 @@ def _in_threads(part: Callable[[int, int], None], ranges: Iterator[tuple[int, in
             done.result()
 
 
-def _chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Ranges of terms with about CHUNK postings each."""
     first, terms = 0, len(bounds) - 1
     while first < terms:

@@ -21,11 +21,14 @@ from ..core.run import Ranking, Run
 from ..core.stage import Stage, check_depth, topic_of
 from ..core.values import Explanation, Topic, Topics
 from ..index.columns import Filter, filter_of, left_out
+from .impacts import chunks, weighted_postings
 from .searching import Bags, search_topic, search_topics
 from .weighting import Postings, Statistics, Weighting
 from .words import KNOWN
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from ..index import Index
     from ..index.inverted import Searchable
 
@@ -106,6 +109,33 @@ class Lexical(Stage[Topics, Run]):
         bag = _bag(weighting, self._counts([topic])[0])
         docs, scores = search_topic(self.searched, weighting, bag, min(check_depth(k), self.k), passed)
         return Ranking(topic, self.index.ids, docs, scores, self.index, partial(self.matches, topic))
+
+    def matrix(self) -> csr_array:
+        """The weights of all postings as a sparse matrix: those that searches sum, so that `matrix() @ vector(query)` scores.
+
+        Returns:
+            float32, documents x terms: a row for each of `index.ids`, a column for each of `searched.terms`, which are
+            `index.terms` unless the model has terms of its own. It takes 8 bytes a posting, and twice that while it is made.
+            Filters are not applied.
+        """
+        from scipy.sparse import csc_array
+
+        self = pinned(self)
+        weighting, searched = self.weighting, self.searched
+        bounds = np.concatenate([[0], np.cumsum(searched.df, dtype=np.int64)])
+        rows, weights = np.empty(bounds[-1], dtype=np.int32), np.empty(bounds[-1], dtype=np.float32)
+        for first, last in chunks(bounds):
+            place = slice(bounds[first], bounds[last])
+            rows[place], weights[place] = weighted_postings(searched, weighting, np.arange(first, last))
+        return csc_array((weights, rows, bounds), shape=(len(self.index), len(searched.df))).tocsr()
+
+    def vector(self, query: str | Topic) -> NDArray[np.float64]:
+        """The weights of a query's terms, a float64 for each column of `matrix`: `matrix() @ vector(query)` are the scores."""
+        self = pinned(self)
+        _, terms, weights = _bag(self.weighting, self._counts([topic_of(query)])[0])
+        vector = np.zeros(len(self.searched.df))
+        vector[terms] = weights
+        return vector
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """The score of the document, term by term. It adds up to the score in the run."""

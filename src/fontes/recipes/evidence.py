@@ -55,8 +55,10 @@ class Evidence(Recipe, name="evidence"):
     Args:
         language: "english" or "czech": which stems and lemmas there are.
         spacy: The spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
-        k1: Of BM25 where there is nothing to learn from; else k1 and b are those that are best on `train`.
+        k1: Of BM25 as textbooks write it, the row bm25-formula; and of Lucene's BM25 where there is nothing to learn from. Else
+            its k1, b and k3 are those that are best on `train`.
         b: Of BM25, likewise.
+        k3: Of the row bm25-formula: the query part is (k3 + 1) qtf / (k3 + qtf).
         nystromformer: An encoder for whole documents, as the four that follow: a name, a folder or an encoder; None: no row.
         longformer: Another.
         performer: A BERT, which runs with the Performer's attention.
@@ -95,6 +97,7 @@ class Evidence(Recipe, name="evidence"):
     spacy: str | None = "auto"
     k1: float = 1.2
     b: float = 0.75
+    k3: float | None = 1.2
     nystromformer: str | Encoder | None = "uw-madison/nystromformer-2048"
     longformer: str | Encoder | None = None
     performer: str | Encoder | None = None
@@ -146,6 +149,7 @@ class Evidence(Recipe, name="evidence"):
         rows["bm25-pyserini"] = collection.index("english").bm25(lengths="lucene")
         for name, analyzer in analyzers_of(self.language, self.spacy).items():
             rows.with_analyzer(f"bm25-{name}", analyzer, lambda analyzer: collection.index(analyzer).bm25())
+        rows["bm25-formula"] = index.bm25(variant="atire", k1=self.k1, b=self.b, k3=self.k3)
         bm25 = rows.tuned(index.bm25(k1=self.k1, b=self.b))
 
         # Whole documents: two towers, their first 2,048 tokens or windows.

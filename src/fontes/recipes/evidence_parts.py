@@ -42,6 +42,7 @@ LATE = ("artifact.metadata", "1_Dense")
 """What checkpoints of late interaction have."""
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
 B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
+K3 = [None, 1.2, 2.0]
 TUNED_BY = "RR@10"
 AUTO = "auto"  # spaCy's small pipeline of the language
 
@@ -123,15 +124,15 @@ class Rows:
         self._systems[parameter] = system(start)
 
     def tuned(self, bm25: BM25) -> System:
-        """BM25 with the k1 and b that are best on the topics to learn from, or else as it is."""
+        """BM25 with the k1, b and k3 that are best on the topics to learn from, or else as it is."""
         row, side = "bm25-tuned", self._learning.train
         if not side.qrels:
-            row = "bm25-textbook"
-            self._leave_out("bm25-tuned", "give --train, and k1 and b are those that are best there")
+            row = "bm25-default"
+            self._leave_out("bm25-tuned", "give --train, and k1, b and k3 are those that are best there")
         elif self._learning.folder is not None:
-            tuning = tune(bm25, {"k1": K1, "b": B}, side.topics, side.qrels, TUNED_BY, folds=min(5, len(side.qrels)))
+            tuning = tune(bm25, {"k1": K1, "b": B, "k3": K3}, side.topics, side.qrels, TUNED_BY, folds=min(5, len(side.qrels)))
             bm25 = bm25.with_(**tuning.params)
-            said = ", ".join(f"{name} = {value:g}" for name, value in tuning.params.items())
+            said = ", ".join(f"{name} = {value}" for name, value in tuning.params.items())
             what = f"{said}, with which {TUNED_BY} was best on {len(side.qrels):,} topics"
             self._learning.notes.append({"role": row, "chosen": what})
         self._systems[row] = bm25

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core import InputError, Qrels, Run, Stage, Topics
+from ..core.part import walk
 from ..core.progress import Report, silent
 from ..experiments.cache import Cache
 from ..experiments.hashes import hash_of_qrels, hash_of_topics
@@ -118,7 +119,7 @@ class Learning:
 
         Args:
             role: What the recipe calls the choice.
-            stages: Two or more, by name; of equal ones the first.
+            stages: Two or more, by name; of equal ones that of the fewest parts, and of these the first.
             measure: What is to be best; it looks at no more documents than `depth`.
             sides: Of topics that none of the stages has learned from.
             depth: How many documents of a topic are looked at.
@@ -130,7 +131,7 @@ class Learning:
         runs = {name: self.run(stage % depth, both) for name, stage in stages.items()}
         qrels = without_twins(next(iter(runs.values())), both.qrels) or both.qrels
         values = {name: float(evaluate(run, qrels, measure)[measure]) for name, run in runs.items()}
-        chosen = max(values, key=values.__getitem__)
+        chosen = max(values, key=lambda name: (round(values[name], 12), -sum(1 for _ in walk(stages[name]))))
         facts = {"role": role, "choice": chosen, "of": len(values), "measure": measure, "value": values[chosen]}
         self.notes.append({**facts, "topics": len(qrels), "left_out": len(both.qrels) - len(qrels)})
         return chosen

@@ -1,4 +1,4 @@
-"""`fontes copy`: an index to an address, or from one."""
+"""`fontes copy`: an index to another directory or an address, or from an address."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Index")
 def copy(
     source: Annotated[str, typer.Argument(help="An index: a directory, or an address (s3://…, gs://…).", show_default=False)],
-    target: Annotated[str, typer.Argument(help="Where it goes: an address, or a directory.", show_default=False)],
+    target: Annotated[str, typer.Argument(help="Where it goes: a directory, or an address.", show_default=False)],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there.")] = False,
     json: Json = False,
 ) -> None:
-    """Copy an index to an address, or from one. What is there already is not copied again."""
+    """Copy an index to a directory or an address, with all sums checked. Files that are there already are not copied again."""
     from ...index.remote import copy_index
     from ..output import print_json, say
     from ..progress import reporting
+    from ..usage import refuse_misspelt
 
+    refuse_misspelt(source)
     with reporting(json) as report:
         copy_index(source, target, overwrite=overwrite, progress=report)
     if json:
