@@ -124,7 +124,9 @@ def test_encode_runs_the_model_in_the_precision_that_is_asked_for_and_says_which
     Index.build([("d", "fox")], tmp_path / "x")
     encode = ("encode", str(tmp_path / "x"), MODEL, "--precision")
     status, out, _ = fontes(*encode, "float32")
-    assert (status, out.strip().endswith("; the model runs in float32 here")) == (0, True)
+    first, second = out.splitlines()
+    assert (status, first.endswith("; the model runs in float32 here")) == (0, True)
+    assert second == "the model reads 256 tokens of a text and cuts 0 of 1 documents (0.0%)"
     assert json.loads(fontes(*encode, "float32", "--json")[1])["precision"] == ["float32"]
     (stored,) = Index.open(tmp_path / "x").info()["vectors"]
     assert 'precision="float32"' in stored["encoder"]

@@ -110,6 +110,29 @@ def test_projections_lengths_and_prompts_are_those_of_sentence_transformers(kind
     assert (encoder.dim, encoder.similarity) == (12, "dot")
 
 
+def test_a_projection_with_a_residual_is_left_to_sentence_transformers(tmp_path: Path) -> None:
+    width = SIZES["hidden_size"]
+    folder = save_encoder(tmp_path / "m", parts.Dense(width, width, use_residual=True))
+    encoder = ours(folder)
+    np.testing.assert_allclose(encoder.encode_queries(TEXTS), theirs(folder), atol=1e-5)
+    assert type(encoder._model) is SentenceModel
+
+
+@pytest.mark.parametrize("kind", ["roberta", "xlm-roberta"])
+def test_a_padding_token_inside_a_text_has_the_position_of_padding(kind: str, tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "m", kind)
+    config = json.loads((folder / "config.json").read_text())
+    padding = config["pad_token_id"]
+    shape = bert.Shape.of(config)
+    assert shape is not None
+    network = bert.encoder(folder / "model.safetensors", shape)
+    ids = torch.tensor([[5, padding, 7, padding, padding, 9], [5, 6, 7, 8, 9, 10]])
+    mask = torch.ones_like(ids)
+    with torch.inference_mode():
+        expected = transformers.AutoModel.from_pretrained(folder).eval()(input_ids=ids, attention_mask=mask).last_hidden_state
+        np.testing.assert_allclose(network(ids, mask).numpy(), expected.numpy(), atol=1e-4)
+
+
 def test_older_settings_of_sentence_transformers_are_read_too(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "m", parts.Normalize())
     older = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}

@@ -231,6 +231,7 @@ def test_k1_b_and_k3_are_those_that_are_best_on_the_topics_to_learn_from(tmp_pat
         Evidence(**NO_MODELS).run(claims, topics, qrels, "out", train=train)
 
 
+@pytest.mark.slow
 def test_encoders_are_trained_on_the_claims_to_learn_from(shared: Path, tmp_path: Path) -> None:
     """On Czech claims, with tiny encoders whose tokenizer would cut at 32 of the 512 positions."""
     names = {"nystromformer": "nystromformer", "mbert": "bert", "encoder": "bert"}

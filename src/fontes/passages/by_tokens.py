@@ -5,10 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from ..neural.models.tokenizer import Tokenizer
 from ..text.sentences import Spans
 from .words import WORD
+
+if TYPE_CHECKING:
+    from ..neural.models.tokenizer import Tokenizer
 
 
 class TokenCutter:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from ..core.checks import check_whole
 from ..core.progress import Report
 from ..core.values import Documents
 from ..formats import read_corpus
-from ..neural.models.tokenizer import Tokenizer, tokenizer_of
 from ..text.external import version_of
 from ..text.sentences import Spans, check_way, sentences
 from .by_tokens import TokenCutter
 from .documents import SENTENCE, SEPARATOR, PassageDocuments, check_separator
 from .words import WORD
+
+if TYPE_CHECKING:
+    from ..neural.models.tokenizer import Tokenizer
 
 WORDS = 150
 MAX_WORDS = 250
@@ -205,7 +207,11 @@ class Passages(Splitter, name="passages"):
 
     @property
     def _tokenizer(self) -> Tokenizer | None:
-        return None if self.tokenizer is None else tokenizer_of(self.tokenizer)
+        if self.tokenizer is None:
+            return None
+        from ..neural.models.tokenizer import tokenizer_of  # which loads compiled code, too much for those who never need it
+
+        return tokenizer_of(self.tokenizer)
 
     @property
     def _window(self) -> tuple[int, int]:

@@ -10,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from ..neural.encoders.base import text_of
-from ..neural.encoders.reading import sampled
-from ..neural.models.tokenizer import tokenizer_of
 from .plot import COLOURS, INK, Plot, drawn, plain_ticks, require_terms
 
 if TYPE_CHECKING:
@@ -192,6 +189,10 @@ def heaps(index: Index, first: int | None = None) -> Plot:
 
 def _tokens(index: Index, name: str | Path) -> NDArray[np.int64]:
     """The tokens of each document's title and text, special ones included."""
+    from ..neural.encoders.base import text_of
+    from ..neural.encoders.reading import sampled
+    from ..neural.models.tokenizer import tokenizer_of
+
     tokenizer = tokenizer_of(name)
     counts = [count for docs in sampled(index) for count in tokenizer.counts([text_of(doc) for doc in docs])]
     return np.asarray(counts, dtype=np.int64) + tokenizer.special
