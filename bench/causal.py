@@ -9,6 +9,7 @@ FOLDER keeps indexes and whole reports. The encoder is all-MiniLM-L6-v2 of the p
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -353,11 +354,14 @@ def main() -> None:
     data = os.environ.get("FONTES_DATA")
     parser.add_argument("--data", type=Path, default=data, required=data is None, help="a folder of collections in BEIR's form")
     parser.add_argument("--collections", default=",".join(CASES), help="names, separated by commas (default: %(default)s)")
-    parser.add_argument("--trees", type=int, default=1000, help="of Annoy; 0: exact search (default: %(default)s)")
+    trees = 1000 if importlib.util.find_spec("annoy") else 0
+    parser.add_argument(
+        "--trees", type=int, default=trees, help="of Annoy; 0: exact search (default: 1000, or 0 without Annoy)"
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("causal-results"), help="a folder (default: %(default)s)")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
-    print(f"encoder in {ENCODER.chosen_precision}")
+    print(f"encoder in {ENCODER.chosen_precision}; {f'Annoy, {given.trees} trees' if given.trees else 'exact search'}")
     rows = [[name, *(f"{values[m]:.4f}" for m in ("AP", "P@5"))] for name, values in PUBLISHED.items()]
     table("Published, CAIR 2021, 20 topics of other data", ["", "MAP", "P@5"], rows)
     for name in given.collections.split(","):
