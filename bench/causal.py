@@ -23,6 +23,7 @@ from scipy.stats import kendalltau
 import fontes as ft
 from fontes.causal import META, CausalFilter, CausalKeywords, Narrative, TitleAndNarrative
 from fontes.comparison.statistics import corrected
+from fontes.core.progress import Report
 from fontes.recipes import Cair2021
 from fontes.text.sentences import sentences
 
@@ -165,10 +166,10 @@ class KeyphrasesOfAll(ft.Stage[ft.Topics, ft.Topics]):
     takes = ft.Topics
     gives = ft.Topics
 
-    def apply(self, given: ft.Topics) -> ft.Topics:
-        found = ft.causal.TopicRank().batch([topic.narrative for topic in given.values()])
-        texts = (" ".join(phrase for phrase, _ in phrases) for phrases in found)
-        return ft.Topics(replace(topic, text=text or topic.text) for topic, text in zip(given.values(), texts, strict=True))
+    def apply(self, topics: ft.Topics, progress: Report, /) -> ft.Topics:
+        keyphrases = ft.causal.TopicRank().batch([topic.narrative for topic in topics.values()])
+        texts = (" ".join(phrase for phrase, _ in phrases) for phrases in keyphrases)
+        return ft.Topics(replace(topic, text=text or topic.text) for topic, text in zip(topics.values(), texts, strict=True))
 
 
 def merged(*runs: ft.Run, how: str = "sum") -> ft.Run:
