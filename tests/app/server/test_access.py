@@ -180,15 +180,15 @@ def test_the_key_comes_from_a_file_or_the_environment_and_is_in_no_log(path: Pat
     monkeypatch.setenv("FONTES_KEY", "short")
     with pytest.raises(InputError, match="FONTES_KEY in the environment: a key has 16 ASCII characters or more"):
         secret_of(None, KEY)
-    monkeypatch.delenv("FONTES_KEY")
-    for options, variables in (((("--key-file", file)), {}), ((), {"FONTES_KEY": SECRET})):
-        with process(path, *options, "--log-queries", **variables) as (running, server):
-            assert server.client.get("/search?q=water").status_code == 401
-            assert server.client.get("/search?q=water", headers={"Authorization": f"Bearer {SECRET}"}).status_code == 200
-            running.terminate()
-            output, errors = running.communicate(timeout=60)
-        assert SECRET not in output + errors
-        assert '"status": 401' in errors
+    monkeypatch.setenv("FONTES_KEY", SECRET)
+    assert secret_of(None, KEY) == SECRET
+    with process(path, "--log-queries") as (running, server):
+        assert server.client.get("/search?q=water").status_code == 401
+        assert server.client.get("/search?q=water", headers={"Authorization": f"Bearer {SECRET}"}).status_code == 200
+        running.terminate()
+        output, errors = running.communicate(timeout=60)
+    assert SECRET not in output + errors
+    assert '"status": 401' in errors
 
 
 LINES = '{"_id": "n1", "title": "Wells", "text": "a new well", "year": 2024}\n\n{"id": "n2", "contents": "two wells"}\n'
