@@ -9,6 +9,7 @@ FOLDER keeps indexes and whole reports. The encoder is all-MiniLM-L6-v2 of the p
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from scipy.stats import kendalltau
 import fontes as ft
 from fontes.causal import META, CausalFilter, CausalKeywords, Narrative, TitleAndNarrative
 from fontes.comparison.statistics import corrected
+from fontes.core.progress import Report
 from fontes.recipes import Cair2021
 from fontes.text.sentences import sentences
 
@@ -164,10 +166,10 @@ class KeyphrasesOfAll(ft.Stage[ft.Topics, ft.Topics]):
     takes = ft.Topics
     gives = ft.Topics
 
-    def apply(self, given: ft.Topics) -> ft.Topics:
-        found = ft.causal.TopicRank().batch([topic.narrative for topic in given.values()])
-        texts = (" ".join(phrase for phrase, _ in phrases) for phrases in found)
-        return ft.Topics(replace(topic, text=text or topic.text) for topic, text in zip(given.values(), texts, strict=True))
+    def apply(self, topics: ft.Topics, progress: Report, /) -> ft.Topics:
+        keyphrases = ft.causal.TopicRank().batch([topic.narrative for topic in topics.values()])
+        texts = (" ".join(phrase for phrase, _ in phrases) for phrases in keyphrases)
+        return ft.Topics(replace(topic, text=text or topic.text) for topic, text in zip(topics.values(), texts, strict=True))
 
 
 def merged(*runs: ft.Run, how: str = "sum") -> ft.Run:
@@ -353,11 +355,14 @@ def main() -> None:
     data = os.environ.get("FONTES_DATA")
     parser.add_argument("--data", type=Path, default=data, required=data is None, help="a folder of collections in BEIR's form")
     parser.add_argument("--collections", default=",".join(CASES), help="names, separated by commas (default: %(default)s)")
-    parser.add_argument("--trees", type=int, default=1000, help="of Annoy; 0: exact search (default: %(default)s)")
+    trees = 1000 if importlib.util.find_spec("annoy") else 0
+    parser.add_argument(
+        "--trees", type=int, default=trees, help="of Annoy; 0: exact search (default: 1000, or 0 without Annoy)"
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("causal-results"), help="a folder (default: %(default)s)")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
-    print(f"encoder in {ENCODER.chosen_precision}")
+    print(f"encoder in {ENCODER.chosen_precision}; {f'Annoy, {given.trees} trees' if given.trees else 'exact search'}")
     rows = [[name, *(f"{values[m]:.4f}" for m in ("AP", "P@5"))] for name, values in PUBLISHED.items()]
     table("Published, CAIR 2021, 20 topics of other data", ["", "MAP", "P@5"], rows)
     for name in given.collections.split(","):

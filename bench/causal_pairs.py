@@ -113,12 +113,12 @@ def speed() -> None:
 def filtered(data: Path) -> None:
     """MAP and P@5 of BM25 with the filter, both ways round, and how many relevant documents it drops."""
     scifact = ft.dataset(data / "scifact")
-    for name, collection, first in (
-        ("harbour, title", harbour.causal, None),
-        ("harbour, keyphrases", harbour.causal, ft.causal.CausalKeywords()),
-        ("SciFact, claims", scifact, None),
+    for name, collection, split, first in (
+        ("harbour, title", harbour.causal, None, None),
+        ("harbour, keyphrases", harbour.causal, None, ft.causal.CausalKeywords()),
+        ("SciFact, claims", scifact, "test", None),
     ):
-        topics, qrels = collection.topics(), collection.qrels()
+        topics, qrels = collection.topics(split), collection.qrels(split)
         with tempfile.TemporaryDirectory() as folder:
             index = ft.Index.build(collection.corpus, f"{folder}/index")
             bm25 = index.bm25() % 100

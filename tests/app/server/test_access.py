@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from support.proxies import PREFIX, proxy
 from support.serving import Running, process, serving, springs
 
-from fontes import Index
+from fontes import Doc, Index
 from fontes.app.server import guard
 from fontes.app.server.application import application
+from fontes.app.server.examples import examples_of
 from fontes.app.server.guard import Guard
 from fontes.app.server.metrics import Metrics
 from fontes.app.server.service import Service
@@ -180,15 +183,15 @@ def test_the_key_comes_from_a_file_or_the_environment_and_is_in_no_log(path: Pat
     monkeypatch.setenv("FONTES_KEY", "short")
     with pytest.raises(InputError, match="FONTES_KEY in the environment: a key has 16 ASCII characters or more"):
         secret_of(None, KEY)
-    monkeypatch.delenv("FONTES_KEY")
-    for options, variables in (((("--key-file", file)), {}), ((), {"FONTES_KEY": SECRET})):
-        with process(path, *options, "--log-queries", **variables) as (running, server):
-            assert server.client.get("/search?q=water").status_code == 401
-            assert server.client.get("/search?q=water", headers={"Authorization": f"Bearer {SECRET}"}).status_code == 200
-            running.terminate()
-            output, errors = running.communicate(timeout=60)
-        assert SECRET not in output + errors
-        assert '"status": 401' in errors
+    monkeypatch.setenv("FONTES_KEY", SECRET)
+    assert secret_of(None, KEY) == SECRET
+    with process(path, "--log-queries") as (running, server):
+        assert server.client.get("/search?q=water").status_code == 401
+        assert server.client.get("/search?q=water", headers={"Authorization": f"Bearer {SECRET}"}).status_code == 200
+        running.terminate()
+        output, errors = running.communicate(timeout=60)
+    assert SECRET not in output + errors
+    assert '"status": 401' in errors
 
 
 LINES = '{"_id": "n1", "title": "Wells", "text": "a new well", "year": 2024}\n\n{"id": "n2", "contents": "two wells"}\n'
@@ -264,6 +267,28 @@ def test_the_examples_of_docs_work(tmp_path: Path) -> None:
             params={"q": search["q"]["example"], "k": search["k"]["example"]},
             headers={"Authorization": f"Bearer {SECRET}"},
         ).json()["hits"]
+
+
+@pytest.mark.parametrize(("texts", "query"), [(["", "geyser geyser", "geyser well"], "geyser"), ([""], "water")])
+def test_examples_of_documents_without_words_ask_for_a_term_of_the_index(tmp_path: Path, texts: list[str], query: str) -> None:
+    Index.build([Doc(f"d{number}", text) for number, text in enumerate(texts)], tmp_path / "a.index", threads=1)
+    examples = examples_of(Service([tmp_path / "a.index"], Settings()))
+    assert examples["get", "/search"][0].query["q"] == query
+
+
+def test_an_answer_that_has_begun_is_not_begun_again_when_its_application_fails() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def failing(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError("later")
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/search", "headers": [(b"host", b"localhost")], "query_string": b""}
+    asyncio.run(Guard(failing, Settings(), Metrics(), {})(scope, None, send))
+    assert [message["type"] for message in sent] == ["http.response.start"]
 
 
 def test_a_client_that_idles_saves_no_more_requests_than_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:

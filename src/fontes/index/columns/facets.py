@@ -118,7 +118,7 @@ def _integers(values: NDArray[np.int64], bins: int) -> dict[tuple[Any, Any], int
     low, high = int(values.min()), int(values.max())
     step = next(step for step in _round_numbers(0) if high // step - low // step < bins)
     counts = _counted(values // step)
-    return {(number * step, (number + 1) * step - 1): found for number, found in counts}
+    return {(number * step, (number + 1) * step - 1): frequency for number, frequency in counts}
 
 
 def _floats(values: NDArray[np.float64], bins: int) -> dict[tuple[Any, Any], int]:
@@ -132,7 +132,9 @@ def _floats(values: NDArray[np.float64], bins: int) -> dict[tuple[Any, Any], int
             break
     edges = [round(number * step, max(0, -power)) for number in range(first, last + 2)]
     counts = np.bincount(np.searchsorted(edges, values, side="right") - 1, minlength=len(edges) - 1)
-    return {(edges[number], edges[number + 1]): int(found) for number, found in enumerate(counts.tolist()[: len(edges) - 1])}
+    return {
+        (edges[number], edges[number + 1]): int(frequency) for number, frequency in enumerate(counts.tolist()[: len(edges) - 1])
+    }
 
 
 def _dates(values: NDArray[np.int64], bins: int) -> dict[tuple[Any, Any], int]:
@@ -149,8 +151,8 @@ def _dates(values: NDArray[np.int64], bins: int) -> dict[tuple[Any, Any], int]:
         (
             date_text(max(FIRST, start(number))),
             date_text(min(LAST, start(number + 1) - 1) if times else min(LAST, start(number + 1) - 1) // DAY * DAY),
-        ): found
-        for number, found in _counted(_since(moments, unit) // step)
+        ): frequency
+        for number, frequency in _counted(_since(moments, unit) // step)
     }
 
 
@@ -162,7 +164,7 @@ def _since(moments: NDArray[Any], unit: str) -> NDArray[np.int64]:
 def _counted(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Each number from the least to the largest, with how often it occurs."""
     low = int(numbers.min())
-    return [(low + place, found) for place, found in enumerate(np.bincount(numbers - low).tolist())]
+    return [(low + place, frequency) for place, frequency in enumerate(np.bincount(numbers - low).tolist())]
 
 
 def _round_numbers(power: int) -> Any:
