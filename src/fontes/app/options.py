@@ -54,6 +54,12 @@ Titles = Annotated[
 Texts = Annotated[
     list[str] | None, typer.Option("--text", help="That of the texts; several are joined.", show_default="text, abstract, …")
 ]
+IdPrefixes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id-prefix", help="Before the ids of all parts, or more than once: of each part its own.", show_default=False
+    ),
+]
 Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]

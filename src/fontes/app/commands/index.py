@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format, Id, Json, Memory, Parts, Ray, Texts, Threads, Titles, documents, ray_of
+from ..options import Format, Id, IdPrefixes, Json, Memory, Parts, Ray, Texts, Threads, Titles, documents, ray_of
 
 commands = typer.Typer()
 
@@ -26,6 +26,7 @@ def index(
     id: Id = None,
     title: Titles = None,
     text: Texts = None,
+    id_prefix: IdPrefixes = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -44,6 +45,7 @@ def index(
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
+    from ...formats.prefixed import with_prefixes
     from ...index import Index
     from ...text.analyzer import typed_analyzer
     from ..output import counted, print_json, say, size
@@ -52,7 +54,7 @@ def index(
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
         built = Index.build(
-            documents(part, format, id, title, text),
+            with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format, id, title, text)),
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
