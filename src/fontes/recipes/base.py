@@ -261,14 +261,14 @@ class Recipe(Part, ABC):
     def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: Others) -> Plan:
         topics, qrels, learning = division
         make = self.systems_with(learning)
-        made: dict[str, Stage[Topics, Run]] = {}
+        stages: dict[str, Stage[Topics, Run]] = {}
 
         def systems(collection: Collection) -> dict[str, System]:
-            made.update(make(collection))
-            return others.beside(made)
+            stages.update(make(collection))
+            return others.beside(stages)
 
         def pages(results: Results) -> dict[str, str]:
-            picture = drawn_as_svg(made.get(self.baseline or "") or next(iter(made.values())))
+            picture = drawn_as_svg(stages.get(self.baseline or "") or next(iter(stages.values())))
             page = RecipeResult(self, results, learning, others).to_markdown(picture=PICTURE if picture else "")
             return {"recipe.md": page, **({PICTURE: picture} if picture else {})}
 
