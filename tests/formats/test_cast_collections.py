@@ -198,3 +198,10 @@ def test_a_recipe_searches_several_collections(kilt: Path, wapo: Path, marco: Pa
     again = run(*command)
     assert again.exit_code == 0
     assert "as the index was built before" in again.stderr
+
+
+def test_an_article_without_blocks_may_be_the_first_one(tmp_path: Path) -> None:
+    corpus: Any = read_corpus(lines(tmp_path / "a.jl", {**ARTICLE, "contents": None}, ARTICLE))
+    assert corpus.format == "wapo"
+    assert [doc.title for doc in corpus] == ["Danny Coale: a tale"] * 2
+    assert read_corpus(lines(tmp_path / "b.jl", {"id": "1", "text": "a page"})).format == "jsonl"  # type: ignore[union-attr]

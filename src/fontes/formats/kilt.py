@@ -23,7 +23,8 @@ class Kilt(Format, name="kilt"):
     """
 
     def sniff(self, kind: str, file: File) -> float:
-        return 0.96 if isinstance(file.first, dict) and {"wikipedia_id", "text"} <= file.first.keys() else 0.0
+        first = file.first if file.start.startswith("{") else None
+        return 0.96 if isinstance(first, dict) and {"wikipedia_id", "text"} <= first.keys() else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         for number, row in json_rows(file):

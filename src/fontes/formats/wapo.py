@@ -17,6 +17,7 @@ from .records import Fields, json_rows
 from .trec_sgml import resolved, spaced
 
 TAG = re.compile(r"<[^<>]*>")
+KEYS = {"id", "article_url", "published_date"}  # of an article without blocks
 SITE = "https://www.washingtonpost.com"
 
 
@@ -28,10 +29,9 @@ class WashingtonPost(Format, name="wapo"):
     `section`, the day on which it was published, in UTC, becomes `date`.
     """
 
-    endings = (".jl",)
-
     def sniff(self, kind: str, file: File) -> float:
-        return 0.96 if isinstance(file.first, dict) and isinstance(file.first.get("contents"), list) else 0.0
+        first = file.first if file.start.startswith("{") else None
+        return 0.96 if isinstance(first, dict) and (isinstance(first.get("contents"), list) or KEYS <= first.keys()) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         for number, row in json_rows(file):
