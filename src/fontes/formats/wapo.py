@@ -31,7 +31,7 @@ class WashingtonPost(Format, name="wapo"):
 
     def sniff(self, kind: str, file: File) -> float:
         first = file.first if file.start.startswith("{") else None
-        return 0.96 if isinstance(first, dict) and (isinstance(first.get("contents"), list) or KEYS <= first.keys()) else 0.0
+        return 0.96 if isinstance(first, dict) and (isinstance(first.get("contents"), list) or first.keys() >= KEYS) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         for number, row in json_rows(file):
