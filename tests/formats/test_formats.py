@@ -50,7 +50,7 @@ class Memo(Format, name="memo"):
 
 def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> None:
     assert {kind: list(formats_for("read", kind)) for kind in KINDS} == {
-        "corpus": ["jsonl", "ciff", "claims", "csv", "json", "parquet", "text", "trec", "tsv", "xlsx"],
+        "corpus": ["jsonl", "ciff", "claims", "csv", "json", "kilt", "parquet", "text", "trec", "tsv", "wapo", "xlsx"],
         "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "parquet", "trec", "tsv", "xlsx", "xml"],
         "qrels": ["trec", "beir", "claims", "csv", "parquet", "tsv", "xlsx"],
         "run": ["trec", "checkthat", "msmarco"],
@@ -86,7 +86,7 @@ def test_a_new_format_is_told_by_content_and_listed_and_written(tmp_path: Path) 
     assert list(read_corpus(tmp_path / "folder")) == [Doc("m1", "first")]
     with pytest.raises(ParameterError, match="no topic format 'memo'"):
         read_topics(tmp_path / "notes", "memo")
-    with pytest.raises(ParameterError, match="jsonl, ciff, claims, csv, json, memo, parquet, text"):
+    with pytest.raises(ParameterError, match="jsonl, ciff, claims, csv, json, kilt, memo, parquet, text"):
         read_corpus(tmp_path / "notes", "nemo")
     with pytest.raises(ParameterError, match="no named fields"):
         read_corpus(tmp_path / "notes", fields={"text": "x"})

@@ -65,7 +65,7 @@ def test_a_copy_over_another_copies_what_is_new_or_damaged(
     monkeypatch.setattr(remote, "_get", lambda address, path: (copied.append(Path(address).name), get(address, path))[1])
     copy_index(index.path, there, overwrite=True)
     assert files(there) == files(index.path)
-    segments = index.reader.manifest["segments"]
+    segments = index.state.manifest["segments"]
     assert len(copied) == 1 + 1 + len(segments[-1]["files"])  # the manifest, the damaged file, the new segment
 
 

@@ -117,10 +117,10 @@ def test_annoy_is_missed_before_anything_is_encoded(monkeypatch: pytest.MonkeyPa
 def test_what_cair2021_lacks_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "annoy", None)
     recipe = ft.recipe("cair2021", spacy="xx_none", encoder="/nowhere")
-    first, *numbered = reasons(recipe, ft.Topics.of({"1": "no narrative"}))
+    first, *numbered = reasons(recipe, ft.Topics([ft.Topic("1", "a flood", "Why?"), ft.Topic("2", "no narrative")]))
     assert first == "recipe cair2021 cannot be run, for 4 reasons:"
     for reason, way in {
-        "topic '1' has none": "topic '1' has none",
+        "topic '2' has none": "some topics have narratives",
         "needs annoy": "; -s trees=None searches all vectors",
         "there is no sentence encoder at '/nowhere'": "(owner/name)",
         "spaCy has no model 'xx_none' here": """; -s 'topicrank=topicrank("stopwords")' -s analyzer=english finds""",

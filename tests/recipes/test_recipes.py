@@ -74,7 +74,7 @@ def test_the_page_shows_the_plot_of_the_baseline(tmp_path: Path, monkeypatch: py
     pytest.importorskip("matplotlib")
     Tiny(k1=1.5).run(DOCS, TOPICS, None, tmp_path)
     assert "## Systems" in (page := (tmp_path / "recipe.md").read_text())
-    assert "\n\n![The pipeline of first](recipe.svg)\n\n| system | run |" in page
+    assert "\n\n![The system first](recipe.svg)\n\n| system | run |" in page
     assert "k1=1.5" in re.sub(r"<!--|-->", "", (tmp_path / "recipe.svg").read_text())
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     Tiny(k1=1.5).run(DOCS, TOPICS, None, tmp_path)

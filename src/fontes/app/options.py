@@ -49,6 +49,12 @@ Ray = Annotated[
         show_default=False,
     ),
 ]
+IdPrefixes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id-prefix", help="Before the ids of all parts, or more than once: of each part its own.", show_default=False
+    ),
+]
 Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]

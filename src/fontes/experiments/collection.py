@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..core import Doc, IndexFormatError, InputError
 from ..core.progress import Progress, Report, silent
 from ..datasets import Dataset
-from ..formats import read_corpus
+from ..formats import Corpus, read_corpus
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
 from .hashes import hash_of, hash_of_dataset, hash_of_docs
@@ -54,7 +54,8 @@ class Collection:
             documents = Index.open(self._path) if is_index else read_corpus(self._path, format)
         if not isinstance(documents, (Index, Dataset, Iterable)):
             raise InputError(f"documents cannot be read from {type(documents).__name__}; give a path, an index or documents")
-        self._source = documents if isinstance(documents, (Index, Dataset)) or self._path else list(read_corpus(documents))
+        lasting = isinstance(documents, (Index, Dataset, Corpus))
+        self._source = documents if lasting or self._path else list(read_corpus(documents))  # type: ignore[arg-type]
         self.folder = Path(folder)
         self._progress = progress
 

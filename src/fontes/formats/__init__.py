@@ -2,6 +2,7 @@
 
 from .corpus import Corpus, Documents, read_corpus
 from .format import File, Format, formats_for
+from .prefixed import with_prefix
 from .reading import read_qrels, read_run, read_topics, write, write_corpus, write_qrels, write_run, write_topics
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "read_topics",
+    "with_prefix",
     "write",
     "write_corpus",
     "write_qrels",

@@ -129,16 +129,16 @@ def _elements(block: str, tags: Iterable[str]) -> Iterator[tuple[re.Match[str], 
 
 def _topic_part(block: str, tag: str) -> str:
     match = re.search(rf"<{tag}(?:\s[^<>]*)?>(.*?)(?=</?[a-zA-Z]|\Z)", block, re.DOTALL | re.IGNORECASE)
-    return spaced(_resolved(match[1])) if match else ""
+    return spaced(resolved(match[1])) if match else ""
 
 
 def _plain(text: str) -> str:
     """The text without comments and tags, and with its character references resolved."""
     end = text.rfind("-->") + 3 if "-->" in text else 0  # a comment without an end is none, and is not looked for to the end
-    return _resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
+    return resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
 
 
-def _resolved(text: str) -> str:
+def resolved(text: str) -> str:
     """The text with its character references resolved; those of no character become U+FFFD, however many digits they have."""
     return html.unescape(CODE_POINT.sub(lambda digits: f"&#{digits[1].lstrip('0')[:8] or 0};", text))
 

@@ -14,7 +14,7 @@ from ..storage.caches import LIMIT, cache_folder, touch, trim
 from ..storage.hashes import hash_text
 from ..storage.links import refuse_links
 from ..storage.locks import locked
-from ..storage.remote import address_of, fetch, files_below, put, read_at, remove
+from ..storage.remote import address_of, fetch, files_below, put, remove
 from .files import (
     MANIFEST,
     SEGMENT,

@@ -127,7 +127,7 @@ class RecipeResult:
             "## Systems",
             "Seconds are of all steps of a system, those that it shares with others included, and not of indexing and encoding."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
-            *([f"![The pipeline of {recipe.baseline or next(iter(self.runs))}]({picture})"] if picture else []),
+            *([f"![The system {recipe.baseline or next(iter(self.runs))}]({picture})"] if picture else []),
             _table(["system", "run", "documents", "seconds"], self._systems()),
             *_reads(self.reads),
             *_with_intervals("Means with their intervals of 95%", self.intervals()),

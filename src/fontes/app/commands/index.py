@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Format, Json, Memory, Parts, Ray, Threads, documents, ray_of, reads_files
+from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, ray_of, reads_files
 
 commands = typer.Typer()
 
@@ -24,6 +24,7 @@ def index(
     ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
     format: Format = None,
+    id_prefix: IdPrefixes = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -42,13 +43,14 @@ def index(
     json: Json = False,
 ) -> None:
     """Make an index of a collection."""
+    from ...formats.prefixed import with_prefixes
     from ...index import Index
     from ...text.analyzer import typed_analyzer
     from ..output import counted, print_json, say, size
     from ..progress import reporting
 
     start = time.perf_counter()
-    docs = documents(part, format)
+    docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))
     with reporting(json, compiling=True) as report:
         built = Index.build(
             docs,

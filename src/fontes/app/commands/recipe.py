@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...core.errors import FontesError, ParameterError
-from ..options import Json
+from ..options import IdPrefixes, Json
 
 if TYPE_CHECKING:
+    from ...core import Doc
     from ...recipes import Recipe
 
 commands = typer.Typer()
@@ -89,8 +90,13 @@ def run(
         bool, typer.Option("--sample", help="Documents, topics and judgments that come along for this recipe.")
     ] = False,
     collection: Annotated[
-        str | None, typer.Option(help="Documents: a file, a folder, an index, irds:NAME, sample:NAME.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            help="Documents: a file, a folder, an index, irds:NAME, sample:NAME; several files are one collection.",
+            show_default=False,
+        ),
     ] = None,
+    id_prefix: IdPrefixes = None,
     topics: Annotated[
         list[str] | None,
         typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, -; several are merged.", show_default=False),
@@ -134,15 +140,15 @@ def run(
 
     chosen = recipe(name).set(settings or [])
     if sample:
-        collection = _sample(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
-        topics = qrels = [collection]
-    if collection is None or not topics:
-        missing = "--collection" if collection is None else "--topics"
+        name_of_sample = _sample(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
+        collection = topics = qrels = [name_of_sample]
+    if not collection or not topics:
+        missing = "--topics" if collection else "--collection"
         instead = ", or --sample to try it on what comes along" if chosen.sample else ""
         raise ParameterError(f"recipe {name} needs {missing}; give --collection and --topics{instead}")
     with _commands_that_do_without(context), reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
-            collection,
+            _documents(collection, id_prefix or []),
             tuple(topics),
             tuple(qrels) if qrels else None,
             output,
@@ -161,7 +167,23 @@ def run(
         sys.stdout.write(f"{result}\n")
 
 
-def _sample(recipe: type[Recipe], others: dict[str, str | list[str] | None]) -> str:
+def _documents(collection: list[str], prefixes: list[str]) -> object:
+    """The name of one collection, or the documents of several, or of one whose ids get a prefix."""
+    from ...datasets import corpus_of
+    from ...formats.corpus import joined
+    from ...formats.prefixed import with_prefixes
+
+    if len(collection) == 1 and not prefixes:
+        return collection[0]
+
+    def read(names: list[str]) -> Iterable[Doc]:
+        parts = [corpus_of(name) for name in names]
+        return parts[0] if len(parts) == 1 else joined(parts)
+
+    return with_prefixes(collection, prefixes, read)
+
+
+def _sample(recipe: type[Recipe], others: dict[str, list[str] | None]) -> str:
     """The name of a recipe's sample, which stands for its documents, topics and judgments."""
     if not recipe.sample:
         raise ParameterError(f"recipe {recipe.name} has no sample; give --collection and --topics")

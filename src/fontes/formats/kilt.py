@@ -1,0 +1,46 @@
+"""KILT's knowledge source: the pages of a Wikipedia, one a line, each a list of paragraphs.
+
+Format: https://github.com/facebookresearch/KILT (Petroni et al., KILT: a Benchmark for Knowledge Intensive Language Tasks,
+NAACL 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..core import Doc, InputError
+from ..core.checks import string_of
+from .format import File, Format
+from .records import Fields, json_rows
+from .trec_sgml import spaced
+
+
+class Kilt(Format, name="kilt"):
+    """Pages of KILT's knowledge source: `wikipedia_id`, `wikipedia_title`, and `text`, a list of paragraphs.
+
+    The paragraphs are joined by spaces, as in the collection of TREC CAsT 2021, with the marks of sections and lists that they
+    have. The address of the page becomes the metadata `url`.
+    """
+
+    def sniff(self, kind: str, file: File) -> float:
+        first = file.first if file.start.startswith("{") else None
+        return 0.96 if isinstance(first, dict) and {"wikipedia_id", "text"} <= first.keys() else 0.0
+
+    def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        for number, row in json_rows(file):
+            where = f"{file.name}, line {number}"
+            paragraphs = row.get("text")
+            if "wikipedia_id" not in row or not isinstance(paragraphs, list):
+                raise InputError(f"{where}: not a page of KILT: 'wikipedia_id' and 'text', a list of paragraphs, are needed")
+            if not all(isinstance(paragraph, str) for paragraph in paragraphs):
+                raise InputError(f"{where}: a paragraph is not a string")
+            page_id = string_of(row["wikipedia_id"], "wikipedia_id", where)
+            if not page_id.strip():
+                raise InputError(f"{where}: the wikipedia_id is empty")
+            title, history = row.get("wikipedia_title"), row.get("history")
+            url = history.get("url") if isinstance(history, dict) else None
+            metadata = {"url": url} if isinstance(url, str) else {}
+            yield Doc(page_id, spaced(" ".join(paragraphs)), title if isinstance(title, str) else "", metadata)
+
+    def is_of_lines(self, file: File, fields: Fields) -> bool:
+        return True

@@ -1,0 +1,76 @@
+"""The TREC Washington Post Collection: news articles, one a line, each a list of blocks.
+
+Format: https://trec.nist.gov/data/wapost/ (versions 2 to 4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from ..core import Doc, InputError
+from ..core.checks import string_of
+from .format import File, Format
+from .records import Fields, json_rows
+from .trec_sgml import resolved, spaced
+
+TAG = re.compile(r"<[^<>]*>")
+KEYS = {"id", "article_url", "published_date"}  # of an article without blocks
+SITE = "https://www.washingtonpost.com"
+
+
+class WashingtonPost(Format, name="wapo"):
+    """Articles of The Washington Post: `id`, `title`, `published_date` in milliseconds, and `contents`, a list of blocks.
+
+    The text is that of the blocks of the subtype "paragraph", without tags, joined by spaces, as in the collection of TREC CAsT
+    2021; captions and bylines are left out. The address, the author and the kicker become the metadata `url`, `author` and
+    `section`, the day on which it was published, in UTC, becomes `date`.
+    """
+
+    def sniff(self, kind: str, file: File) -> float:
+        first = file.first if file.start.startswith("{") else None
+        return 0.96 if isinstance(first, dict) and (isinstance(first.get("contents"), list) or first.keys() >= KEYS) else 0.0
+
+    def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        for number, row in json_rows(file):
+            where = f"{file.name}, line {number}"
+            blocks = row.get("contents")
+            if "id" not in row or not (blocks is None or isinstance(blocks, list)):
+                raise InputError(f"{where}: not an article of The Washington Post: 'id' and 'contents', a list, are needed")
+            article_id = string_of(row["id"], "id", where)
+            if not article_id.strip():
+                raise InputError(f"{where}: the id is empty")
+            blocks = [block for block in blocks or () if isinstance(block, dict)]
+            title = row.get("title")
+            yield Doc(article_id, _text(blocks), spaced(title) if isinstance(title, str) else "", _metadata(row, blocks, where))
+
+    def is_of_lines(self, file: File, fields: Fields) -> bool:
+        return True
+
+
+def _text(blocks: list[dict[str, Any]]) -> str:
+    """The text of the paragraphs."""
+    paragraphs = (block.get("content") for block in blocks if block.get("subtype") == "paragraph")
+    return spaced(" ".join(resolved(TAG.sub("", one)) for one in paragraphs if isinstance(one, str)))
+
+
+def _metadata(row: dict[str, Any], blocks: list[dict[str, Any]], where: str) -> dict[str, str]:
+    url, published = row.get("article_url"), row.get("published_date")
+    kickers = (block.get("content") for block in blocks if block.get("type") == "kicker")
+    known = {
+        "url": f"{SITE}{url}" if isinstance(url, str) and url.startswith("/") else url,
+        "author": row.get("author"),
+        "section": next(kickers, None),
+        "date": None if published is None else _day(published, where),
+    }
+    return {name: value for name, value in known.items() if isinstance(value, str) and value}
+
+
+def _day(published: Any, where: str) -> str:
+    """The day of a number of milliseconds after 1970, as YYYY-MM-DD."""
+    try:
+        return datetime.fromtimestamp(int(published) / 1000, UTC).date().isoformat()
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise InputError(f"{where}: the published_date {str(published)[:40]!r} is no number of milliseconds") from None
