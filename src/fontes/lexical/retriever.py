@@ -120,7 +120,6 @@ class Lexical(Stage[Topics, Run]):
         """
         from scipy.sparse import csc_array
 
-        self = pinned(self)
         weighting, searched = self.weighting, self.searched
         bounds = np.concatenate([[0], np.cumsum(searched.df, dtype=np.int64)])
         rows, weights = np.empty(bounds[-1], dtype=np.int32), np.empty(bounds[-1], dtype=np.float32)
@@ -131,7 +130,6 @@ class Lexical(Stage[Topics, Run]):
 
     def vector(self, query: str | Topic) -> NDArray[np.float64]:
         """The weights of a query's terms, a float64 for each column of `matrix`: `matrix() @ vector(query)` are the scores."""
-        self = pinned(self)
         _, terms, weights = _bag(self.weighting, self._counts([topic_of(query)])[0])
         vector = np.zeros(len(self.searched.df))
         vector[terms] = weights
