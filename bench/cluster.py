@@ -39,8 +39,8 @@ from fontes import Index, SentenceEncoder, read_corpus, read_topics
 from fontes.cluster import joined
 from fontes.core import Topics
 from fontes.core.progress import Progress
-from fontes.index.attached import journal
-from fontes.index.spread import driver
+from fontes.index.distributed import driver
+from fontes.index.embeddings import journal
 
 BATCHES = 1, 10, 100
 BLOCK = 128  # documents; smaller than in use, so that there are blocks enough to measure

@@ -28,7 +28,7 @@ from harness import Process, data_option, machine, process, spread, table
 
 from fontes import Index, read_corpus, read_topics
 from fontes.core import Doc
-from fontes.index import state
+from fontes.index import draft
 
 NEW, SEGMENTS, QUERY = 1000, 10, "the history of the railway"
 CHANGES = {
@@ -155,7 +155,7 @@ def part_build(corpus: Path, path: Path, threads: Path | None = None) -> None:
 
 
 def part_split(corpus: Path, path: Path) -> None:
-    state.FACTOR = SEGMENTS + 1  # or they would be merged at once
+    draft.FACTOR = SEGMENTS + 1  # or they would be merged at once
     docs = list(read_corpus(corpus))
     edges = [len(docs) * i // SEGMENTS for i in range(SEGMENTS + 1)]
     index = Index.build(docs[: edges[1]], path)

@@ -77,7 +77,7 @@ class StoredTerms:
         return self._rows("queries.", [int(text[1:]) for text in texts])
 
     def _rows(self, which: str, rows: list[int]) -> Any:
-        from fontes.index.attached.weights import TermVectors
+        from fontes.index.embeddings.weights import TermVectors
 
         bounds, terms, weights = (array(self.folder, which + name) for name in ("bounds", "terms", "weights"))
         slices = [slice(int(bounds[row]), int(bounds[row + 1])) for row in rows]

@@ -179,7 +179,7 @@ def test_a_broken_list_is_an_error_with_its_line(
 
 
 def test_a_list_in_memory_is_never_longer_than_what_one_item_needs(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("fontes.storage.files.LONGEST", 3000)
+    monkeypatch.setattr("fontes.storage.files.MAX_PIECE", 3000)
     monkeypatch.setattr("fontes.formats.json.BUFFER", 100)
     rows = [{"id": str(n), "text": "x" * 50} for n in range(300)]
     (tmp_path / "c.json").write_text(json.dumps(rows))

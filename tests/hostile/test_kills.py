@@ -22,14 +22,14 @@ from support.kills import DONE, STOPPED, stopped_before
 from support.old_and_new import NEW, OLD, state
 
 from fontes.index import Index, build
-from fontes.index.attached import journal
+from fontes.index.embeddings import journal
 from fontes.index.leftovers import clean, leftovers
 from fontes.storage.arrays import write_array
-from fontes.storage.artifact import Artifact, Kind, commit, seal, staging
+from fontes.storage.artifact import Artifact, ArtifactKind, commit, seal, staging
 from fontes.storage.files import write
 
 SOME = 6  # operations of each work that `make test` takes
-KIND = Kind("test-numbers", 1, "numbers", "count again")
+KIND = ArtifactKind("test-numbers", 1, "numbers", "count again")
 UNCHANGED = "interrupted; what was there before is unchanged"
 
 

@@ -11,7 +11,7 @@ from support.hostile import outcome, within
 
 import fontes as ft
 from fontes.core import InputError
-from fontes.core.errors import LONGEST as LONGEST_MESSAGE, ParameterError
+from fontes.core.errors import MAX_MESSAGE as LONGEST_MESSAGE, ParameterError
 from fontes.experiments.lock import read_lock
 from fontes.experiments.settings import read_file
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_qrels, write_run
@@ -26,7 +26,7 @@ READ["run"] = lambda path, form: read_run(path, format=form)
 
 @pytest.fixture
 def bounded(monkeypatch):
-    monkeypatch.setattr(files, "LONGEST", LONG)
+    monkeypatch.setattr(files, "MAX_PIECE", LONG)
 
 
 LINE = b"x" * LONG + b" 1\n"
@@ -70,7 +70,7 @@ def test_what_is_too_long_to_be_read_in_one_piece_is_an_error(bounded, tmp_path,
 
 @pytest.mark.parametrize("size", [5, 64])
 def test_a_line_may_be_as_long_as_the_limit_and_no_longer(monkeypatch, tmp_path, size):
-    monkeypatch.setattr(files, "LONGEST", 100)
+    monkeypatch.setattr(files, "MAX_PIECE", 100)
     (tmp_path / "f").write_bytes(b"\xef\xbb\xbf" + b"ab\n" + b"x" * 99 + b"\n\n" + b"y" * 100)
     with files.reading(tmp_path / "f") as source:
         assert [len(line) for line in source.lines()] == [3, 100, 1, 100]

@@ -19,9 +19,9 @@ from support.processes import in_a_child
 
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.core.progress import Progress
-from fontes.index import Index, state
-from fontes.index.attached import journal
-from fontes.index.attached.embeddings import Embeddings
+from fontes.index import Index, draft
+from fontes.index.embeddings import journal
+from fontes.index.embeddings.embeddings import Embeddings
 from fontes.neural.dense import vectors as dense_vectors
 
 DOCS = made_docs(300)
@@ -141,7 +141,7 @@ def test_vectors_of_some_documents_alone_are_an_error_that_says_how_many_and_nam
 
 
 def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "FACTOR", 3)
+    monkeypatch.setattr(draft, "FACTOR", 3)
     log = tmp_path / "log"
     index = Index.build(DOCS[:20], tmp_path / "x")
     for first in range(20, 300, 40):
@@ -160,7 +160,7 @@ def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: 
 def test_segments_with_other_vectors_are_not_merged_by_the_way_and_a_merge_that_is_asked_for_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "FACTOR", 2)
+    monkeypatch.setattr(draft, "FACTOR", 2)
     index = Index.build(DOCS[:100], tmp_path / "x")
     index.encode(Hashed())
     index.add(DOCS[100:120])
@@ -188,14 +188,14 @@ def test_a_merge_while_an_encoding_is_unfinished_is_refused(tmp_path: Path, monk
 
 
 def test_what_is_encoded_while_segments_are_merged_is_carried_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    index, merged = lived(tmp_path / "x", every=False), state.merge_segments
+    index, merged = lived(tmp_path / "x", every=False), draft.merge_segments
 
     def meanwhile(*what: Any, **how: Any) -> dict[str, int]:
         Index.open(index.path).encode(Hashed())
         return merged(*what, **how)
 
-    monkeypatch.setattr(state, "merge_segments", meanwhile)
-    monkeypatch.setattr(state, "merge_attachments", carried_late(state.merge_attachments))
+    monkeypatch.setattr(draft, "merge_segments", meanwhile)
+    monkeypatch.setattr(draft, "merge_attachments", carried_late(draft.merge_attachments))
     index.merge()
     assert len(index.dense(Hashed()).search("w1 w2", 300)) == 257
 
@@ -335,8 +335,8 @@ def test_rows_and_documents_of_several_segments_are_numbered_as_in_one(tmp_path:
 def test_after_a_random_history_runs_are_those_of_a_new_index_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(state, "FACTOR", 3)
-    monkeypatch.setattr(state, "SMALL", 8)
+    monkeypatch.setattr(draft, "FACTOR", 3)
+    monkeypatch.setattr(draft, "SMALL", 8)
     draw, encoders = random.Random(seed), (Counting(), Several(fingerprint="several"), CountingTerms())
     left = {f"d{n}": f"fox w{n % 12}" for n in range(draw.randrange(1, 20))}
     index, count = Index.build(left.items(), tmp_path / "x"), len(left)

@@ -197,7 +197,7 @@ def test_a_text_is_not_unpacked_to_more_than_a_document_may_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, several: bool
 ) -> None:
     """A few hundred kilobytes of zeros would fill the memory, for each document of a page of results."""
-    size = documents.LONGEST if several else documents.LONGEST + 1
+    size = documents.MAX_PIECE if several else documents.MAX_PIECE + 1
     sizes = np.array([[0, size - 1, 0], [0, 1, 0]] if several else [[0, size, 0]], dtype=np.uint32)
     compress = zlib.compressobj(9)
     text = b"".join([*(compress.compress(bytes(1 << 20)) for _ in range(size >> 20)), compress.flush()])
@@ -207,7 +207,7 @@ def test_a_text_is_not_unpacked_to_more_than_a_document_may_have(
     assert len(text) < 1 << 17
     store = documents.DocumentStore(tmp_path, len(sizes))
     monkeypatch.setattr(zlib, "decompressobj", lambda: pytest.fail("nothing is unpacked"))
-    most = documents.BLOCK if several else documents.LONGEST
+    most = documents.BLOCK if several else documents.MAX_PIECE
     for read in (lambda: store.read(["d"], [0]), store.check):
         with pytest.raises(IndexFormatError, match=rf"block 0 of the documents: it has {size:,} bytes, more than the {most:,}"):
             read()

@@ -100,10 +100,10 @@ def test_any_text_title_and_metadata_come_back(tmp_path_factory, contents):
 
 
 def test_a_document_that_is_longer_than_what_is_read_in_one_piece_is_an_error_that_names_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "LONGEST", 40_000)
+    monkeypatch.setattr(documents, "MAX_PIECE", 40_000)
     Index.build([Doc("d1", "x" * 39_000, "y" * 980, {"a": "z" * 11})], tmp_path / "x")
     assert len(Index.open(tmp_path / "x").doc("d1").text) == 39_000
-    monkeypatch.setattr(files, "LONGEST", 40_000)
+    monkeypatch.setattr(files, "MAX_PIECE", 40_000)
     with pytest.raises(InputError, match=r"document 'd2': the text is longer than 40,000 bytes, .*; split it"):
         Index.open(tmp_path / "x").add([("d3", "fox"), Doc("d2", "x" * 39_000, "y" * 980, {"a": "z" * 13})])
     assert Index.open(tmp_path / "x").ids.tolist() == ["d1"]

@@ -14,7 +14,7 @@ from support.ray_parts import DyingEncoder, InTurn
 from fontes.core.errors import FontesError, InputError
 from fontes.core.progress import Progress
 from fontes.index import Index
-from fontes.index.attached import journal
+from fontes.index.embeddings import journal
 
 
 @pytest.fixture(autouse=True)

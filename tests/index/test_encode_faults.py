@@ -11,7 +11,7 @@ from support.counting_encoder import BLOCK, COUNT, Counting, built, copied, vect
 from support.lost_nodes import started
 
 from fontes.index import Index
-from fontes.index.attached import journal
+from fontes.index.embeddings import journal
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.slow

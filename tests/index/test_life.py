@@ -15,7 +15,7 @@ from support.histories import COLUMNS, MODELS, OF_WEIGHTS, answers, files, some_
 from support.small_kernel import small_kernel  # noqa: F401
 
 from fontes.core import Doc, FontesError
-from fontes.index import Change, Index, state
+from fontes.index import Change, Index, draft
 from fontes.lexical import impacts
 
 SOME = 4  # histories in `make test`
@@ -197,8 +197,8 @@ class Life(RuleBasedStateMachine):
 @pytest.fixture
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments are soon merged, and what histories change is as it was after them."""
-    monkeypatch.setattr(state, "FACTOR", 3)
-    monkeypatch.setattr(state, "SMALL", 15)
+    monkeypatch.setattr(draft, "FACTOR", 3)
+    monkeypatch.setattr(draft, "SMALL", 15)
     monkeypatch.setattr(impacts, "trim", lambda folder, limit: None)  # looks through all that there is, each time
     monkeypatch.setattr(impacts, "LARGE", impacts.LARGE)
 

@@ -11,7 +11,7 @@ from support.histories import MODELS, answers, files
 
 from fontes.core import Doc, Topics
 from fontes.formats import read_corpus, read_topics
-from fontes.index import Index, state
+from fontes.index import Index, draft
 
 WHAT = {name: model for name, model in MODELS.items() if "years" not in name}  # passages have none
 SUBSET = 12_000  # passages that histories draw from
@@ -83,5 +83,5 @@ def test_after_a_long_history_every_run_is_that_of_a_new_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passages: list[Doc], topics: Topics, number: int
 ) -> None:
     monkeypatch.setattr("os.fsync", lambda file: None)
-    monkeypatch.setattr(state, "SMALL", 10 ** (1 + number % 3))  # of segments that are merged when they pile up
+    monkeypatch.setattr(draft, "SMALL", 10 ** (1 + number % 3))  # of segments that are merged when they pile up
     history(number, tmp_path, passages, topics)

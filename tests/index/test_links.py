@@ -16,7 +16,7 @@ from fontes.core import FontesError, InputError
 from fontes.experiments.collection import Collection
 from fontes.index import Index
 from fontes.index.leftovers import clean
-from fontes.storage.artifact import Kind, commit, drafting, seal
+from fontes.storage.artifact import ArtifactKind, commit, drafting, seal
 
 DOCS = [(f"d{n:02}", f"fox number {n}") for n in range(20)]
 LINK = r"is a link, which may lead anywhere; remove it\. Nothing was changed"
@@ -90,7 +90,7 @@ def test_the_draft_of_an_encoding_has_no_links(path: Path, outside: Path, kind: 
 
 
 def test_a_link_in_the_place_of_an_artifact_is_replaced_and_not_followed(tmp_path: Path, outside: Path) -> None:
-    kind = Kind("test", 1, "numbers", "count again")
+    kind = ArtifactKind("test", 1, "numbers", "count again")
     for target in (outside, tmp_path / "nowhere"):
         place = tmp_path / "place"
         shutil.rmtree(place, ignore_errors=True)

@@ -16,7 +16,7 @@ from support.small_collections import PROPERTY, files
 from fontes.core import Doc
 from fontes.core.progress import silent
 from fontes.index import build, documents
-from fontes.index.build import Form, TermWeights, build_segment
+from fontes.index.build import IndexSettings, TermWeights, build_segment
 from fontes.index.deletions import Deletions
 from fontes.index.leaf import Leaf, leaves_of
 from fontes.index.merge import merge_lists, merge_segments
@@ -38,7 +38,7 @@ def built(
 ) -> Segment:
     folder.mkdir(parents=True)
     options = {"memory": 1 << 30, "threads": 1, "progress": silent}
-    build_segment(docs, folder, Form(Analyzer.of(analyzer), ("title", "text"), weights), **options)
+    build_segment(docs, folder, IndexSettings(Analyzer.of(analyzer), ("title", "text"), weights), **options)
     return Segment(folder)
 
 
@@ -72,7 +72,7 @@ def test_a_merge_writes_the_bytes_of_one_build(tmp_path_factory, rows, weighted,
     cuts = [0, *(n for n, row in enumerate(rows) if row[3]), len(rows)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "BLOCK", block)
-        patch.setattr(documents, "LEAST", block // 2)
+        patch.setattr(documents, "MIN_WORDS", block // 2)
         patch.setattr(documents, "MARKED", 1 << 31)
         parts = [built(docs[a:b], folder / f"part{n}", weights) for n, (a, b) in enumerate(pairwise(cuts))]
         state = leaves(parts, [dead[a:b] for a, b in pairwise(cuts)])
@@ -90,7 +90,7 @@ def test_leaves_from_the_middle_of_a_reader_are_merged_from_ordinal_0_on(tmp_pat
 
 def test_the_blocks_of_texts_depend_on_the_documents_alone_not_on_the_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(documents, "BLOCK", 400)
-    monkeypatch.setattr(documents, "LEAST", 250)
+    monkeypatch.setattr(documents, "MIN_WORDS", 250)
     monkeypatch.setattr(documents, "MARKED", 1 << 30)
     monkeypatch.setattr(build, "SOME", 1)
     docs = [Doc(f"d{n}", "x" * (n * 37 % 151 + n // 60 * 400)) for n in range(120)]

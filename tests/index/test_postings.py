@@ -50,8 +50,10 @@ def test_a_tiny_memory_spills_many_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "SOME", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
     spilled = []
-    append = runs.Runs.append
-    monkeypatch.setattr(runs.Runs, "append", lambda self, run, spill: (spilled.append(spill), append(self, run, spill))[1])
+    append = runs.PostingRuns.append
+    monkeypatch.setattr(
+        runs.PostingRuns, "append", lambda self, run, spill: (spilled.append(spill), append(self, run, spill))[1]
+    )
     docs = [(f"d{n}", f"common w{n} w{n % 7} " * (n % 5)) for n in range(400)]
     index = Index.build(docs, tmp_path / "x", memory=500, analyzer="whitespace")
     assert sum(spilled) > 10

@@ -14,7 +14,7 @@ from support.counting_encoder import Counting
 
 from fontes.core import FontesError, IndexFormatError
 from fontes.index import Index, files, writer
-from fontes.index.attached import encoding, journal
+from fontes.index.embeddings import encoding, journal
 from fontes.index.leftovers import clean
 from fontes.index.shards.actors import STATES, Shards
 from fontes.text import Analyzer

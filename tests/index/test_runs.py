@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY
 
 from fontes.core import Strings
-from fontes.index.building.runs import Inverter, Runs
+from fontes.index.building.runs import Inverter, PostingRuns
 
 TERMS = ["a", "aa", "a\0", "é", "東京", "prefix-of-some-length", "prefix-of-some-length-and-more", "𝒜", "zz"]
 BAG = st.dictionaries(st.sampled_from(TERMS), st.sampled_from([1, 2, 127, 128, 20_000]), max_size=5)
@@ -55,7 +55,7 @@ def unpacked(data: bytes) -> list[tuple[int, int]]:
     return postings
 
 
-def merged(runs: Runs, most: int) -> dict[str, list[tuple[int, int]]]:
+def merged(runs: PostingRuns, most: int) -> dict[str, list[tuple[int, int]]]:
     lists: dict[str, list[tuple[int, int]]] = {}
     for edges in runs.chunks(most):
         chunk = runs.merged(edges)
@@ -80,7 +80,7 @@ def merged(runs: Runs, most: int) -> dict[str, list[tuple[int, int]]]:
 )
 def test_runs_of_several_workers_are_merged_by_terms_and_documents(tmp_path_factory, batches, takers, memory, most):
     folder = tmp_path_factory.mktemp("runs")
-    runs = Runs(folder)
+    runs = PostingRuns(folder)
     workers = [Inverter(runs, Numbers(), memory) for _ in range(3)]
     expected: dict[str, list[tuple[int, int]]] = {}
     first = 0
@@ -98,7 +98,7 @@ def test_runs_of_several_workers_are_merged_by_terms_and_documents(tmp_path_fact
 
 
 def test_batches_that_came_in_another_order_are_put_in_theirs(tmp_path: Path) -> None:
-    runs, numbers = Runs(tmp_path), Numbers()
+    runs, numbers = PostingRuns(tmp_path), Numbers()
     worker = Inverter(runs, numbers, 1 << 30)
     worker.append(2, *arrays([{"b": 1}, {"a": 3}], numbers))
     worker.append(0, *arrays([{"a": 1, "b": 2}, {}], numbers))
@@ -108,7 +108,7 @@ def test_batches_that_came_in_another_order_are_put_in_theirs(tmp_path: Path) ->
 
 @pytest.mark.parametrize("most", [10, 100])
 def test_chunks_are_of_about_the_size_that_is_wanted(tmp_path: Path, most: int) -> None:
-    runs = Runs(tmp_path)
+    runs = PostingRuns(tmp_path)
     for worker in range(3):
         numbers = Numbers()
         inverter = Inverter(runs, numbers, 1 << 30)

@@ -17,7 +17,7 @@ from support.living import answers
 from fontes.core import Doc, FontesError, IndexFormatError, ParameterError
 from fontes.core.run import Run
 from fontes.formats import write_run
-from fontes.index import Index, state
+from fontes.index import Index, draft
 from fontes.index.shards.part import PartOfIndex
 from fontes.lexical import weighting
 
@@ -97,7 +97,7 @@ def test_documents_are_added_to_the_smallest_shard_and_deleted_where_they_are(tm
 
 
 def test_merges_stay_within_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "FACTOR", 3)
+    monkeypatch.setattr(draft, "FACTOR", 3)
     index = built(DOCS, tmp_path / "x", shards=2)
     for n in range(12):
         index.add([Doc(f"new{n}", "w1")])

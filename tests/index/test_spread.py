@@ -17,7 +17,7 @@ from fontes.core import InputError, ParameterError
 from fontes.core.progress import Progress
 from fontes.index import Index
 from fontes.index.columns import joined_schema
-from fontes.index.columns.schema import MOST, widest
+from fontes.index.columns.schema import MAX_COLUMNS, widest
 
 
 def digests(path: Path) -> dict[str, str]:
@@ -126,7 +126,7 @@ def test_names_of_metadata_beyond_those_that_become_columns_are_the_same(tmp_pat
     path = tmp_path / "wide.jsonl"
     path.write_bytes(lines([doc(n) for n in range(30)]))
     one = Index.build(path, tmp_path / "one")
-    assert len(one.columns) == MOST - 1  # a name without a value counts
+    assert len(one.columns) == MAX_COLUMNS - 1  # a name without a value counts
     one_by_one(monkeypatch, path.stat().st_size // 6)
     Index.build(path, tmp_path / "many", ray=True)
     assert digests(tmp_path / "many") == digests(tmp_path / "one")

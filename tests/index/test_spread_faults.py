@@ -17,15 +17,15 @@ from support.one_by_one import one_by_one, small_parts
 
 from fontes.core import FontesError
 from fontes.index import Index
+from fontes.index.distributed import driver
 from fontes.index.leftovers import clean, leftovers
-from fontes.index.spread import driver
 
 DRIVER = """
     import os, signal, sys
     from support import dying
     from fontes.index import Index
-    from fontes.index.spread import driver
-    driver.LEAST, driver.PART, driver.make_part = 1, int(sys.argv[4]), dying.counted_part
+    from fontes.index.distributed import driver
+    driver.MIN_PART, driver.PART, driver.make_part = 1, int(sys.argv[4]), dying.counted_part
     ended = 0
     def killed(progress):
         global ended
@@ -138,8 +138,8 @@ def test_a_node_killed_in_a_build_changes_nothing(corpus, out):
         from ray.cluster_utils import Cluster
         from support import dying
         from fontes.index import Index
-        from fontes.index.spread import driver
-        driver.LEAST, driver.PART, driver.make_part = 1, int(sys.argv[3]), dying.slow_part
+        from fontes.index.distributed import driver
+        driver.MIN_PART, driver.PART, driver.make_part = 1, int(sys.argv[3]), dying.slow_part
         memory = {"object_store_memory": 80_000_000, "memory": 2_000_000_000, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **memory})
         other, third = cluster.add_node(num_cpus=1, **memory), cluster.add_node(num_cpus=1, **memory)

@@ -91,7 +91,7 @@ def test_an_index_that_is_replaced_by_an_equal_one_while_it_is_opened_opens(tmp_
             Index.build(OLD, path, overwrite=True)
             raise IndexFormatError("a file is missing")
 
-    monkeypatch.setattr("fontes.index.reader.check_sizes", check_sizes)
+    monkeypatch.setattr("fontes.index.state.check_sizes", check_sizes)
     assert len(Index.open(path)) == len(OLD)
 
 

@@ -200,8 +200,8 @@ def test_the_cache_keeps_the_last_few_models(large):
     index = Index.open(large)
     for k1 in range(1, 9):
         index.bm25(k1=k1)(TOPICS)
-    assert len(models(large)) == impacts.MOST + 1
-    assert len(impacts._MODELS.of(index.state)) == impacts.MOST
+    assert len(models(large)) == impacts.MAX_MODELS + 1
+    assert len(impacts._MODELS.of(index.state)) == impacts.MAX_MODELS
 
 
 def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_impacts(large):

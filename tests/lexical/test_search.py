@@ -99,7 +99,7 @@ def test_what_was_searched_before_changes_nothing(index):
     for parameters in MODELS:
         model(used, parameters, k=3)("w1 w2 w9 w11")
     assert rows(used.bm25()(TOPICS)) == fresh
-    assert len(impacts._MODELS.of(used)) <= impacts.MOST
+    assert len(impacts._MODELS.of(used)) <= impacts.MAX_MODELS
 
 
 def test_threads_that_share_an_index_get_the_runs_of_their_own_models(index):

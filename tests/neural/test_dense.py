@@ -15,7 +15,7 @@ from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from fontes.core import InputError, ParameterError, Topic, Topics
 from fontes.core.values import Doc
 from fontes.index import Index
-from fontes.index.attached import encoding
+from fontes.index.embeddings import encoding
 from fontes.neural.dense import vectors
 
 

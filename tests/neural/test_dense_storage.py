@@ -23,7 +23,7 @@ from fontes.core import FontesError, ParameterError
 from fontes.core.progress import Progress
 from fontes.core.values import Doc
 from fontes.index import Index
-from fontes.index.attached import journal
+from fontes.index.embeddings import journal
 
 # File system operations of an encoding, as Python's audit hooks name them; writing and syncing are counted besides.
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}

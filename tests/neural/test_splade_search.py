@@ -16,7 +16,7 @@ from fontes.core import InputError, ParameterError, Run, Topic
 from fontes.core.part import indexes_of
 from fontes.fusion import fuse
 from fontes.index import Index
-from fontes.index.attached.weights import SCALE
+from fontes.index.embeddings.weights import SCALE
 from fontes.neural import Splade, SpladeRetriever
 
 WORDS = [f"w{number}" for number in range(120)]

@@ -218,9 +218,9 @@ def test_facets_of_rationales_are_those_of_the_documents(tmp_path: Path) -> None
     dated = [ft.Doc(doc.id, doc.text, doc.title, {"year": 2000 + number}) for number, doc in enumerate(DOCS)]
     index = ft.Index.build(dated, tmp_path / "dated.index", analyzer="english")
     assert (index.bm25() >> ft.Rationales(n=1)).search("spark").facets("year") == {"year": {2000: 1, 2001: 1}}
-    elsewhere = ft.Run.of({"q": {"d": 1.0}}).with_(documents=RationaleDocuments(Nowhere(), ft.Run.of({})))
+    remote_encoder = ft.Run.of({"q": {"d": 1.0}}).with_(documents=RationaleDocuments(Nowhere(), ft.Run.of({})))
     with pytest.raises(InputError, match="documents of this run are others"):
-        elsewhere["q"].facets("year")
+        remote_encoder["q"].facets("year")
 
 
 class Nowhere:

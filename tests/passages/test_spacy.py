@@ -41,7 +41,7 @@ def test_passages_take_whole_sentences() -> None:
 
 
 def test_a_long_text_is_given_to_spacy_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST", 400)
+    monkeypatch.setattr(module, "MAX_TEXT_LENGTH", 400)
     text = "It rained all day. " * 100
     assert " ".join(" ".join(found(text)).split()) == text.strip()
     assert len(found(text)) >= 100
@@ -49,7 +49,7 @@ def test_a_long_text_is_given_to_spacy_in_pieces(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("characters", [9, 15, 20, 21, 65])
 def test_a_text_without_white_space_is_given_in_pieces_too(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST", 10)
+    monkeypatch.setattr(module, "MAX_TEXT_LENGTH", 10)
     edges = module._edges("x" * characters)
     assert (edges[0], edges[-1]) == (0, characters)
     assert max(b - a for a, b in pairwise(edges)) == min(characters, 20)

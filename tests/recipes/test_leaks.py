@@ -16,7 +16,7 @@ from fontes.app import cli
 from fontes.core import InputError, ParameterError, Qrels, Topics
 from fontes.recipes import Claims
 from fontes.recipes.leaks import without_leaks
-from fontes.recipes.learning import Learning, side_of
+from fontes.recipes.learning import RecipeTraining, side_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -26,11 +26,11 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_cross_encoder(tmp_path_factory.mktemp("ready")))
 
 
-def sides(texts: dict[str, str]) -> tuple[Learning, Topics]:
+def sides(texts: dict[str, str]) -> tuple[RecipeTraining, Topics]:
     """Sides of topics whose ids begin with "l", "c" or "m": to learn from, to choose with, to measure with."""
     topics, qrels = Topics.of(texts), Qrels.of([(topic, "d", 1) for topic in texts])
     learned, chosen = (side_of(topics, qrels, {topic for topic in texts if topic[0] == side}) for side in "lc")
-    return Learning(learned, chosen), Topics(topic for topic in topics.values() if topic.id[0] == "m")
+    return RecipeTraining(learned, chosen), Topics(topic for topic in topics.values() if topic.id[0] == "m")
 
 
 SHARED = {

@@ -23,7 +23,7 @@ from fontes.app import cli
 from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
 from fontes.core.progress import Progress, silent
 from fontes.recipes import Recipe, RecipeResult
-from fontes.recipes.learning import Learning, Side, distinct, parted, without_twins
+from fontes.recipes.learning import RecipeTraining, Side, distinct, parted, without_twins
 from fontes.train.runner import fitting
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -202,7 +202,7 @@ def test_topics_whose_relevant_document_has_a_twin_are_left_out_of_choices(tmp_p
 def test_of_systems_that_are_equally_good_the_one_of_the_fewest_stages_is_chosen(tmp_path: Path) -> None:
     docs, posts, qrels = collection()
     bm25 = ft.Index.build(docs, tmp_path / "x.index").bm25()
-    learning = Learning(dev=Side(Topics.of(posts), Qrels.of(qrels)), folder=tmp_path)
+    learning = RecipeTraining(dev=Side(Topics.of(posts), Qrels.of(qrels)), folder=tmp_path)
     stages = {"sum": 0.5 * bm25 + 0.5 * bm25, "alone": bm25, "again": bm25 % 1000}
     assert learning.best("first", stages, "RR@5", [learning.dev]) == "alone"
     assert learning.best("order", {"one": bm25, "two": bm25.with_(k=999)}, "RR@5", [learning.dev]) == "one"

@@ -19,7 +19,7 @@ from fontes.storage.arrays import write_array
 from fontes.storage.artifact import (
     META,
     Artifact,
-    Kind,
+    ArtifactKind,
     check_folder,
     commit,
     drafting,
@@ -29,7 +29,7 @@ from fontes.storage.artifact import (
 )
 from fontes.storage.hashes import hash_file, hash_json
 
-KIND = Kind("test-numbers", 3, "numbers", "count again")
+KIND = ArtifactKind("test-numbers", 3, "numbers", "count again")
 BUSY = FontesError("another process counts")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fontes.core.progress import Report, silent
 from fontes.core.values import Doc
-from fontes.index.attached.weights import TermVectors
+from fontes.index.embeddings.weights import TermVectors
 
 SIZE = 50
 

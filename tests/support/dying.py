@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from fontes.index.spread import tasks
+from fontes.index.distributed import tasks
 
 
 def part_that_dies_once(part: tasks.Part) -> tasks.Finished:

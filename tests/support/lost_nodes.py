@@ -24,7 +24,7 @@ from support.ray_parts import Slow, SlowStage
 from fontes.cluster import apply
 from fontes.core import Topics
 from fontes.index import Index
-from fontes.index.attached import journal
+from fontes.index.embeddings import journal
 from fontes.tuning import tune
 
 QUIET: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}

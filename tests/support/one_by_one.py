@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fontes.cluster import Cluster
-from fontes.index.spread import driver
+from fontes.index.distributed import driver
 
 
 def one_by_one(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -> None:
@@ -33,5 +33,5 @@ def one_by_one(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -
 def small_parts(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -> None:
     """Lets builds on a cluster make parts of so many bytes, of which a merge takes `fan`."""
     patch.setattr(driver, "PART", bytes_of_a_part)
-    patch.setattr(driver, "LEAST", 1)
+    patch.setattr(driver, "MIN_PART", 1)
     patch.setattr(driver, "FAN", fan)

@@ -25,7 +25,7 @@ def cut(text: str, longest: int) -> list[str]:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_long_text_is_cut_at_the_first_gap_after_the_longest_length(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(sentences, "LONGEST", 20)
+    monkeypatch.setattr(sentences, "MAX_TEXT_LENGTH", 20)
     text = "".join(rng.choice(["word", "longer", ". ", "\n", "\n\n", "  ", "x" * 50], 60))
     edges = sentences._edges(text)
     assert [text[a:b] for a, b in pairwise(edges)] == cut(text, 20)
@@ -34,7 +34,7 @@ def test_a_long_text_is_cut_at_the_first_gap_after_the_longest_length(seed: int,
 
 
 def test_a_text_up_to_the_longest_length_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "LONGEST", 5)
+    monkeypatch.setattr(sentences, "MAX_TEXT_LENGTH", 5)
     assert sentences._edges("") == [0, 0]
     assert sentences._edges("a\nb\nc") == [0, 5]
     assert sentences._edges("abcdefgh") == [0, 8, 8]

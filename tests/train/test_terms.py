@@ -21,7 +21,7 @@ from fontes.core import InputError, MissingExtraError, ParameterError, Topic, To
 from fontes.core.progress import Progress
 from fontes.rewrite import QuReTeC, term_scores
 from fontes.train import TermSettings, TermTraining, train_terms
-from fontes.train.terms.data import sides_of
+from fontes.train.terms.data import topic_split
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -53,7 +53,7 @@ def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, Ter
 def test_all_topics_of_a_conversation_are_on_one_side(base: Path, tmp_path: Path) -> None:
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, held_out=0.5))
     assert (made.trained, made.validation, made.held_out) == (34, 16, 16)
-    sides = sides_of(TOPICS, SETTINGS.with_(held_out=0.5))
+    sides = topic_split(TOPICS, SETTINGS.with_(held_out=0.5))
     conversations = [{topic.id.partition("_")[0] for topic in side} for side in sides]
     assert [len(side) for side in conversations] == [17, 8, 8]
     assert len(set.union(*conversations)) == 33
@@ -63,7 +63,7 @@ def test_the_threshold_is_chosen_on_topics_that_are_not_measured(base: Path, tmp
     """The topics held out get rewrites that only a very low threshold would do justice to: that must not move it."""
     settings = SETTINGS.with_(epochs=8, held_out=0.5)
     plain = train_terms(TOPICS, tmp_path / "a", base, settings)
-    held_out = {topic.id for topic in sides_of(TOPICS, settings).held_out}
+    held_out = {topic.id for topic in topic_split(TOPICS, settings).held_out}
     everything = {
         topic.id: replace(
             topic, turns=(*topic.turns[:-1], replace(topic.turns[-1], manual="Tell about the " + topic.turns[0].text))
@@ -75,7 +75,7 @@ def test_the_threshold_is_chosen_on_topics_that_are_not_measured(base: Path, tmp
     assert (other.threshold, other.chosen, other.losses) == (plain.threshold, plain.chosen, plain.losses)
     assert other.scores.recall < plain.scores.recall
     stage = QuReTeC(tmp_path / "b", precision="float32", device="cpu")
-    sides = sides_of(TOPICS, settings)
+    sides = topic_split(TOPICS, settings)
     for side, scores in ((sides.validation, plain.chosen), (sides.held_out, plain.scores)):
         topics = Topics(side)
         again = term_scores(stage.probabilities(topics), topics, plain.threshold)
@@ -178,7 +178,7 @@ def test_the_steps_are_those_of_adamw_with_a_rate_that_rises_and_falls(base: Pat
     settings = SETTINGS.with_(epochs=2, weight=3.0, lr=2e-3)
     taken: list[Any] = []
     trainer = TermTrainer(base, settings)
-    examples = trainer.examples(sides_of(TOPICS, settings).learned)
+    examples = trainer.examples(topic_split(TOPICS, settings).learned)
     network = copy.deepcopy(trainer.network)
     trainer.network.register_forward_pre_hook(lambda _, __, named: taken.append(dict(named)), with_kwargs=True)
     losses_of_batches: list[Any] = []

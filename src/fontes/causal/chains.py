@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Terms = frozenset[str]
 
-MOST = 1000
+MAX_EVENTS = 1000
 DEEPEST = 100  # one call is inside the other, and so are the branches of what is printed
 SAME = 0.5  # the share of the terms of two causes, weighted by idf, that both have where they say the same
 WEAK = 0.5  # what a weak cue counts
-LONGEST = 5_000  # characters of two sentences, beyond which nothing around a pair counts
+MAX_PAIR_LENGTH = 5_000  # characters of two sentences, beyond which nothing around a pair counts
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those)\b", re.IGNORECASE)
 # What follows tells when something was, or what was said about.
@@ -91,7 +91,7 @@ def causes(
         InputError: The event has no words, or the stage does not know its documents.
     """
     for name, number in (("depth", depth), ("breadth", breadth), ("k", k), ("leads", leads)):
-        check_whole(name, number, 0 if name == "leads" else 1, DEEPEST if name == "depth" else MOST)
+        check_whole(name, number, 0 if name == "leads" else 1, DEEPEST if name == "depth" else MAX_EVENTS)
     if not 0 < overlap <= 1:
         raise ParameterError(f"overlap must be above 0, at most 1, not {overlap}")
     retriever = stage if isinstance(stage, Stage) else stage.bm25()
@@ -209,7 +209,7 @@ class _Asker:
                 ):
                     answers.append((match * (WEAK if said.weak else 1), doc, said))
         answers.sort(key=lambda answer: -answer[0])
-        del answers[MOST:]
+        del answers[MAX_EVENTS:]
         groups: list[list[tuple[float, Doc, _Statement]]] = []
         for answer in answers:
             same = (group for group in groups if words.same(group[0][2].cause, answer[2].cause))
@@ -253,10 +253,10 @@ class _Words:
 
     @classmethod
     def of(cls, documents: object) -> _Words:
-        from ..index import Index, Reader
+        from ..index import Index, State
         from ..text import Analyzer
 
-        if not isinstance(documents, Index | Reader):
+        if not isinstance(documents, Index | State):
             english = Analyzer.of("english")
             return cls(lambda text: frozenset(english(text)), lambda term: 1.0, frozenset(english(" ".join(FUNCTION_WORDS))))
         index = documents
@@ -336,7 +336,7 @@ def _statements(read: _Reading, doc: Doc, weak: bool) -> Iterator[_Statement]:
                 place = bisect(starts, pair.start) - 1
                 sentence = " ".join(text[pair.start : pair.end].split())
                 start = starts[max(place - 1, 0)]
-                near = read.terms(f"{doc.title} {text[start : pair.end] if pair.end - start <= LONGEST else ''}")
+                near = read.terms(f"{doc.title} {text[start : pair.end] if pair.end - start <= MAX_PAIR_LENGTH else ''}")
             cause, effect = read.terms(pair.cause), read.effect(pair.effect)
             weak_cue = pair.cue in WEAK_CUES
             if len(cause) > weak_cue:  # "after one" says too little
@@ -349,7 +349,7 @@ def _statements(read: _Reading, doc: Doc, weak: bool) -> Iterator[_Statement]:
 def _sides(read: _Reading, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
     """The terms of a sentence on the side of the cause and on that of the effect."""
     cause, effect = sentence.find(pair.cause), sentence.find(pair.effect)
-    if min(cause, effect) < 0 or len(sentence) > LONGEST:
+    if min(cause, effect) < 0 or len(sentence) > MAX_PAIR_LENGTH:
         return read.terms(pair.cause), read.terms(pair.effect)
     second = max(cause, effect)
     sides = read.terms(sentence[:second]), read.terms(sentence[second:])

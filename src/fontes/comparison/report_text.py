@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show
 RAISED = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
-MOST = 60  # comparisons that are printed; a table of more is for programs
+MAX_COMPARISONS = 60  # comparisons that are printed; a table of more is for programs
 NOTHING = "–"
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -253,7 +253,7 @@ def _label(place: int) -> str:
 
 def _shown(report: Report) -> bool:
     """Whether the tests are few enough to be printed."""
-    return 0 < len(report.comparisons) <= MOST
+    return 0 < len(report.comparisons) <= MAX_COMPARISONS
 
 
 def _p(p: float) -> str:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from typing import Self
 
-LONGEST = 2_000  # characters of a message
+MAX_MESSAGE = 2_000  # characters of a message
 BREAKS = re.compile(r"[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -33,8 +33,8 @@ class FontesError(Exception):
 
     def __init__(self, message: str = "") -> None:
         line = BREAKS.sub(" ", str(message))
-        if len(line) > LONGEST:
-            line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 + 3 :]}"
+        if len(line) > MAX_MESSAGE:
+            line = f"{line[: MAX_MESSAGE // 2]} … {line[-MAX_MESSAGE // 2 + 3 :]}"
         super().__init__(CONTROL.sub(lambda c: c[0].encode("unicode_escape").decode(), line))
 
     @classmethod

@@ -20,7 +20,7 @@ from .run import Run
 from .stage import Stage, check_depth
 from .where import DEEPEST, GREATEST, PythonText
 
-LONGEST = 20_000  # characters of a text
+MAX_TEXT = 20_000  # characters of a text
 TUNE = "tune"
 AnyStage = Stage[Any, Any]
 
@@ -88,7 +88,7 @@ def tunable(
 class _Builder(PythonText):
     """Makes what one text describes."""
 
-    noun, example, longest, counted = "pipeline", "bm25() % 100 >> rm3() >> bm25()", LONGEST, "pipeline, column"
+    noun, example, longest, counted = "pipeline", "bm25() % 100 >> rm3() >> bm25()", MAX_TEXT, "pipeline, column"
 
     def __init__(
         self,

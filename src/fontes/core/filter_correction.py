@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .dates import DATE, date_of
 
-LONGEST = 2_000  # characters of a text that is corrected
+MAX_TEXT = 2_000  # characters of a text that is corrected
 TOKEN = re.compile(
     rf"""(?P<column>metadata\[\s*(?:"[^"]*"|'[^']*')\s*\])"""
     r"""|(?P<quoted>"[^"]*"|'[^']*'|“[^”]*”|‘[^’]*’)"""
@@ -43,7 +43,7 @@ def corrected(text: str, columns: Mapping[str, str]) -> str | None:
         text: A text that is no filter.
         columns: The type of each column by name.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_TEXT:
         return None
     better = "".join(_spaced(list(_corrected(list(_tokens(text, columns)), columns))))
     return None if better == text else better

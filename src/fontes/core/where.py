@@ -23,7 +23,7 @@ from .errors import FontesError, ParameterError
 from .filter_correction import corrected
 from .registry import nearest
 
-LONGEST = 100_000  # characters of a text
+MAX_TEXT = 100_000  # characters of a text
 GREATEST = 2**63 - 1  # whole number, so that arrays can hold it
 DEEPEST = 100  # expressions inside one another
 TYPES = ("keyword", "integer", "float", "date", "boolean", "keywords")
@@ -199,7 +199,7 @@ class PythonText:
 class _Reader(PythonText):
     """Reads one text."""
 
-    noun, example, longest, counted = "filter", 'where="year >= 2020 and not retracted"', LONGEST, "where, character"
+    noun, example, longest, counted = "filter", 'where="year >= 2020 and not retracted"', MAX_TEXT, "where, character"
 
     def __init__(self, text: str, types: Mapping[str, str]) -> None:
         super().__init__(text)

@@ -26,7 +26,7 @@ ANSWER = ("passage", "response", "automatic_passage")
 ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
 TEXTS = (*RAW, *MANUAL, *AUTOMATIC, *ANSWER, *ANSWER_ID, *AUTOMATIC_ANSWER_ID, "passage_id")
-LONGEST = 1_000  # turns of a conversation; each has all before it
+MAX_TURNS = 1_000  # turns of a conversation; each has all before it
 ELSE = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"
 
 
@@ -133,8 +133,8 @@ def _is_label(value: Any) -> bool:
 
 
 def _check_length(turns: int, where: str) -> None:
-    if turns > LONGEST:
-        raise InputError(f"{where}: the conversation has more than {LONGEST:,} turns; divide it")
+    if turns > MAX_TURNS:
+        raise InputError(f"{where}: the conversation has more than {MAX_TURNS:,} turns; divide it")
 
 
 def _description(row: Mapping[str, Any], where: str) -> str:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..core import InputError, ParameterError
-from ..storage.files import LONGEST, STANDARD, as_path, is_gzip, plain_name, reading
+from ..storage.files import MAX_PIECE, STANDARD, as_path, is_gzip, plain_name, reading
 from ..storage.remote import address_of, files_below, stored_at
 from .decoding import UTF8, Reading, reading_of
 from .format import File, Format
@@ -210,7 +210,7 @@ def grouped(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
 def _line_end(piece: Piece, place: int) -> int:
     """Where the line ends that holds the byte before a place; the end of the file where it is too long to be one."""
     with reading(piece.path, place - 1) as source:
-        line = source.file.readline(LONGEST + 1)
+        line = source.file.readline(MAX_PIECE + 1)
     return place - 1 + len(line) if line.endswith(b"\n") else piece.size
 
 

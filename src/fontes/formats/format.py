@@ -24,7 +24,7 @@ HEAD = 2000  # bytes by which a format is told
 BLANK = 1 << 20  # bytes of blank lines after which no line is waited for
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A kind of file: its name before the word "format", what such a file holds, and the format that is written unless told."""
 
     noun: str
@@ -33,10 +33,10 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "corpus": Kind("corpus", "documents", "jsonl"),
-    "topics": Kind("topic", "topics", "jsonl"),
-    "qrels": Kind("qrels", "judgments", "trec"),
-    "run": Kind("run", "rows", "trec"),
+    "corpus": FileKind("corpus", "documents", "jsonl"),
+    "topics": FileKind("topic", "topics", "jsonl"),
+    "qrels": FileKind("qrels", "judgments", "trec"),
+    "run": FileKind("run", "rows", "trec"),
 }
 
 

@@ -14,12 +14,12 @@ from typing import IO, Any
 from ..core import Doc, InputError, MissingExtraError, Qrels, Topic
 from ..core.checks import is_missing
 from ..core.table import Table
-from ..storage.files import LONGEST
+from ..storage.files import MAX_PIECE
 from .format import File, Format
 from .records import Fields, check_chosen, doc_from
 
 ROWS = 1000  # of a Parquet file that are in memory together
-SHARED = 16 * LONGEST  # bytes of a workbook's texts, which are in memory together
+SHARED = 16 * MAX_PIECE  # bytes of a workbook's texts, which are in memory together
 Row = tuple[int, Sequence[Any]]
 
 

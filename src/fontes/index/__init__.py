@@ -1,8 +1,14 @@
 """The index: build, open, read, change."""
 
+from typing import TYPE_CHECKING
+
+from ..core.renamed import renamed
 from .index import Index
-from .reader import Reader
 from .remote import copy_index
+from .state import State
 from .writer import Change
 
-__all__ = ["Change", "Index", "Reader", "copy_index"]
+__all__ = ["Change", "Index", "State", "copy_index"]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed(__name__, {"Reader": "State"})

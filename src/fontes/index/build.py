@@ -20,7 +20,7 @@ from ..text import Analyzer
 from .building.batches import Batch, batches
 from .building.ids import IdWriter
 from .building.inversion import Inversion
-from .building.runs import Runs
+from .building.runs import PostingRuns
 from .building.workers import Queue, Workers
 from .columns import ColumnWriter
 from .documents import Block, DocumentWriter, packed
@@ -28,7 +28,7 @@ from .postings import ListsWriter, write_runs
 
 SOME = 256  # documents that are looked at together
 BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
-LEAST = 1 << 18  # and where there is little memory
+MIN_BATCH = 1 << 18  # and where there is little memory
 IN_FLIGHT = 32  # parts of the memory, of which each thread works on batches of one
 IDS = 8  # parts of the memory, of which ids take one
 MEMORY = 1 << 50  # bytes, the most that may be asked for
@@ -64,7 +64,7 @@ class TermWeights:
 
 
 @dataclass(frozen=True)
-class Form:
+class IndexSettings:
     """What is indexed of each document.
 
     Args:
@@ -78,7 +78,7 @@ class Form:
     weights: TermWeights | None = None
 
     @classmethod
-    def of(cls, analyzer: Any, fields: Sequence[str], vectors: str | None) -> Form:
+    def of(cls, analyzer: Any, fields: Sequence[str], vectors: str | None) -> IndexSettings:
         """From the arguments of `Index.build`.
 
         Raises:
@@ -101,7 +101,7 @@ class Form:
 def build_segment(
     docs: Iterable[Doc],
     folder: Path,
-    form: Form,
+    form: IndexSettings,
     *,
     memory: int,
     threads: int,
@@ -131,10 +131,10 @@ def build_segment(
         InputError: A document cannot be read or stored, an id occurs twice, or a corpus holds no documents.
     """
     start, count = time.perf_counter(), 0
-    runs, texts, lists = Runs(folder.parent), DocumentWriter(folder), ListsWriter(folder)
+    runs, texts, lists = PostingRuns(folder.parent), DocumentWriter(folder), ListsWriter(folder)
     ids = IdWriter(folder, memory // IDS)
     inversion = Inversion(form.analyzer, runs, (memory - memory // IDS) // threads)
-    size = min(BATCH, max(LEAST, memory // (IN_FLIGHT * threads)))
+    size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * threads)))
     try:
         with Workers(threads) as workers:
             inverting = Queue(workers, lists.lengths)

@@ -20,11 +20,11 @@ from ..core.values import Doc
 from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached
-from ..storage.files import LONGEST, check_length
+from ..storage.files import MAX_PIECE, check_length
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
 RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
-LEAST = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
+MIN_BLOCK = 3 * BLOCK // 4  # bytes of text that a block has before a document's size may end it
 MARKED = 1 << 28  # of 1 << 32: the part of all sizes that do
 
 
@@ -54,8 +54,8 @@ class Block:
 class Blocks:
     """Groups a sequence of documents into blocks of up to BLOCK bytes, or of one document.
 
-    A block ends, too, before a document of one of some sizes, once it has LEAST bytes. So the blocks of two sequences that have
-    their last documents in common soon become the same: when segments are merged, most of theirs need not be compressed again.
+    A block of MIN_BLOCK bytes or more also ends before a document of one of some sizes. So the blocks of two sequences that
+    have their last documents in common soon become the same: when segments are merged, most blocks are not compressed again.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Blocks:
         first, start = 0, 0
         while first < len(docs.sizes):
             room = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
-            least = first if self._size >= LEAST else 1 + int(np.searchsorted(ends, start + LEAST - self._size))
+            least = first if self._size >= MIN_BLOCK else 1 + int(np.searchsorted(ends, start + MIN_BLOCK - self._size))
             last = min(room, *marked[np.searchsorted(marked, least) :][:1].tolist(), len(docs.sizes))
             if last <= first and self._parts:
                 yield from self.rest()
@@ -109,7 +109,7 @@ class DocumentWriter:
         Raises:
             InputError: A document is longer than what is read in one piece.
         """
-        for place in np.flatnonzero(docs.sizes.sum(axis=1, dtype=np.int64) > LONGEST).tolist():
+        for place in np.flatnonzero(docs.sizes.sum(axis=1, dtype=np.int64) > MAX_PIECE).tolist():
             check_length(int(docs.sizes[place].sum(dtype=np.int64)), f"document '{docs.ids[place]}'", "text")
         yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
 
@@ -203,7 +203,7 @@ class DocumentStore:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
         bounds = np.zeros(3 * (last - first) + 1, dtype=np.int64)
         np.cumsum(self._sizes[first:last].ravel(), out=bounds[1:])
-        length, most = int(bounds[-1]), LONGEST if last - first == 1 else BLOCK
+        length, most = int(bounds[-1]), MAX_PIECE if last - first == 1 else BLOCK
         if length > most:
             raise self._damaged(block, f"it has {length:,} bytes, more than the {most:,} that there may be")
         unpack = zlib.decompressobj()

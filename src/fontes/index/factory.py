@@ -17,8 +17,8 @@ from ..core.parameters import meant, parameters
 from ..core.part import fields, stages
 from ..core.progress import Report
 from ..core.registry import nearest
-from .attached.elsewhere import elsewhere
-from .attached.store import Making, VectorStore
+from .embeddings.remote_encoder import remote_encoder
+from .embeddings.store import EncodingJob, VectorStore
 from .leaf import Leaf
 
 if TYPE_CHECKING:
@@ -99,14 +99,14 @@ def encode(
     if is_sparse(encoder):
         if dtype is not None:
             raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
-        weights = Making(settings, cast("SparseEncoder", own).encode_documents, precision)
-        with elsewhere(ray, encoder) as actors:
+        weights = EncodingJob(settings, cast("SparseEncoder", own).encode_documents, precision)
+        with remote_encoder(ray, encoder) as actors:
             vectors.add_weights(encoder, weights, overwrite, progress, actors)
         return
     if isinstance(encoder, ColBERT):
         raise ParameterError(f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them")
-    dense = Making(settings, partial(document_vectors, cast("Encoder", own)), precision)
-    with elsewhere(ray, encoder) as actors:
+    dense = EncodingJob(settings, partial(document_vectors, cast("Encoder", own)), precision)
+    with remote_encoder(ray, encoder) as actors:
         vectors.add(cast("Encoder", encoder), dense, dtype, overwrite, progress, actors)
 
 

@@ -10,10 +10,10 @@ from ..core.html import table
 from .ciff.header import header_of
 
 if TYPE_CHECKING:
-    from .reader import Reader
+    from .state import State
 
 
-def facts_of(reader: Reader) -> dict[str, Any]:
+def facts_of(reader: State) -> dict[str, Any]:
     """What `Index.info` gives."""
     segments = reader.manifest["segments"]
     files = [(name, file["bytes"]) for segment in segments for name, file in segment["files"].items()]

@@ -14,15 +14,15 @@ from ..core.progress import Report, silent
 from ..storage.files import as_path
 from ..storage.remote import address_of
 from ..text import Analyzer
-from .build import Form, memory_size
+from .build import IndexSettings, memory_size
 from .facts import shown
-from .reader import Reader, stored_analyzer
 from .remote import local_copy
 from .shards.actors import ShardActors
+from .state import State, stored_analyzer
 from .writer import Change, add, build, delete, merge
 
 if TYPE_CHECKING:
-    _State = Reader
+    _State = State
 else:
     _State = object
 
@@ -38,7 +38,7 @@ class Index(_State):
     itself. A stage reads the state that it was made over for good.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: State) -> None:
         """Use `Index.open`."""
         self._state = reader
         self._lock = Lock()
@@ -88,7 +88,7 @@ class Index(_State):
             InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
-        form = Form.of(analyzer, fields, vectors)
+        form = IndexSettings.of(analyzer, fields, vectors)
         build(
             docs,
             Path(path),
@@ -138,13 +138,13 @@ class Index(_State):
         address = address_of(path)
         path = as_path(path) if address is None else local_copy(address)
         analyzer_of = functools.partial(stored_analyzer, path, analyzer=analyzer)
-        reader = Reader.newest(path, analyzer_of, partial=partial, verify=verify)
+        reader = State.newest(path, analyzer_of, partial=partial, verify=verify)
         if ray:
             reader.actors = ShardActors(reader, ray, partial)
         return cls(reader)
 
     @property
-    def state(self) -> Reader:
+    def state(self) -> State:
         """The state that it reads. A stage that it makes reads this state for good."""
         return self._state
 
@@ -232,7 +232,7 @@ class Index(_State):
         self._go_on(after)
         return change
 
-    def _go_on(self, reader: Reader) -> bool:
+    def _go_on(self, reader: State) -> bool:
         """Goes on to the newest state, which may be that of a reader; whether it is another one than before."""
         with self._lock:  # so that none goes back to a state that it has read before another thread went on
             before = self._state

@@ -12,8 +12,8 @@ from pathlib import Path
 from ..core.errors import IndexFormatError
 from ..storage.leftovers import Leftover, hidden, is_in_use
 from ..storage.locks import locked
-from .attached.embeddings import FOLDER, latest
-from .attached.encoding import LEFT
+from .embeddings.embeddings import FOLDER, latest
+from .embeddings.encoding import LEFT
 from .files import DRAFT_OF_WRITER, MANIFEST, place_of, read_manifest, unnamed
 
 DRAFT = re.compile(r"\.(vectors-[0-9a-f]{16}-\w+|late-[0-9a-f]{16}-\w+|sparse-[0-9a-f]{16})")

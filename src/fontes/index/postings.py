@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.strings import Strings
 from ..storage.arrays import ByteWriter, NumberWriter
-from .building.runs import Chunk, Inverter, Runs
+from .building.runs import Chunk, Inverter, PostingRuns
 from .building.workers import Workers, in_order
 from .inverted import chunks
 from .kernels import MOST_BYTES, pack_postings
@@ -77,7 +77,7 @@ class PostingsWriter:
 
     def __init__(self, folder: Path, terms: Strings, memory: int) -> None:
         self._lists = ListsWriter(folder)
-        self._runs = Runs(folder.parent)
+        self._runs = PostingRuns(folder.parent)
         self._inverter = Inverter(self._runs, _Table(terms), memory)
         self._memory, self._count = memory, 0
 
@@ -107,7 +107,7 @@ class PostingsWriter:
             self._lists.abandon()
 
 
-def write_runs(runs: Runs, lists: ListsWriter, workers: Workers, memory: int) -> None:
+def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers, memory: int) -> None:
     """Merges runs by terms into an inverted index.
 
     Args:

@@ -1,195 +1,528 @@
-"""A state of an index on its way: its segments, with new ones, deletions and merges, until they are put in their place."""
+"""A state of an index: its segments as one, over the documents that live."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError
+from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.progress import Report, silent
-from ..storage.arrays import REMEDY, sync_folder
-from ..storage.artifact import changed, file_table
+from ..core.run import Ranking
+from ..core.strings import Strings
+from ..core.values import Doc, Topic
+from ..storage.arrays import REMEDY
+from ..storage.files import write
 from ..storage.hashes import hash_json
-from .attached.merging import attached, merge_attachments
+from ..text import Analyzer, Snippet
+from ..text.snippets import snippets
+from .build import IndexSettings, TermWeights
+from .building.batches import content
+from .ciff import ciff_messages
+from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
-from .files import DELETED, entry_of, free_name, shard_of
+from .embeddings.store import VectorStore
+from .factory import StageMethod, encode, stage_method, stage_methods
+from .facts import facts_of
+from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
+from .inverted import PostingLists
+from .joined import JoinedLists
 from .leaf import Leaf, leaves_of
-from .merge import merge_segments
-from .reader import Reader
 from .segment import Segment
+from .shards.partial import readable
+from .tables import joined, located
 
-FACTOR = 10  # segments of about the same size that are merged when there are as many
-SMALL = 1000  # documents up to which segments are of the same size
-MEMORY = 1 << 29  # bytes that the merges of a commit may take
+ANALYZER = "leave analyzer out, or give the one it was made with"
+
+if TYPE_CHECKING:
+    from ..core.run import Run
+    from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
+    from ..neural.dense.dense import Dense
+    from ..neural.encoders.base import Encoder
+    from ..neural.late.late import Late
+    from ..neural.sparse.base import SparseEncoder
+    from ..neural.sparse.retriever import SpladeRetriever
+    from .embeddings.joined_embeddings import JoinedEmbeddings
+    from .embeddings.joined_weights import JoinedWeights
+    from .embeddings.weights import WeightLists
+
+
+class Searchers(Protocol):
+    """Those who hold the shards of an index, and search them for it."""
+
+    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: Report) -> Run:
+        """The best documents of all shards: the results of a stage's method, called with these arguments over each."""
+        ...
 
 
 class State:
-    """Segments on their way into a commit: the entries of the manifest with what is open of them.
+    """What an index holds at one time. It does not change; `Index.refresh` goes on to a newer state.
 
-    Args:
-        reader: The state that is there.
-        draft: Where new folders are until the commit.
+    Ordinals count the documents that live, from 0, in their order.
 
     Attributes:
-        entries: The manifest's.
-        leaves: A leaf for each entry.
+        path: The directory.
+        manifest: The manifest of the state.
+        analyzer: Makes the terms of documents and queries.
+        fields: What is indexed of each document.
+        scale: What term weights were multiplied by when they were stored; None for an index of texts.
+        schema: Which metadata are columns, and of which types.
+        ciff: The header of the CIFF file that it was made of, for one without texts; None for one of documents.
+        fingerprint: The SHA-256 of all that the state is made of.
+        leaves: Its segments that have documents.
+        actors: Who holds its shards and searches them; None where this process does.
+        missing: What there is to say of each shard that could not be read, where that was allowed: "shard", "documents",
+            "problem". All else is of the shards that are there.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
     """
 
-    def __init__(self, reader: Reader, draft: Path) -> None:
-        entries = {reader.path / entry["name"]: entry for entry in reader.manifest["segments"]}
-        self.leaves = list(reader.leaves)
-        self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
-        self._draft, self._texts = draft, reader.ciff is None
-        self._shards: int | None = reader.manifest.get("shards")
-        self._count = 0  # of folders in the draft
-        self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
-        self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
+    def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, before: State | None = None) -> None:
+        """Use `Index.open`; `before` is an older state, whose open segments this one shares."""
+        self.path = path
+        self.manifest = manifest
+        self.analyzer = analyzer
+        self.fields: tuple[str, ...] = tuple(manifest["fields"])
+        self.scale: float | None = manifest["scale"]
+        self.schema = Schema.read(manifest["columns"])
+        self.fingerprint: str = manifest["fingerprint"]
+        opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
+        self.ciff: dict[str, Any] | None = manifest.get("ciff")
+        segments = [_opened(path, opened, manifest, entry) for entry in manifest["segments"]]
+        self.leaves: tuple[Leaf, ...] = leaves_of(segments)
+        for leaf in self.leaves:
+            columns_of(leaf.segment)  # opens them, before a commit removes them
+        self._vectors = VectorStore(path, self.leaves)
+        self.actors: Searchers | None = None if before is None else before.actors
+        self.missing: list[dict[str, Any]] = manifest.get("missing", [])
+        self._partial = False
 
-    def append(self, folder: Path, counts: dict[str, int]) -> None:
-        """Adds a finished segment that is in the draft, to the shard with the fewest documents where there are shards."""
-        shard = None
-        if self._shards is not None:
-            sizes: Counter[int] = Counter()
-            for entry, leaf in zip(self.entries, self.leaves, strict=True):
-                sizes[shard_of(entry)] += leaf.documents
-            shard = min(range(min(self._shards, len(sizes) + 1)), key=lambda number: sizes[number])
-        self.entries.append(entry_of(folder, counts, shard))
-        self.leaves.append(Leaf(Segment(folder, texts=self._texts)))
+    @classmethod
+    def newest(
+        cls,
+        path: Path,
+        analyzer_of: Callable[[dict[str, Any]], Analyzer],
+        before: State | None = None,
+        *,
+        partial: bool = False,
+        verify: bool = False,
+    ) -> State:
+        """The newest state of the index in a directory.
 
-    def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
-        """Marks documents of a segment as deleted, beside those that are."""
-        leaf, entry = self.leaves[number], self.entries[number]
-        self._check_deletions(number, "more of its documents cannot be deleted")
-        deletions = Deletions.of(leaf.segment, dead if leaf.dead is None else dead | leaf.dead)
-        folder = self._folder()
-        deletions.write(folder)
-        files = file_table(folder)
-        counts = {
-            "documents": deletions.documents,
-            "postings": int(deletions.df.sum(dtype=np.int64)),
-            "tokens": int(deletions.cf.sum(dtype=np.int64)),
-        }
-        deleted = {"name": f"{DELETED}-{hash_json(files)[:16]}", **counts, "files": files}
-        self.entries[number] = {**entry, "deleted": deleted}
-        self.leaves[number] = Leaf(leaf.segment, leaf.first, deletions)
-        self._new[id(deleted)] = folder
-
-    def merge(self, first: int, last: int, memory: int, threads: int, progress: Report) -> None:
-        """Makes one segment of those from `first` to `last`, or none where they have no document left.
+        Args:
+            path: The directory.
+            analyzer_of: Makes the analyzer that a manifest names.
+            before: An older state, whose open segments the new one shares.
+            partial: Whether shards that cannot be read are left out.
+            verify: Whether every file is read first.
 
         Raises:
-            IndexFormatError: One is not as it was written; its damage would have sums that fit.
+            IndexFormatError: There is no index, or a damaged one, or one of another format version.
         """
-        for number in range(first, last):
-            if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
-                raise IndexFormatError(f"{problem}, so that it cannot be merged; {REMEDY}")
-            self._check_deletions(number, "it cannot be merged")
-        leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in self.leaves[first:last])
-        entries: list[dict[str, Any]] = []
-        merged: list[Leaf] = []
-        if leaves:
-            folder = self._folder()
-            counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
-            entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
-            merged = [Leaf(Segment(folder, texts=self._texts))]
-            merge_attachments(leaves, folder, memory=memory, threads=threads)
-            self._merged.append((leaves, folder))
-        self.entries[first:last], self.leaves[first:last] = entries, merged
+        while True:
+            seen = manifest_file(path)
+            manifest = read_manifest(path)
+            try:
+                if partial:
+                    manifest = readable(path, manifest, verify, functools.partial(_opened, path, {}, manifest))
+                else:
+                    check_sizes(path, manifest)
+                reader = cls(path, manifest, analyzer_of(manifest), before)
+                reader._partial = partial
+                if verify and not partial:
+                    reader.check()
+                return reader
+            except (IndexFormatError, FileNotFoundError):
+                # Another process may have replaced the manifest between two files, perhaps by an equal one: once more.
+                if manifest_file(path) == seen:
+                    raise
 
-    def merge_piled(self, threads: int) -> None:
-        """Merges what has piled up in a shard; see `piled`."""
-        for first, last in self.of_shards():
-            while (some := piled(self.leaves[first:last])) is not None:
-                before = len(self.leaves)
-                self.merge(first + some[0], first + some[1], MEMORY, threads, silent)
-                last -= before - len(self.leaves)
+    def refreshed(self) -> State:
+        """The newest state of its index: itself where there is no newer one.
 
-    def merge_all(self, memory: int, threads: int, progress: Report) -> None:
-        """Makes one segment of those of each shard."""
-        for first, last in self.of_shards():
-            if last - first > 1 or self.leaves[first].dead is not None:
-                self.merge(first, last, memory, threads, progress)
-
-    def of_shards(self) -> list[tuple[int, int]]:
-        """The first segment and the one after the last of each shard that has any, the last shard first.
-
-        Those of a shard are put beside one another. A merge changes no range that comes later in the list.
+        Raises:
+            IndexFormatError: There is no index any more, or a damaged one.
+            FontesError: In its place is an index that was made with another analyzer.
         """
-        order = sorted(range(len(self.entries)), key=lambda number: shard_of(self.entries[number]))
-        self.entries, self.leaves = [self.entries[n] for n in order], [self.leaves[n] for n in order]
-        edges = [n for n in range(1, len(order)) if shard_of(self.entries[n - 1]) != shard_of(self.entries[n])]
-        return list(pairwise([0, *edges, len(order)]))[::-1] if order else []
+        if is_same_state(read_manifest(self.path), self.manifest) and not self.missing:
+            return self
+        newest = State.newest(self.path, self._same_analyzer, self, partial=self._partial)
+        return self if is_same_state(newest.manifest, self.manifest) else newest
 
-    def place(self, path: Path) -> list[dict[str, Any]]:
-        """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""
-        for leaves, folder in self._merged:  # what was encoded while others were merged
-            merge_attachments(leaves, folder, memory=MEMORY, threads=1)
-        entries = []
-        for entry, leaf in zip(self.entries, self.leaves, strict=True):
-            if leaf.segment.folder.parent == self._draft:
-                entry = {**entry, "name": free_name(path, entry["name"])}
-                sync_folder(leaf.segment.folder)
-                leaf.segment.folder.rename(path / entry["name"])
-            deleted = entry["deleted"]
-            if deleted is not None and id(deleted) in self._new:
-                place = path / entry["name"] / deleted["name"]
-                sync_folder(self._new[id(deleted)])
-                if not place.exists():
-                    self._new[id(deleted)].rename(place)
-                sync_folder(place.parent)
-            entries.append(entry)
-        return entries
+    def _same_analyzer(self, manifest: dict[str, Any]) -> Analyzer:
+        if {**manifest["analyzer"], "libraries": None} != {**self.manifest["analyzer"], "libraries": None}:
+            raise FontesError(f"{self.path} was replaced by an index with another analyzer; open it again")
+        return self.analyzer
 
-    def _check_deletions(self, number: int, so_that: str) -> None:
-        """Raises IndexFormatError unless a segment's deletions are as they were written; else damage got sums that fit."""
-        deleted = self.entries[number]["deleted"]
-        if deleted is not None and id(deleted) not in self._new:
-            problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])
-            if problem is not None:
-                raise IndexFormatError(f"{problem}, so that {so_that}; {REMEDY}")
+    @property
+    def form(self) -> IndexSettings:
+        """What is indexed of each document."""
+        return IndexSettings(self.analyzer, self.fields, None if self.scale is None else TermWeights(self.fields[0]))
 
-    def _folder(self) -> Path:
-        """An empty folder in the draft."""
-        self._count += 1
-        folder = self._draft / f"new-{self._count}"
-        folder.mkdir()
-        return folder
+    if TYPE_CHECKING:  # what `__getattr__` gives, for those who read types
+        bm25 = StageMethod(BM25)
+        tfidf = StageMethod(TFIDF)
+        ql = StageMethod(QueryLikelihood)
+        learned_sparse = StageMethod(LearnedSparse)
+        rm3 = StageMethod(RM3)
+        causal_feedback = StageMethod(CausalFeedback)
+        dense = StageMethod(Dense)
+        late = StageMethod(Late)
+        splade = StageMethod(SpladeRetriever)
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            return stage_method(self, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *stage_methods()})
+
+    @property
+    def state(self) -> State:
+        """Itself, as the state of an `Index`."""
+        return self
+
+    @cached_property
+    def identity(self) -> str:
+        """A digest of the fingerprint and of the folders' names, which tells equal states of one index apart."""
+        return hash_json([self.fingerprint, self.manifest["segments"]])
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the directory without its ending: "papers" of `papers.index`."""
+        return self.path.absolute().stem
+
+    @property
+    def vectors(self) -> VectorStore:
+        """What encoders have made of its documents."""
+        return self._vectors
+
+    @cached_property
+    def ids(self) -> Strings:
+        """The document ids, in the order of the documents."""
+        return joined(
+            [leaf.segment.ids for leaf in self.leaves], [None if leaf.dead is None else leaf.live for leaf in self.leaves]
+        )
+
+    @cached_property
+    def _lists(self) -> PostingLists | JoinedLists:
+        if len(self.leaves) == 1 and self.leaves[0].dead is None:
+            return self.leaves[0].segment
+        return JoinedLists([leaf.segment for leaf in self.leaves], self.leaves)
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """How many terms each document has."""
+        return self._lists.lengths
+
+    @property
+    def terms(self) -> Strings:
+        """The terms, in ascending order."""
+        return self._lists.terms
+
+    @property
+    def df(self) -> NDArray[np.integer[Any]]:
+        """For each term the number of documents that hold it."""
+        return self._lists.df
+
+    @property
+    def cf(self) -> NDArray[np.integer[Any]]:
+        """For each term how often it occurs in the collection."""
+        return self._lists.cf
+
+    @cached_property
+    def tokens(self) -> int:
+        """How many terms all documents have together; of an index of CIFF as its header counts them."""
+        if self.ciff is None or self.ciff["surplus"] is None:
+            return self.count("tokens")
+        return int(self.lengths.sum(dtype=np.int64)) + int(self.ciff["surplus"])
+
+    def term_number(self, term: str) -> int:
+        """The number of a term: its place in `terms`, from 0; -1 for a term that the index does not have."""
+        return self._lists.term_number(term)
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The postings of the terms with these numbers, end to end.
+
+        Returns:
+            The ordinals of the documents, ascending within a term, and the term frequencies; as many of each as the terms' `df`
+            together.
+        """
+        return self._lists.postings(np.asarray(terms))
+
+    def docs(self, ids: Iterable[str]) -> list[Doc]:
+        """The documents with these ids.
+
+        Raises:
+            InputError: For an id that is not in the index.
+        """
+        ids = list(ids)
+        return self.documents(ids, [self.ordinal(doc_id) for doc_id in ids])
+
+    def documents(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
+        """The documents with these ordinals, which have these ids."""
+        firsts = [leaf.first for leaf in self.leaves]
+        of_leaf = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
+        docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
+        for number in sorted(set(of_leaf.tolist())):  # numpy.unique would load numpy.ma
+            leaf, here = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
+            places = leaf.live[np.asarray([ordinals[i] for i in here]) - leaf.first] if leaf.dead is not None else None
+            own = [ordinals[i] - leaf.first for i in here] if places is None else places.tolist()
+            for i, doc in zip(here, leaf.segment.read([ids[i] for i in here], own), strict=True):
+                docs[i] = doc
+        return docs
+
+    def doc(self, doc_id: str) -> Doc:
+        """The document with this id.
+
+        Raises:
+            InputError: Where there is none.
+        """
+        return self.docs([doc_id])[0]
+
+    def analyzed(self, ids: Iterable[str]) -> list[list[str]]:
+        """The terms of the documents with these ids, from their stored text.
+
+        Raises:
+            InputError: For an unknown id.
+        """
+        return self.analyzer.many([content(doc, self.fields) for doc in self.docs(ids)])
+
+    def ordinal(self, doc_id: str) -> int:
+        """The number of a document in the index: its place in `ids`, from 0.
+
+        Raises:
+            InputError: Where there is no such id.
+        """
+        ordinal = self.ids.find(doc_id)
+        if ordinal < 0:
+            raise InputError(f"document '{doc_id}' is not in the index {self.path}")
+        return ordinal
+
+    def ordinals(self, ids: Strings) -> NDArray[np.int64]:
+        """The ordinals of the documents with these ids; -1 for one that is not there."""
+        return located(ids, self.ids)
+
+    def check(self, deep: bool = False) -> None:
+        """Reads every file.
+
+        Args:
+            deep: Whether each part is compared with the others as well: postings with counts and lengths, deletions with
+                postings, norms with vectors, the order of ids and terms.
+
+        Raises:
+            IndexFormatError: Where anything is not as it was written, or does not fit together.
+        """
+        self.require_all()
+        try:
+            check_contents(self.path, self.manifest)
+        except IndexFormatError:
+            if is_same_state(read_manifest(self.path), self.manifest):
+                raise
+            raise FontesError(
+                f"{self.path} has changed since it was opened; index.refresh() goes on with what it is now"
+            ) from None
+        for leaf in self.leaves if deep else ():
+            leaf.check()
+            columns_of(leaf.segment).check(self.schema.types)
+        self._vectors.check(deep)
+
+    def require_all(self) -> None:
+        """Raises IndexFormatError where a shard is missing."""
+        for shard in self.missing:
+            raise IndexFormatError(f"shard {shard['shard']} of {self.manifest['shards']} cannot be read: {shard['problem']}")
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What a run says of the state that it comes from."""
+        missing = {"missing": self.missing} if self.missing else {}
+        return {"index": str(self.path), "fingerprint": self.fingerprint, **missing}
+
+    def info(self) -> dict[str, Any]:
+        """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""
+        return facts_of(self)
+
+    @cached_property
+    def is_sound(self) -> bool:
+        """Whether its files are what its fingerprint says; only then what is worked out from them may be kept under it."""
+        try:
+            check_contents(self.path, self.manifest)
+        except IndexFormatError:
+            return False
+        return True
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The keys of the metadata that filters compare and facets count, each with its type, in ascending order."""
+        return self.schema.columns
+
+    def facets(
+        self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None, bins: int | None = None
+    ) -> dict[str, dict[Any, int]]:
+        """How many documents have each value of some columns.
+
+        Args:
+            *columns: Names of columns.
+            docs: The documents that count, by their ordinals or their ids; None: all.
+            bins: Count numbers and dates in at most so many bins of equal width, whose keys are pairs of their first and last
+                value; None: each value for itself.
+
+        Returns:
+            For each column its values with their counts, the most frequent first, equal ones in ascending order; bins in
+            ascending order. A document counts once for each keyword of a list, and not at all where it has no value.
+
+        Raises:
+            ParameterError: There is no such column, or `bins` is below 1.
+            InputError: A document is not in the index.
+        """
+        if isinstance(docs, Strings):
+            ids, docs = docs, self.ordinals(docs)
+            if len(absent := np.flatnonzero(docs < 0)):
+                raise InputError(f"document '{ids[int(absent[0])]}' is not in the index {self.path}")
+        return facets_of(self, np.arange(len(self)) if docs is None else docs, columns, bins)
+
+    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
+        """The documents' vectors by `encoder`, the most exact ones where `dtype` is None.
+
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
+        """
+        return self._vectors.of(encoder, dtype)
+
+    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
+        """The weights of terms that a learned sparse encoder gave the documents.
+
+        Raises:
+            ParameterError: Where there are none.
+            IndexFormatError: Where they are damaged.
+        """
+        return self._vectors.weights(encoder)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether it holds the documents' texts, which an index that was made of a CIFF file does not."""
+        return self.ciff is None
+
+    def export(self, path: str | Path, description: str | None = None) -> None:
+        """Writes a CIFF file: the terms, their postings, the lengths and the ids of the documents that live; no text.
+
+        Args:
+            path: The file, packed where its name ends in .gz; "-" is standard output.
+            description: What its header says of it; None names the analyzer, or is what the CIFF file said that it was made of.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        write(path, ciff_messages(self, description))
+
+    def snippet(self, query: str, doc: Doc) -> Snippet:
+        """The piece of a document's text that fits a query best, and where it matches."""
+        return self.snippets([(query, doc)])[0]
+
+    def snippets(self, pairs: Sequence[tuple[str, Doc]]) -> list[Snippet]:
+        """The same of several queries with a document each, which takes much less time than one after the other."""
+        analyzer = self.analyzer
+        queries = list(dict.fromkeys(query for query, _ in pairs))
+        terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
+        return snippets(analyzer, [(doc.text, terms[query]) for query, doc in pairs])
+
+    def marked(self, query: str, doc: Doc) -> str:
+        """The title of a document and the piece of its text that fits a query best, as HTML, the query's terms in bold."""
+        title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
+        return title + self.snippet(query, doc).html("<b>", "</b>")
+
+    def search(self, query: str | Topic, k: int = 10) -> Ranking:
+        """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""
+        return self.bm25().search(query, k)
+
+    def encode(
+        self,
+        encoder: Encoder | SparseEncoder,
+        *,
+        dtype: str | None = None,
+        overwrite: bool = False,
+        progress: Report = silent,
+        ray: bool | str | None = None,
+    ) -> None:
+        """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
+
+        Only documents that have none are encoded: all of them the first time, later those that were added. An encoding that was
+        interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of them. An
+        index may hold the vectors of several encoders; an index built anew in its place has none of them.
+
+        Args:
+            encoder: Makes the vectors. Where its precision is "auto", it is that in which those of other documents were made.
+            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
+                documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
+                to four decimals.
+            overwrite: Encode again where these vectors are there already; else there is nothing to do for such documents.
+            progress: Is called as documents are done.
+            ray: Encode on a cluster, in the precision in which the models run here: True for a Ray on this machine, or the one
+                that RAY_ADDRESS names; or an address. Its nodes see the index's folder and the model under the same paths.
+
+        Raises:
+            FontesError: The disk is full, or the cluster lost; what is encoded stays.
+        """
+        encode(self.vectors, encoder, dtype, overwrite, progress, ray)
+
+    def count(self, name: str) -> int:
+        """The sum of a count of the segments, without what is deleted."""
+        return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
+
+    def __len__(self) -> int:
+        return sum(leaf.documents for leaf in self.leaves)
+
+    def __contains__(self, doc_id: object) -> bool:
+        return doc_id in self.ids
+
+    def __repr__(self) -> str:
+        return f"State('{self.path}', {len(self)} documents)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.path.absolute(), self.analyzer)
 
 
-def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
-    """The first and the one after the last of the segments to merge next; None where it is well.
-
-    One is written anew when more than half of its documents are deleted, and FACTOR or more beside one another of which none
-    has more documents than its tier (up to SMALL, FACTOR times that, and so on) become one, as Lucene's logarithmic merges.
-    Segments with other vectors are left apart.
-    """
-    for number, leaf in enumerate(leaves):
-        if 2 * leaf.documents < leaf.segment.documents and attached([leaf]) is None:
-            return number, number + 1
-    tier, most = SMALL, max((leaf.documents for leaf in leaves), default=0)
-    while len(leaves) >= FACTOR:
-        for first, last in _alike(leaves, tier):
-            if last - first >= FACTOR:
-                return first, last
-        if tier >= most:
-            break
-        tier *= FACTOR
-    return None
+def _again(path: Path, analyzer: Analyzer) -> State:
+    """The newest state of the index in a directory, in another process."""
+    return State.newest(path, lambda manifest: analyzer)
 
 
-def _alike(leaves: Sequence[Leaf], tier: int) -> Iterator[tuple[int, int]]:
-    """Ranges of segments beside one another of at most so many documents that have the same vectors."""
-    first = 0
-    for last in range(len(leaves) + 1):
-        if last == len(leaves) or leaves[last].documents > tier:
-            yield first, last
-            first = last + 1
-        elif attached(leaves[first : last + 1]) is not None:
-            yield first, last
-            first = last
+def _opened(
+    path: Path, before: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
+) -> tuple[Segment, Deletions | None]:
+    """A segment of a manifest and its deletions, opened, or shared with an older state."""
+    folder, deleted = path / entry["name"], entry["deleted"]
+    try:
+        segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
+        return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
+    except IndexFormatError as error:
+        if "shards" not in manifest:
+            raise
+        raise IndexFormatError(f"shard {shard_of(entry)} of {manifest['shards']}: {error}") from error
+
+
+def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
+    """The analyzer of the manifest, with the function or as the analyzer of the argument, if it is the same."""
+    try:
+        stored = Analyzer.from_dict(manifest["analyzer"])
+    except ParameterError as error:
+        raise IndexFormatError(f"{path / MANIFEST}: {error}; {REMEDY}") from error
+    if analyzer is None:
+        return stored
+    if callable(analyzer) and not isinstance(analyzer, Analyzer):
+        try:
+            return stored.with_tokenizer(analyzer)
+        except ParameterError as error:
+            raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
+    named = Analyzer.of(analyzer)
+    if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
+        raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
+    return named

@@ -27,10 +27,12 @@ from ..formats.corpus import Corpus, Documents
 from ..storage.artifact import drafting
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
-from .attached.merging import attached
-from .build import Form, build_segment
+from .build import IndexSettings, build_segment
 from .ciff import ciff_segment
 from .columns import ColumnWriter, Schema
+from .distributed.driver import build_on_cluster
+from .draft import Draft
+from .embeddings.merging import attached
 from .files import (
     DRAFT_OF_WRITER,
     FORMAT,
@@ -47,11 +49,9 @@ from .files import (
     replace_manifest,
     write_manifest,
 )
-from .reader import Reader
 from .remote import copies
 from .segment import Segment
 from .shards.cut import cut
-from .spread.driver import build_on_cluster
 from .state import State
 
 HOLDER = "holder.json"
@@ -82,7 +82,7 @@ class Change:
 def build(
     docs: Iterable[Any] | str | Path,
     path: Path,
-    form: Form,
+    form: IndexSettings,
     columns: Mapping[str, str] | None,
     *,
     shards: int | None = None,
@@ -142,8 +142,8 @@ def _documents(docs: Iterable[Any] | str | Path) -> Corpus | Documents:
 
 
 def add(
-    reader: Reader, docs: str | Path | Iterable[Any], duplicates: str, memory: int, threads: int, progress: Report
-) -> tuple[Change, Reader]:
+    reader: State, docs: str | Path | Iterable[Any], duplicates: str, memory: int, threads: int, progress: Report
+) -> tuple[Change, State]:
     """Adds documents; see `Index.add`. Returns what has changed, and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
@@ -179,7 +179,7 @@ def add(
             only=fits if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
-        state = State(before, draft)
+        state = Draft(before, draft)
         replaced = 0
         if counts["documents"]:
             state.append(folder, counts)
@@ -190,7 +190,7 @@ def add(
     return Change(added, replaced, skipped, 0, len(after), len(after.leaves)), after
 
 
-def delete(reader: Reader, ids: Sequence[str], missing: str) -> tuple[Change, Reader]:
+def delete(reader: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
     """Deletes documents; see `Index.delete`. Returns what has changed, and the new state."""
     if missing not in ("error", "skip"):
         raise ParameterError(f"missing must be error or skip, not {missing!r}")
@@ -207,7 +207,7 @@ def delete(reader: Reader, ids: Sequence[str], missing: str) -> tuple[Change, Re
                 f"document '{table[int(absent[0])]}' is not in the index {before.path}{more}; nothing was deleted; "
                 "missing='skip' (--missing skip) deletes those that are there"
             )
-        state = State(before, draft)
+        state = Draft(before, draft)
         _delete(state, before, np.unique(ordinals[ordinals >= 0]))
         state.merge_piled(os.cpu_count() or 1)
         after = _committed(before, state, draft)
@@ -215,10 +215,10 @@ def delete(reader: Reader, ids: Sequence[str], missing: str) -> tuple[Change, Re
     return Change(0, 0, len(absent), gone, len(after), len(after.leaves)), after
 
 
-def merge(reader: Reader, memory: int, threads: int, drop_vectors: bool, progress: Report) -> tuple[Change, Reader]:
+def merge(reader: State, memory: int, threads: int, drop_vectors: bool, progress: Report) -> tuple[Change, State]:
     """Merges all segments; see `Index.merge`. Returns what there is, and the new state."""
     with _writing(reader) as (before, draft):
-        state = State(before, draft)
+        state = Draft(before, draft)
         for first, last in state.of_shards():
             if not drop_vectors and (problem := attached(state.leaves[first:last])) is not None:
                 raise FontesError(f"{before.path} cannot be merged: {problem}")
@@ -227,7 +227,7 @@ def merge(reader: Reader, memory: int, threads: int, drop_vectors: bool, progres
     return Change(documents=len(after), segments=len(after.leaves)), after
 
 
-def _replaced(state: State, before: Reader, duplicates: str) -> int:
+def _replaced(state: Draft, before: State, duplicates: str) -> int:
     """Deletes the documents whose ids the last segment has again, and all but the last of its own with the same id.
 
     Returns:
@@ -258,7 +258,7 @@ def _replaced(state: State, before: Reader, duplicates: str) -> int:
     return len(places)
 
 
-def _delete(state: State, before: Reader, ordinals: NDArray[np.int64]) -> None:
+def _delete(state: Draft, before: State, ordinals: NDArray[np.int64]) -> None:
     """Deletes documents of the state that was before, by their ordinals, ascending."""
     for number, leaf in enumerate(before.leaves):
         own = ordinals[(ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents)]
@@ -269,7 +269,7 @@ def _delete(state: State, before: Reader, ordinals: NDArray[np.int64]) -> None:
 
 
 @contextmanager
-def _writing(reader: Reader) -> Iterator[tuple[Reader, Path]]:
+def _writing(reader: State) -> Iterator[tuple[State, Path]]:
     """The newest state of a reader's index, and an empty folder to make its changes in; nobody else changes it meanwhile.
 
     Raises:
@@ -326,7 +326,7 @@ def _empty(draft: Path) -> None:
                 entry.unlink()
 
 
-def _committed(before: Reader, state: State, draft: Path, schema: Schema | None = None) -> Reader:
+def _committed(before: State, state: Draft, draft: Path, schema: Schema | None = None) -> State:
     """Makes a state the index's, in one step, and opens it.
 
     Raises:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..index.columns import Filter
 from ..storage.caches import Attached, Cached, weakly
 from ..storage.compiled import inner, kernel
-from .impacts import MOST, impacts_of
+from .impacts import MAX_MODELS, impacts_of
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Weighting
 
@@ -134,7 +134,9 @@ def filtered(index: Searchable, weighting: Weighting, where: Filter) -> Filtered
     return _FILTERED.of(index).get(key, lambda: FilteredImpacts(weakly(index), key[1], where))
 
 
-_FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached("filtered", lambda index: Cached(MOST))
+_FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached(
+    "filtered", lambda index: Cached(MAX_MODELS)
+)
 
 
 @kernel()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..storage.arrays import REMEDY, header_type, write_array
-from ..storage.artifact import Artifact, Kind, commit, seal, staging
+from ..storage.artifact import Artifact, ArtifactKind, commit, seal, staging
 from ..storage.caches import LIMIT, Attached, Cached, cache_folder, touch, trim, weakly
 from ..storage.hashes import block_sums, hash_text
 from .kernel import BLOCK, DEPTHS, WINDOW, summarize
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from ..index.inverted import Searchable
 
 CHUNK = 1 << 20  # postings that are weighted at a time
-MOST = 4  # models whose impacts an index keeps, in memory and on disk
+MAX_MODELS = 4  # models whose impacts an index keeps, in memory and on disk
 LARGE = 2_000_000  # postings from which on impacts are kept on disk
-KIND = Kind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
+KIND = ArtifactKind("fontes-impacts", 3, "impacts", "they are worked out again when they are needed")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _lists(index: Searchable) -> Lists:
 
 
 def _no_models(index: Searchable) -> Cached[Weighting, Impacts]:
-    return Cached(MOST)
+    return Cached(MAX_MODELS)
 
 
 class _Part:
@@ -182,7 +182,7 @@ def _part(index: Searchable, weighting: Weighting) -> _Part | None:
 
 
 def _no_parts(index: Searchable) -> Cached[Weighting, _Part | None]:
-    return Cached(MOST)
+    return Cached(MAX_MODELS)
 
 
 _LISTS = Attached("lists", _lists)
@@ -352,6 +352,6 @@ def _store(folder: Path, bounds: NDArray[np.int64], arrays: dict[str, NDArray[An
         seal(draft, KIND, {"sums": _sums(bounds, arrays)})
         commit(draft, folder)
     models = [f for f in folder.parent.iterdir() if f.name != "lists" and not f.name.startswith(".")]
-    for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-MOST]:
+    for old in sorted(models, key=lambda f: f.stat().st_mtime)[:-MAX_MODELS]:
         shutil.rmtree(old, ignore_errors=True)
     trim(folder.parent.parent, LIMIT)

@@ -22,7 +22,7 @@ BINS = 1024  # of the histogram that the k-th best weights are read from
 SORTED = 32  # results of a topic that the search puts in order itself; numpy's sort is the faster one for more
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
-LEAST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
+SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
 DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # times a power of two: its six highest bits tell which
 BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # by these six bits
 
@@ -100,11 +100,11 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     topic_bounds, terms, query_weights = topics
     positive = bounds_of[2]
     windows = (len(rank) + WINDOW - 1) // WINDOW
-    ceilings = np.empty(windows * (WINDOW // BLOCK), dtype=np.float32)
+    block_bounds = np.empty(windows * (WINDOW // BLOCK), dtype=np.float32)
     sums = np.zeros(WINDOW, dtype=np.float64)
     hit = np.zeros(WINDOW, dtype=np.uint8)
     score = np.empty(1, dtype=np.float32)
-    room = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
+    candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
     for topic in range(first, last):
         own = slice(topic_bounds[topic], topic_bounds[topic + 1])
         cursors = lists[0][terms[own]]
@@ -112,18 +112,18 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
         for at in range(own.start, own.stop):
             pruned = pruned and query_weights[at] > TINY and positive[terms[at]]
         if pruned:
-            least = _ceilings(terms[own], query_weights[own], lists, bounds_of, depth, ceilings)
+            least = _bound_blocks(terms[own], query_weights[own], lists, bounds_of, depth, block_bounds)
             size = _pruned(
-                terms[own], query_weights[own], lists, bounds_of, rank, k, ceilings, least, cursors, sums, score, room
+                terms[own], query_weights[own], lists, bounds_of, rank, k, block_bounds, least, cursors, sums, score, candidates
             )
         else:
-            size = _exhaustive(terms[own], query_weights[own], lists, rank, k, windows, cursors, sums, hit, score, room)
-        counts[topic - first] = size = _select(room, size, k)
+            size = _exhaustive(terms[own], query_weights[own], lists, rank, k, windows, cursors, sums, hit, score, candidates)
+        counts[topic - first] = size = _select(candidates, size, k)
         if k <= SORTED:
-            _sort(room, size)
-            _spell(room, size, order, docs[topic - first], scores[topic - first])
+            _sort(candidates, size)
+            _decode_keys(candidates, size, order, docs[topic - first], scores[topic - first])
         else:
-            keys[topic - first, :size] = room[:size]
+            keys[topic - first, :size] = candidates[:size]
 
 
 @kernel()
@@ -139,12 +139,12 @@ def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> No
     """
     at = 0
     for topic in range(len(counts)):
-        _spell(keys[topic, ::-1], counts[topic], order, docs[at:], scores[at:])
+        _decode_keys(keys[topic, ::-1], counts[topic], order, docs[at:], scores[at:])
         at += counts[topic]
 
 
 @inner()
-def _spell(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
+def _decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
     """Writes down what the first `size` keys stand for."""
     bits = scores.view(np.uint32)
     for i in range(size):
@@ -154,44 +154,44 @@ def _spell(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
 
 
 @inner()
-def _ceilings(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth: int, ceilings: Any) -> Any:
+def _bound_blocks(terms: Any, query_weights: Any, lists: Any, bounds_of: Any, depth: int, block_bounds: Any) -> Any:
     """Fills `ceilings` with a bound for each block; returns a score that at least k documents reach, or 0."""
     list_bounds, docs, _, weights = lists
     best, kth, _, row_of, rows, _ = bounds_of
     margin = 1 + 3e-7 * (len(terms) + 4)  # for the rounding of float32 sums
     least = np.float32(0)
-    ceilings[:] = 0
+    block_bounds[:] = 0
     for i in range(len(terms)):
         term = terms[i]
         if depth >= 0:
             least = max(least, np.float32(query_weights[i] * kth[term, depth]))
         if row_of[term] >= 0:
-            _add_row(ceilings, rows[row_of[term]], np.float32(query_weights[i] * best[term] / 255 * margin))
+            _add_row(block_bounds, rows[row_of[term]], np.float32(query_weights[i] * best[term] / 255 * margin))
             continue
         scale = np.float32(query_weights[i] * margin)
         block, greatest = -1, np.float32(0)
         for at in range(list_bounds[term], list_bounds[term + 1]):
             if docs[at] // BLOCK != block:
                 if block >= 0:
-                    ceilings[block] += greatest * scale
+                    block_bounds[block] += greatest * scale
                 block, greatest = docs[at] // BLOCK, weights[at]
             else:
                 greatest = max(greatest, weights[at])
         if block >= 0:
-            ceilings[block] += greatest * scale
+            block_bounds[block] += greatest * scale
     return least
 
 
 @inner()
-def _add_row(ceilings: Any, row: Any, scale: Any) -> None:
-    for i in range(len(ceilings)):
-        ceilings[i] += scale * np.float32(row[i])
+def _add_row(block_bounds: Any, row: Any, scale: Any) -> None:
+    for i in range(len(block_bounds)):
+        block_bounds[i] += scale * np.float32(row[i])
 
 
 @inner()
 def _pruned(
     terms: Any, query_weights: Any, lists: Any, bounds_of: Any, rank: Any, k: int,
-    ceilings: Any, least: Any, cursors: Any, sums: Any, score: Any, room: Any,
+    block_bounds: Any, least: Any, cursors: Any, sums: Any, score: Any, candidates: Any,
 ) -> int:  # fmt: skip
     """Scores the windows that can hold a result. All weights are above 0, so a sum above 0 is a match.
 
@@ -200,9 +200,9 @@ def _pruned(
     blocks = WINDOW // BLOCK
     bits = score.view(np.uint32)
     size, most = 0, k - 1
-    least = max(least, LEAST)
-    for window in range(len(ceilings) // blocks):
-        own = ceilings[window * blocks : (window + 1) * blocks]
+    least = max(least, SMALLEST)
+    for window in range(len(block_bounds) // blocks):
+        own = block_bounds[window * blocks : (window + 1) * blocks]
         reaching = 0
         for block in range(blocks):
             reaching += own[block] >= least
@@ -215,7 +215,7 @@ def _pruned(
                 if own[block] >= least:  # what is in others is not looked at
                     sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, terms, query_weights, lists, bounds_of, cursors, sums)
-        enough = np.float64(least) * (1 - 1e-7) if least > LEAST else 1e-300
+        enough = np.float64(least) * (1 - 1e-7) if least > SMALLEST else 1e-300
         for block in range(blocks):
             if own[block] < least:
                 continue
@@ -229,11 +229,11 @@ def _pruned(
                 at = first + int(BIT[lowest * DEBRUIJN >> np.uint64(58)])
                 score[0] = np.float32(sums[at])
                 ordered = np.uint64(bits[0] | np.uint32(0x80000000))
-                room[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
+                candidates[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
                 size += 1
         if size > most:
-            size, most = _select(room, size, k), len(room) - WINDOW
-            bits[0] = np.uint32(room[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
+            size, most = _select(candidates, size, k), len(candidates) - WINDOW
+            bits[0] = np.uint32(candidates[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
             least = max(least, score[0])
     return size
 
@@ -278,7 +278,7 @@ def _skip(docs: Any, at: int, end: int, doc: int) -> int:
 @inner()
 def _exhaustive(
     terms: Any, query_weights: Any, lists: Any, rank: Any, k: int, windows: int,
-    cursors: Any, sums: Any, hit: Any, score: Any, room: Any,
+    cursors: Any, sums: Any, hit: Any, score: Any, candidates: Any,
 ) -> int:  # fmt: skip
     """Scores every document that has a term, whatever the sign of its score; fills `room` as `_pruned` does."""
     bounds, docs, _, weights = lists
@@ -299,10 +299,10 @@ def _exhaustive(
                 hit[doc] = 0
                 score[0] = np.float32(sums[doc]) + np.float32(0)  # -0.0 becomes 0.0
                 ordered = ~bits[0] if bits[0] >> 31 else bits[0] | np.uint32(0x80000000)
-                room[size] = np.uint64(ordered) << np.uint64(32) | np.uint64(rank[begin + doc])
+                candidates[size] = np.uint64(ordered) << np.uint64(32) | np.uint64(rank[begin + doc])
                 size += 1
-        if size > len(room) - WINDOW:
-            size = _select(room, size, k)
+        if size > len(candidates) - WINDOW:
+            size = _select(candidates, size, k)
     return size
 
 

@@ -9,7 +9,7 @@ from ..storage.caches import Attached, weakly
 from ..text.analyzer import WORDS
 
 if TYPE_CHECKING:
-    from ..index.reader import Reader
+    from ..index.state import State
 
 Numbers = dict[str, list[int]]
 
@@ -21,7 +21,7 @@ class Words:
         index: The index that has the terms.
     """
 
-    def __init__(self, index: Reader) -> None:
+    def __init__(self, index: State) -> None:
         self._index, self._analyzer, self._plain = index, index.analyzer, index.analyzer.plain_words
         self._known: Numbers = {}
 
@@ -45,7 +45,7 @@ class Words:
         return [_sum([next(numbers)] if words is None else [known[word] for word in words]) for words in plain]
 
 
-KNOWN: Attached[Reader, Words] = Attached("words", lambda index: Words(weakly(index)))
+KNOWN: Attached[State, Words] = Attached("words", lambda index: Words(weakly(index)))
 
 
 def _sum(words: list[list[int]]) -> dict[int, float]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
 from ..core.progress import Report, silent
 from ..core.values import Documents
-from ..index import Index, Reader
+from ..index import Index, State
 from .best import BestPassages
 from .documents import SENTENCE, split_id
 from .split import Sentences
@@ -111,7 +111,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         """The run of all sentences."""
         reranker = self.reranker
         if reranker is None:
-            if not isinstance(run.documents, Index | Reader):
+            if not isinstance(run.documents, Index | State):
                 raise ParameterError(
                     "rationales without a reranker needs a run over an index; or name one: rationales(cross_encoder(…))"
                 )

@@ -28,7 +28,7 @@ COLOURS = {  # by what a stage takes and gives
 LETTERS = 30  # of a line in a box
 LETTER, LINE = 0.066, 0.135  # inches: the width of a letter and the height of a line in a box
 PADDING, GAP = 0.09, 0.34  # inches: around the text of a box, and between columns
-MOST = 400  # stages of a plot
+MAX_STAGES = 400  # stages of a plot
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def pipeline(stage: AnyStage) -> Plot:
         ParameterError: It has more than 400 stages.
         MissingExtraError: There is no matplotlib.
     """
-    if (count := sum(isinstance(part, Stage) for part in walk(stage))) > MOST:
-        raise ParameterError(f"a pipeline of {count:,} stages is too large to draw; at most {MOST}")
+    if (count := sum(isinstance(part, Stage) for part in walk(stage))) > MAX_STAGES:
+        raise ParameterError(f"a pipeline of {count:,} stages is too large to draw; at most {MAX_STAGES}")
     ends = [_leaf(Box(0, 0, kind.__name__.lower(), colour="")) for kind in (stage.takes, stage.gives)]
     block = _in_a_row([ends[0], _block(stage), ends[1]])
     widths = [max(_width(box) for box in block.boxes if box.column == column) for column in range(block.columns)]

@@ -1,5 +1,8 @@
 """Published systems, each in one file that reads like its paper."""
 
+from typing import TYPE_CHECKING
+
+from ..core.renamed import renamed
 from .air2025 import Air2025
 from .base import Recipe, recipe, registry
 from .cair2021 import Cair2021
@@ -8,7 +11,7 @@ from .cast2021_parts import CastPassages
 from .claims import Claims
 from .evidence import Evidence
 from .learned import LearningRecipe
-from .learning import Learning
+from .learning import RecipeTraining
 from .result import RecipeResult
 
 __all__ = [
@@ -18,10 +21,13 @@ __all__ = [
     "CastPassages",
     "Claims",
     "Evidence",
-    "Learning",
     "LearningRecipe",
     "Recipe",
     "RecipeResult",
+    "RecipeTraining",
     "recipe",
     "registry",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed(__name__, {"Learning": "RecipeTraining"})

@@ -15,7 +15,7 @@ from ..neural.models.hub import library
 from ..text import Analyzer
 from ..train import CrossEncoderSettings, Side
 from .learned import LearningRecipe, Systems
-from .learning import Learning, side_of
+from .learning import RecipeTraining, side_of
 from .origins import AUTHORS_CODE, PUBLISHED
 
 DRAWS = ("numpy", "sklearn")
@@ -156,7 +156,7 @@ class Air2025(LearningRecipe, name="air2025"):
     draw: str = "numpy"
     test: float = field(default=0.2, metadata=PUBLISHED)
 
-    def learned_systems(self, collection: Collection, learning: Learning) -> Systems:
+    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
         index = collection.index(self.analyzer)
         bm25 = index.bm25(variant=self.variant, k1=self.k1, b=self.b, epsilon=self.epsilon)
         first = bm25 % self.candidates
@@ -200,14 +200,14 @@ class Air2025(LearningRecipe, name="air2025"):
         names = ("precision", "batch", "epochs", "lr", "warm_up", "weight_decay", "order", "best", "seed")
         return CrossEncoderSettings(held_out=0.0, **{name: getattr(self, name) for name in names})
 
-    def _reranker(self, candidates: Stage[Topics, Run], learning: Learning) -> str:
+    def _reranker(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
         """The fine-tuned cross-encoder."""
         if self.reranker is not None:
             return learning.noted("reranker", self.reranker)
         window = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True}
         return learning.cross_encoder("reranker", self.start, candidates, self._settings(), guard_duplicates=False, **window)
 
-    def _reranker_1to1(self, candidates: Stage[Topics, Run], learning: Learning) -> str:
+    def _reranker_1to1(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
         """The one that is fine-tuned on one negative a post."""
         if self.reranker_1to1 is not None or self.start_1to1 is None:
             return learning.noted("reranker-1to1", str(self.reranker_1to1))

@@ -24,12 +24,12 @@ from ..measures import Measure
 from ..measures.names import parse_all
 from ..neural.encoders.reading import readings
 from .leaks import LEAKS, check_leaks, without_leaks
-from .learning import Learning
+from .learning import RecipeTraining
 from .others import Others
 from .result import PICTURE, RecipeResult, drawn_as_svg, shown
 from .sources import Splits, qrels_from, side_from, topics_from, with_topics_of
 
-Division = tuple[Topics, Qrels | None, Learning | None]
+Division = tuple[Topics, Qrels | None, RecipeTraining | None]
 """What is searched, what is measured, and what is learned from."""
 
 PRESET = "as"
@@ -83,7 +83,7 @@ class Recipe(Part, ABC):
         It is called first with a collection without documents: what cannot be is found before anything is built.
         """
 
-    def systems_with(self, learning: Learning | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
+    def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
         """What gives the systems of a recipe that learns, with what it learns from; None where it is only looked at."""
         return self.systems
 
@@ -107,7 +107,7 @@ class Recipe(Part, ABC):
         """The recipe as it runs on these topics, which may lack something; by default it is the same for all."""
         return self
 
-    def check_sides(self, learning: Learning) -> None:
+    def check_sides(self, learning: RecipeTraining) -> None:
         """Raises InputError where there is too little to learn from or to choose with."""
 
     def as_read(self, topics: Topics) -> Topics:
@@ -171,7 +171,7 @@ class Recipe(Part, ABC):
             raise type(error)(f"recipe {self.name}: {parameter}: {error}") from None
 
     def build(
-        self, collection: object, folder: str | Path, progress: Report = silent, learning: Learning | None = None
+        self, collection: object, folder: str | Path, progress: Report = silent, learning: RecipeTraining | None = None
     ) -> dict[str, Stage[Topics, Run]]:
         """The systems over a collection, ready to search, or for `compare`.
 

@@ -15,7 +15,7 @@ from ..rewrite import AsTyped
 from ..text import Analyzer
 from ..train import BiEncoderSettings, CrossEncoderSettings, Side, split
 from .learned import LearningRecipe, Systems
-from .learning import Learning
+from .learning import RecipeTraining
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -76,7 +76,7 @@ class Claims(LearningRecipe, name="claims"):
     reranker: str | None = None
     precision: str = "auto"
 
-    def learned_systems(self, collection: Collection, learning: Learning) -> Systems:
+    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
         index = collection.index(self.analyzer)
         bm25 = index.bm25(k=self.depth)
         tuned = self._tuned(bm25, learning)
@@ -106,7 +106,7 @@ class Claims(LearningRecipe, name="claims"):
             list(_numbers(name, getattr(self, name)))
         super().check()
 
-    def _tuned(self, bm25: Stage[Topics, Run], learning: Learning) -> Stage[Topics, Run]:
+    def _tuned(self, bm25: Stage[Topics, Run], learning: RecipeTraining) -> Stage[Topics, Run]:
         """BM25 of plain posts with the best parameters."""
         grid = {
             f"k1 {k1:g}, b {b:g}": self._plain(bm25.with_(k1=k1, b=b))
@@ -115,7 +115,7 @@ class Claims(LearningRecipe, name="claims"):
         }
         return grid[learning.best("tuned", grid, MEASURE, (learning.train, learning.dev))]
 
-    def _encoded(self, index: Index, learning: Learning) -> Systems:
+    def _encoded(self, index: Index, learning: RecipeTraining) -> Systems:
         """The retrievers that read with a model, of posts as they are or plain."""
         dense = index.dense(SentenceEncoder(self._encoder(index, learning)), k=self.depth)
         systems: Systems = {"dense": dense}
@@ -126,7 +126,7 @@ class Claims(LearningRecipe, name="claims"):
         readings = {name: {"plain": self._plain(stage), "as they are": stage} for name, stage in systems.items()}
         return {name: both[learning.best(name, both, MEASURE, (learning.dev,))] for name, both in readings.items()}
 
-    def _reranked(self, first: Stage[Topics, Run], reranker: CrossEncoder, learning: Learning) -> Stage[Topics, Run]:
+    def _reranked(self, first: Stage[Topics, Run], reranker: CrossEncoder, learning: RecipeTraining) -> Stage[Topics, Run]:
         """The candidates, read again with their posts plain or as they are."""
         if self.posts is None:
             return first >> reranker
@@ -142,14 +142,14 @@ class Claims(LearningRecipe, name="claims"):
         both = self._plain(index.bm25(k=self.depth)), self._plain(index.dense(SentenceEncoder(self.start), k=self.depth))
         return fuse(*both, method="wsum", weights=(0.5, 0.5)) % 100
 
-    def _encoder(self, index: Index, learning: Learning) -> str:
+    def _encoder(self, index: Index, learning: RecipeTraining) -> str:
         if self.encoder is not None:
             return learning.noted("encoder", self.encoder)
         settings = ENCODER.with_(precision=self.precision, seed=self.seed)
         drawn: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random", "seed": self.seed}
         return learning.bi_encoder("encoder", self.start, self._candidates(index), settings, **drawn)
 
-    def _reranker(self, index: Index, learning: Learning) -> str:
+    def _reranker(self, index: Index, learning: RecipeTraining) -> str:
         if self.reranker is not None:
             return learning.noted("reranker", self.reranker)
         settings = RERANKER.with_(precision=self.precision, seed=self.seed)

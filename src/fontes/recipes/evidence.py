@@ -28,7 +28,7 @@ from .evidence_parts import (
     with_prompts,
 )
 from .learned import check_apart, measured_apart
-from .learning import NOBODY, Learning, side_of
+from .learning import NOBODY, RecipeTraining, side_of
 
 if TYPE_CHECKING:
     from ..neural import ColBERT, Encoder, Reranker, Splade
@@ -119,19 +119,19 @@ class Evidence(Recipe, name="evidence"):
     seed: int = 0
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        return self._table(collection, Learning())
+        return self._table(collection, RecipeTraining())
 
-    def systems_with(self, learning: Learning | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
-        return partial(self._table, learning=learning or Learning())
+    def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], dict[str, Stage[Topics, Run]]]:
+        return partial(self._table, learning=learning or RecipeTraining())
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         if train is None and dev is None:
-            return topics, qrels, Learning()
+            return topics, qrels, RecipeTraining()
         if train is not None and starts_of(self):
             check_training("training an encoder")
         check_apart({"measure with": qrels or (), "learn from": train or (), "choose with": dev or ()})
         learned, chosen = (NOBODY if one is None else side_of(topics, one, one) for one in (train, dev))
-        return *measured_apart(topics, qrels, {*(train or ()), *(dev or ())}), Learning(learned, chosen)
+        return *measured_apart(topics, qrels, {*(train or ()), *(dev or ())}), RecipeTraining(learned, chosen)
 
     def check(self) -> None:
         if self.language not in LANGUAGES:
@@ -139,7 +139,7 @@ class Evidence(Recipe, name="evidence"):
         check_whole("recipe evidence: reread", self.reread)
         settings_of(self)
 
-    def _table(self, collection: Collection, learning: Learning) -> dict[str, Stage[Topics, Run]]:
+    def _table(self, collection: Collection, learning: RecipeTraining) -> dict[str, Stage[Topics, Run]]:
         """The rows by name, as far as what they need is here."""
         rows = Rows(self, learning)
         index = collection.index(self.language)

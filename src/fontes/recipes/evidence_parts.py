@@ -12,14 +12,14 @@ from ..core.part import Part, walk
 from ..text import Analyzer
 from ..train import BiEncoderSettings
 from ..tuning import tune
-from .learning import Learning
+from .learning import RecipeTraining
 
 if TYPE_CHECKING:
     from ..lexical import BM25
     from ..neural import ColBERT, Encoder, Reranker
     from .evidence import Evidence
 
-LONGEST = 2048  # tokens of a whole document, which are what an encoder reads where nothing else is said
+DOCUMENT_TOKENS = 2048  # tokens of a whole document, which are what an encoder reads where nothing else is said
 WINDOW, STRIDE = 150, 75  # words
 POSITIONS = 512  # tokens of a paragraph that late interaction reads
 LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": ("czech", "cs", "cs_core_news_sm")}
@@ -57,7 +57,7 @@ class Rows:
         learning: What BM25 is tuned on; keeps the notes.
     """
 
-    def __init__(self, recipe: Evidence, learning: Learning) -> None:
+    def __init__(self, recipe: Evidence, learning: RecipeTraining) -> None:
         self._recipe, self._learning = recipe, learning
         self._systems: dict[str, System] = {}
         self._defaults = {name: one.default for name, one in parameters(type(recipe)).items()}
@@ -237,16 +237,16 @@ def _has(model: str, *files: str) -> bool:
 
 
 def _beyond_tokenizer(model: str) -> int | None:
-    """The tokens to read with a model whose tokenizer would cut below LONGEST and the model's positions; None for others."""
+    """The tokens to read with a model whose tokenizer cuts below DOCUMENT_TOKENS and its positions; None for others."""
     from ..neural.encoders.architectures import configured_positions
     from ..neural.encoders.transformer import tokenizer_limit
     from ..neural.models.hub import at_hand
 
     folder = at_hand(model)
     positions = None if folder is None else configured_positions(folder)
-    if folder is None or positions is None or min(LONGEST, positions) <= tokenizer_limit(folder):
+    if folder is None or positions is None or min(DOCUMENT_TOKENS, positions) <= tokenizer_limit(folder):
         return None
-    return min(LONGEST, positions)
+    return min(DOCUMENT_TOKENS, positions)
 
 
 def _about(row: str, model: str) -> str:

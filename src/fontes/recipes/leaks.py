@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..core import InputError, ParameterError, Topic, Topics
 from ..train import Side
-from .learning import Learning, side_of
+from .learning import RecipeTraining, side_of
 
 LEAKS = ("error", "drop")
 LEARN, CHOOSE, MEASURE = "to learn from", "to choose with", "to measure with"
@@ -20,7 +20,7 @@ def check_leaks(leaks: str) -> None:
         raise ParameterError(f"leaks must be {' or '.join(LEAKS)}, not '{leaks}'")
 
 
-def without_leaks(learning: Learning, measured: Topics, read: Callable[[Topics], Topics], drop: bool) -> Learning:
+def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[Topics], Topics], drop: bool) -> RecipeTraining:
     """The sides of a recipe without the topics whose text is on a later side: to learn from, to choose with, to measure with.
 
     Texts are compared as models read them, without white space at their ends.

@@ -12,7 +12,7 @@ from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..experiments import Collection
 from ..train import Side
 from .base import Division, Recipe
-from .learning import LEAST, Learning, distinct, parted, side_of
+from .learning import MIN_TOPICS, RecipeTraining, distinct, parted, side_of
 
 Systems = dict[str, Stage[Topics, Run]]
 
@@ -36,7 +36,7 @@ class LearningRecipe(Recipe):
     seed: int = 0
 
     @abstractmethod
-    def learned_systems(self, collection: Collection, learning: Learning) -> Systems:
+    def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
         """The systems by name, as `systems` gives those of other recipes.
 
         Args:
@@ -48,8 +48,8 @@ class LearningRecipe(Recipe):
     def systems(self, collection: Collection) -> Systems:
         raise ParameterError(f"recipe {self.name} learns: give topics and judgments to learn from")
 
-    def systems_with(self, learning: Learning | None) -> Callable[[Collection], Systems]:
-        return partial(self.learned_systems, learning=learning or Learning())
+    def systems_with(self, learning: RecipeTraining | None) -> Callable[[Collection], Systems]:
+        return partial(self.learned_systems, learning=learning or RecipeTraining())
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         measured: tuple[Topics, Qrels | None]
@@ -70,13 +70,13 @@ class LearningRecipe(Recipe):
             learned, chosen = parted(*whole, self.held_out, self.seed)
         else:
             learned, chosen = whole, side_of(topics, dev, dev)
-        return *measured, Learning(learned, chosen)
+        return *measured, RecipeTraining(learned, chosen)
 
-    def check_sides(self, learning: Learning) -> None:
+    def check_sides(self, learning: RecipeTraining) -> None:
         chosen = len(learning.dev.qrels)
-        if 0 < chosen < LEAST or (self.chooses and not chosen):
+        if 0 < chosen < MIN_TOPICS or (self.chooses and not chosen):
             more = "give more topics, more as dev, or a greater held_out"
-            raise InputError(f"weights are chosen on {LEAST} topics or more, and there are {chosen}; {more}")
+            raise InputError(f"weights are chosen on {MIN_TOPICS} topics or more, and there are {chosen}; {more}")
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, tuple[Topics, Qrels]]:
         """The judged topics to learn from, and those to measure with: by default a share, duplicates left out."""

@@ -34,17 +34,17 @@ from ..train import (
     train_bi_encoder,
     train_cross_encoder,
 )
+from ..train.runner.checkpoint_folder import IDENTITY
 from ..train.runner.running import check_training
-from ..train.runner.workplace import IDENTITY
 from ..tuning import fit_weights
 
 MODELS, CACHE = "models", "cache"
-LEAST = 2  # topics that weights can be chosen on
+MIN_TOPICS = 2  # topics that weights can be chosen on
 NOBODY = Side(Topics(), Qrels())
 
 
 @dataclass(frozen=True)
-class Learning:
+class RecipeTraining:
     """The topics that a recipe learns from and chooses with, and what it makes of them.
 
     A model is trained once and found again in `models` of the folder: its name there is a hash of what it was learned from, of
@@ -64,7 +64,7 @@ class Learning:
     progress: Report = silent
     notes: list[dict[str, Any]] = field(default_factory=list)
 
-    def at(self, folder: Path, progress: Report) -> Learning:
+    def at(self, folder: Path, progress: Report) -> RecipeTraining:
         """The same with a folder and a report."""
         return replace(self, folder=folder, progress=progress)
 
@@ -155,8 +155,8 @@ class Learning:
             return tuple(1 / len(stages) for _ in stages)
         runs = [self.run(stage, self.dev) for stage in stages]
         qrels = without_twins(runs[0], self.dev.qrels)
-        if len(qrels) < LEAST:
-            raise InputError(f"weights are chosen on {LEAST} topics or more, and there are {len(qrels)}; give more as dev")
+        if len(qrels) < MIN_TOPICS:
+            raise InputError(f"weights are chosen on {MIN_TOPICS} topics or more, and there are {len(qrels)}; give more as dev")
         learned = fit_weights(runs, qrels, measure, folds=min(5, len(qrels)), step=step)
         facts = {"role": role, "weights": list(learned.weights), "measure": measure, "topics": len(qrels)}
         self.notes.append({**facts, "value": learned.trained, "left_out": len(self.dev.qrels) - len(qrels)})

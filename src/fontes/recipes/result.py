@@ -12,7 +12,7 @@ from ..core import MissingExtraError, ParameterError, Run, Stage, Topics
 from ..core.parameters import summary
 from ..experiments.runner import Results
 from ..neural.encoders.reading import Reading
-from .learning import Learning
+from .learning import RecipeTraining
 from .origins import origin_of
 from .others import Interval, Others, intervals
 
@@ -36,7 +36,7 @@ class RecipeResult:
 
     recipe: Recipe
     results: Results
-    learning: Learning | None = None
+    learning: RecipeTraining | None = None
     others: Others = field(default_factory=Others)
     reads: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
 
@@ -232,7 +232,7 @@ def _plain(rows: Mapping[str, Mapping[str, Interval]]) -> dict[str, Any]:
     return {name: {measure: value.to_dict() for measure, value in values.items()} for name, values in rows.items()}
 
 
-def learned_parts(learning: Learning | None) -> list[str]:
+def learned_parts(learning: RecipeTraining | None) -> list[str]:
     """What was learned, as parts of a page; none of a recipe that learns nothing."""
     if learning is None:
         return []
@@ -260,7 +260,7 @@ def learned_parts(learning: Learning | None) -> list[str]:
     return parts
 
 
-def without_lines(learning: Learning | None) -> list[str]:
+def without_lines(learning: RecipeTraining | None) -> list[str]:
     """A sentence for each system that is left out."""
     notes = [] if learning is None else learning.notes
     return [f"{note['role']}: {note['without']}" for note in notes if "without" in note]

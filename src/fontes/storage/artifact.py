@@ -34,7 +34,7 @@ _BUSY = FontesError("the folder is in use")
 
 
 @dataclass(frozen=True)
-class Kind:
+class ArtifactKind:
     """What artifacts of one kind have in common.
 
     Args:
@@ -64,7 +64,7 @@ class Artifact:
         IndexFormatError: The metadata or a file is missing or damaged, or the format is of another version.
     """
 
-    def __init__(self, folder: Path, kind: Kind) -> None:
+    def __init__(self, folder: Path, kind: ArtifactKind) -> None:
         self.folder = folder
         self._kind = kind
         self.meta = read_meta(folder, kind)
@@ -109,7 +109,7 @@ class Artifact:
             raise self.damaged(problem)
 
 
-def read_meta(folder: Path, kind: Kind) -> dict[str, Any]:
+def read_meta(folder: Path, kind: ArtifactKind) -> dict[str, Any]:
     """The metadata of an artifact.
 
     Raises:
@@ -153,7 +153,7 @@ def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
 
 
-def seal(folder: Path, kind: Kind, facts: Mapping[str, Any], pattern: str = "*") -> None:
+def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: str = "*") -> None:
     """Writes the metadata of the files in a folder; all of it is on the disk when this returns.
 
     Args:
@@ -296,11 +296,11 @@ def umask() -> int:
     return mask
 
 
-def _kind_of(folder: Path) -> Kind:
+def _kind_of(folder: Path) -> ArtifactKind:
     """The kind that an artifact's metadata name."""
     try:
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
-        return Kind(str(meta["format"]), meta["version"], "files", _REMEDY)
+        return ArtifactKind(str(meta["format"]), meta["version"], "files", _REMEDY)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise IndexFormatError(f"{folder / META} is missing or damaged; {_REMEDY}") from error
 

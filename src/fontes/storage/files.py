@@ -24,7 +24,7 @@ from .remote import address_of, open_at
 
 STANDARD = "-"
 BUFFER = 1 << 18
-LONGEST = 1 << 26  # bytes of what is read in one piece: a line, a document, a row of a table, a file that is one value
+MAX_PIECE = 1 << 26  # bytes of what is read in one piece: a line, a document, a row of a table, a file that is one value
 BOM = b"\xef\xbb\xbf"
 
 
@@ -56,7 +56,7 @@ class Source:
         """The lines with their ends; a UTF-8 byte order mark is left out.
 
         Raises:
-            InputError: A line is longer than `LONGEST`.
+            InputError: A line is longer than `MAX_PIECE`.
         """
         lines = self.stored_lines()
         for first in lines:
@@ -66,9 +66,9 @@ class Source:
 
     def stored_lines(self) -> Iterator[bytes]:
         """As `lines`, with the byte order mark."""
-        read = functools.partial(self.file.readline, LONGEST + 1)
+        read = functools.partial(self.file.readline, MAX_PIECE + 1)
         for number, line in enumerate(iter(read, b""), 1):
-            if len(line) > LONGEST:
+            if len(line) > MAX_PIECE:
                 check_length(len(line), self.name, "line", number)
             yield line
 
@@ -95,7 +95,7 @@ class Source:
         """The bytes in blocks of about `size` that end where a line ends; no byte order mark.
 
         Raises:
-            InputError: A line is longer than `LONGEST`.
+            InputError: A line is longer than `MAX_PIECE`.
         """
         pending: list[bytes] = []  # of a line that goes over several reads; joined once
         length, line = 0, 1
@@ -117,9 +117,9 @@ class Source:
         """The whole file, without a byte order mark.
 
         Raises:
-            InputError: It is longer than `LONGEST`.
+            InputError: It is longer than `MAX_PIECE`.
         """
-        content = self.file.read(LONGEST + 1)
+        content = self.file.read(MAX_PIECE + 1)
         check_length(len(content), self.name, "file")
         return content.removeprefix(BOM)
 
@@ -127,7 +127,7 @@ class Source:
         """The whole file as text.
 
         Raises:
-            InputError: It is longer than `LONGEST`, or not UTF-8.
+            InputError: It is longer than `MAX_PIECE`, or not UTF-8.
         """
         content = self.content()
         try:
@@ -146,11 +146,13 @@ def check_length(length: int, name: str, what: str, line: int | None = None) -> 
         line: The line where it begins; None for the whole file.
 
     Raises:
-        InputError: It is longer than `LONGEST`.
+        InputError: It is longer than `MAX_PIECE`.
     """
-    if length > LONGEST:
+    if length > MAX_PIECE:
         place = name if line is None else f"{name}, line {line}"
-        raise InputError(f"{place}: the {what} is longer than {LONGEST:,} bytes, the most that is read in one piece; split it")
+        raise InputError(
+            f"{place}: the {what} is longer than {MAX_PIECE:,} bytes, the most that is read in one piece; split it"
+        )
 
 
 @contextmanager

@@ -24,7 +24,7 @@ NORMALIZATIONS = ("", "width", "nfkc", "ascii")
 MEMORY = 1 << 26  # bytes that the terms of texts that were analysed before may take
 WORDS = 1 << 18  # and how many words of plain texts are remembered
 KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # of analyzers that are named with a detail, KIND:DETAIL
-LONGEST = 255  # letters of a word that no tokenizer cuts
+MAX_WORD_LENGTH = 255  # letters of a word that no tokenizer cuts
 SHORT = 1000  # letters of a text whose words are looked up one by one
 _LETTER = "A-Za-zÀ-ÖØ-öø-ɏΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ϿЀ-ҁҊ-ԯḀ-ỿ"  # Latin, Greek, Cyrillic
 _MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # what UAX 29 has inside words
@@ -138,7 +138,11 @@ class Analyzer:
             return None
         parted, whole, words_of = plain
         words = text.split() if parted(text) else words_of(text) if whole(text) else None
-        return words if words is None or len(text) <= LONGEST or all(len(word) <= LONGEST for word in words) else None
+        return (
+            words
+            if words is None or len(text) <= MAX_WORD_LENGTH or all(len(word) <= MAX_WORD_LENGTH for word in words)
+            else None
+        )
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The terms of each text."""

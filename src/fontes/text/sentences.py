@@ -15,7 +15,7 @@ from .external import spacy_pipeline
 Span = tuple[int, int]
 Spans = list[Span]
 
-LONGEST = 100_000  # characters that spaCy analyses at once; longer texts are cut at white space, or at twice as many
+MAX_TEXT_LENGTH = 100_000  # characters that spaCy analyses at once; longer texts are cut at white space, or at twice as many
 SPACE = re.compile(r"\s")
 CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # of Latin, Greek and Cyrillic letters
 GAP = re.compile(rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[„]*[{CAPITALS}0-9])|\n\s*\n")
@@ -102,7 +102,7 @@ def _pipeline(model: str) -> Any:
 def _edges(text: str) -> list[int]:
     """Where the pieces of a text that spaCy analyses one by one begin, and where the last one ends."""
     edges = [0]
-    while len(text) - edges[-1] > LONGEST:
-        gap = SPACE.search(text, edges[-1] + LONGEST, edges[-1] + 2 * LONGEST)
-        edges.append(gap.end() if gap else min(edges[-1] + 2 * LONGEST, len(text)))
+    while len(text) - edges[-1] > MAX_TEXT_LENGTH:
+        gap = SPACE.search(text, edges[-1] + MAX_TEXT_LENGTH, edges[-1] + 2 * MAX_TEXT_LENGTH)
+        edges.append(gap.end() if gap else min(edges[-1] + 2 * MAX_TEXT_LENGTH, len(text)))
     return [*edges, len(text)]

@@ -19,7 +19,7 @@ from .vocabulary import end_to_end
 from .windows import windows
 
 PIECE = 1 << 20  # characters of a text that are analysed at a time
-MOST = 1 << 18  # terms of a text that are kept, since most pieces share theirs
+MAX_CACHED_TERMS = 1 << 18  # terms of a text that are kept, since most pieces share theirs
 SPACE = re.compile(r"\s")
 Match = tuple[int, int, tuple[Hashable, ...]]
 
@@ -101,7 +101,7 @@ class _Seen:
         if not texts:
             return []
         vocabulary = self._vocabulary
-        if len(vocabulary.terms) > MOST:
+        if len(vocabulary.terms) > MAX_CACHED_TERMS:
             vocabulary = self._vocabulary = self._analyzer.vocabulary()
         text, text_bounds = end_to_end([utf8(text) for text, _ in texts])
         numbers, starts, ends, bounds = vocabulary.tokens(text, text_bounds)
@@ -188,7 +188,7 @@ def _matches(analyzer: Analyzer, text: str, pieces: Iterable[tuple[int, int]], t
     """The matches in the pieces of a text, by their places in the text."""
     vocabulary = replace(analyzer, words=(1, 1)).vocabulary()
     for start, stop in pieces:
-        if len(vocabulary.terms) > MOST:
+        if len(vocabulary.terms) > MAX_CACHED_TERMS:
             vocabulary = replace(analyzer, words=(1, 1)).vocabulary()
         for a, b, own in vocabulary.spans(text[start:stop], terms):
             yield start + a, start + b, own

@@ -20,11 +20,11 @@ from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .examples import Examples
 from .labelled_pairs import LabelledPairs
+from .runner.checkpoint_folder import check_place
 from .runner.fit import Fit, Rows
 from .runner.running import Training, check_training, run
 from .runner.settings import FitSettings
-from .runner.workplace import check_place
-from .sides import Sides, check_teacher, queries, sides_of
+from .training_split import TrainingSplit, check_teacher, queries, training_split
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -141,20 +141,20 @@ def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Train
     return (encoder if max_length is None else encoder.with_(max_length=max_length)), None
 
 
-def _sides(examples: object, search: SearchValidation, settings: BiEncoderSettings) -> Sides[Any]:
+def _sides(examples: object, search: SearchValidation, settings: BiEncoderSettings) -> TrainingSplit[Any]:
     """What is learned from and validated on, all of one query on one side."""
     kind = LabelledPairs if settings.loss == "cosine" else Examples
     data: Any = kind.of(examples)
     if settings.loss == "cosine":
         data.check_labels()
-    sides = sides_of(data, None if search.examples is None else kind.of(search.examples), settings)
+    sides = training_split(data, None if search.examples is None else kind.of(search.examples), settings)
     if settings.loss == "teacher":
         data.check_labels()
         check_teacher(sides.learned, sides.validation)
     return sides
 
 
-def _windowed(sides: Sides[Any], encoder: ChunkedEncoder, progress: Report) -> Sides[Any]:
+def _windowed(sides: TrainingSplit[Any], encoder: ChunkedEncoder, progress: Report) -> TrainingSplit[Any]:
     """The sides with the best windows in place of documents."""
     if isinstance(sides.learned, LabelledPairs):
         raise ParameterError("labelled pairs have no documents to cut into windows: train the encoder inside")
@@ -162,10 +162,10 @@ def _windowed(sides: Sides[Any], encoder: ChunkedEncoder, progress: Report) -> S
 
     learned = windowed(sides.learned, encoder, progress)
     validation = None if sides.validation is None else windowed(sides.validation, encoder, progress)
-    return Sides(learned, validation, {**sides.hashes, "windows": _hash(encoder.fingerprint)})
+    return TrainingSplit(learned, validation, {**sides.hashes, "windows": _hash(encoder.fingerprint)})
 
 
-def _fit(start: Trainable, model: Any, sides: Sides[Any], search: SearchValidation, settings: BiEncoderSettings) -> Fit:
+def _fit(start: Trainable, model: Any, sides: TrainingSplit[Any], search: SearchValidation, settings: BiEncoderSettings) -> Fit:
     from . import towers
 
     def rows(data: Examples | LabelledPairs | None) -> Rows:
@@ -202,7 +202,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_search(search: SearchValidation, sides: Sides[Any], settings: BiEncoderSettings) -> None:
+def _check_search(search: SearchValidation, sides: TrainingSplit[Any], settings: BiEncoderSettings) -> None:
     """Raises ParameterError where there is nothing to search in, or to search for."""
     whole = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
@@ -213,7 +213,7 @@ def _check_search(search: SearchValidation, sides: Sides[Any], settings: BiEncod
         )
 
 
-def _search(search: SearchValidation, sides: Sides[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+def _search(search: SearchValidation, sides: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
     """The topics, the documents' texts by their ids, and the judgments to validate with."""
     held_out: Examples | tuple[()] = sides.validation if isinstance(sides.validation, Examples) else ()
     if search.index is not None:

@@ -12,10 +12,10 @@ from ..core.run import Run
 from ..neural.models.hub import located
 from .examples import Examples
 from .pair_settings import CrossEncoderSettings
+from .runner.checkpoint_folder import check_place
 from .runner.fit import Fit
 from .runner.running import Training, check_training, run
-from .runner.workplace import check_place
-from .sides import check_teacher, queries, sides_of, unlearned
+from .training_split import check_teacher, queries, training_split, unlearned
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -73,7 +73,7 @@ def train_cross_encoder(
     data = Examples.of(examples)
     data.check_labels()
     validated = validation if isinstance(validation, Validation) else Validation(validation)
-    sides = sides_of(data, None if validated.examples is None else Examples.of(validated.examples), settings)
+    sides = training_split(data, None if validated.examples is None else Examples.of(validated.examples), settings)
     if settings.loss == "teacher":
         check_teacher(sides.learned, sides.validation)
     candidates = _candidates(validated, sides.learned, settings)

@@ -16,7 +16,7 @@ from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
 from ..core.run import Run
 from ..core.stage import Stage
-from .learned import Learned, text_under
+from .training_set import TrainingSet, text_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Example:
     source: str = field(default="", compare=False, repr=False)
 
 
-class Examples(Learned[Example]):
+class Examples(TrainingSet[Example]):
     """Queries, each with a relevant document and some that are not: what `mine_negatives` makes and training takes.
 
     A file has a line for each: `{"topic", "query", "positive": {"id", "text"}, "negatives": [{"id", "text", "score", "rank"},

@@ -14,7 +14,7 @@ from ..core.errors import InputError
 from ..formats.records import json_rows
 from ..storage.files import reading
 from .examples import Example, Examples
-from .learned import Learned, text_under
+from .training_set import TrainingSet, text_under
 
 FIRST, SECOND, LABEL = "first", "second", "label"
 
@@ -36,7 +36,7 @@ class LabelledPair:
     source: str = field(default="", compare=False, repr=False)
 
 
-class LabelledPairs(Learned[LabelledPair]):
+class LabelledPairs(TrainingSet[LabelledPair]):
     """Pairs of texts with a label: what siamese training takes.
 
     A file has a line for each: `{"first", "second", "label"}`.

@@ -82,7 +82,7 @@ def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
     return pairs
 
 
-def sides_of(
+def training_split(
     topics: Topics, validation: Topics | None, settings: RewriterSettings
 ) -> tuple[list[RewritePair], list[RewritePair]]:
     """The turns to learn from and to validate on, each conversation on one side.

@@ -8,10 +8,10 @@ from ..core.progress import Report, silent
 from ..core.values import Topics
 from ..neural.models.hub import located
 from ..rewrite.canardt5 import KIND
-from .rewrite_pairs import RewriterSettings, conversations, hash_of, sides_of
+from .rewrite_pairs import RewriterSettings, conversations, hash_of, training_split
+from .runner.checkpoint_folder import check_place
 from .runner.fit import Fit
 from .runner.running import Training, check_training, run
-from .runner.workplace import check_place
 
 BASE = "google-t5/t5-base"
 
@@ -52,7 +52,7 @@ def train_rewriter(
     place = Path(output)
     check_place(place, overwrite)
     check_training("training a rewriter")
-    learned, validated = sides_of(Topics.read(topics), None if validation is None else Topics.read(validation), settings)
+    learned, validated = training_split(Topics.read(topics), None if validation is None else Topics.read(validation), settings)
     from .rewriter_model import RewriterModel
 
     folder = located(base, KIND)

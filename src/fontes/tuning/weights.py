@@ -22,7 +22,7 @@ from ..measures.ranks import FAR, Ranks, judgments
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
 FEW = 8  # sorting takes about as long as comparing each pair with this many judged documents
-MOST = 1001  # the largest grid that is looked at whole: 5 systems in steps of 0.1
+MAX_GRID = 1001  # the largest grid that is looked at whole: 5 systems in steps of 0.1
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class _Space:
         self.judgments = _Judgments.of(self.pairs, qrels)
         self._known: dict[Steps, Floats] = {}
         systems = len(runs)
-        self.whole = math.comb(systems - 1 + steps, systems - 1) <= MOST
+        self.whole = math.comb(systems - 1 + steps, systems - 1) <= MAX_GRID
         self._grid = list(_grid(systems, steps)) if self.whole else []
 
     def weights(self, point: Steps) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from support.serving import process, serving, springs
 
 from fontes import Doc, Index, Topic
 from fontes.app.server.metrics import Metrics
-from fontes.app.server.searching import Asking, Kind, Searcher
+from fontes.app.server.searching import Searcher, SearchOptions, SearchRequest
 from fontes.app.server.served import Served
 from fontes.lexical import impacts
 from fontes.lexical.impacts import _LISTS
@@ -84,7 +84,7 @@ def test_what_former_states_had_goes_with_them_without_a_search_for_garbage(tmp_
     try:
         for n in range(3):
             for options in ({}, {"where": "year >= 2020"}, {"facets": ("kind",)}, {"explain": True}):
-                (answer,) = searcher(Kind(served, "bm25", **options), [Asking((Topic("1", "hot water"),))])
+                (answer,) = searcher(SearchOptions(served, "bm25", **options), [SearchRequest((Topic("1", "hot water"),))])
                 assert isinstance(answer, bytes) or "explain" in options
             former += [weakref.ref(served.state.index.state), weakref.ref(_LISTS.of(served.state.index.state))]
             Index.open(path).add([Doc(f"n{n}", f"water of the well {n}")])

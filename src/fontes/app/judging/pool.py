@@ -10,13 +10,13 @@ from itertools import islice
 from ...core.progress import Progress, Report, silent
 from ...core.values import Topic
 from ..server.searching import rankings_of
-from ..server.served import State
+from ..server.served import ServedState
 from .store import Store
 
 TOGETHER = 32  # topics that are searched, and whose pools are saved, together
 
 
-def fill(store: Store, state: State, depth: int, report: Report = silent) -> None:
+def fill(store: Store, state: ServedState, depth: int, report: Report = silent) -> None:
     """Adds to the pool of each topic the best documents of each pipeline. What was there stays.
 
     Args:

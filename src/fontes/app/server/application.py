@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from ...core.errors import FontesError, ParameterError
-from . import routes_changes, routes_health, routes_search, routes_talks
+from . import routes_changes, routes_health, routes_search, routes_sessions
 from .direct import Direct
 from .examples import with_examples
 from .guard import Guard
@@ -53,7 +53,7 @@ def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
         responses=REFUSALS,  # type: ignore[arg-type]
     )
     app.state.service = service
-    routers = (routes_search.router, routes_health.router, routes_changes.router, routes_talks.router, *routers)
+    routers = (routes_search.router, routes_health.router, routes_changes.router, routes_sessions.router, *routers)
     for router in routers:
         app.include_router(router)
     taken = {route.path.split("/")[1] for router in routers for route in router.routes if isinstance(route, Route)}

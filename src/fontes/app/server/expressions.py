@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from ...core.errors import ParameterError
-from ...core.expression import LONGEST
+from ...core.expression import MAX_TEXT
 from ...core.part import stages
 from ...core.run import Run
 from ...core.stage import Stage
@@ -70,7 +70,7 @@ def _name(node: ast.AST) -> str:
 
 def _nodes(text: str) -> list[ast.AST]:
     """All of an expression; nothing of one that cannot be read, which the parser of expressions refuses with the place."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_TEXT:
         return []
     try:
         return list(ast.walk(ast.parse(text.replace("\n", " ").strip(), mode="eval")))

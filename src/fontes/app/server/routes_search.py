@@ -14,10 +14,10 @@ from ...core.values import Explanation, Topic, Topics
 from ...index.columns.facets import ORDERED
 from .bodies import Rewrite, Search, SearchesOut, SearchOut, SearchQuery, described
 from .problems import RefusedError, of_validation
-from .searching import Asking, Kind, as_json, matches_in
+from .searching import SearchOptions, SearchRequest, as_json, matches_in
 from .served import uses_model
 from .service import Service
-from .talks import rewrites
+from .sessions import rewrites
 
 router = APIRouter(tags=["search"])
 JSON = "application/json"
@@ -63,7 +63,7 @@ async def searched(service: Service, query_string: bytes) -> Response:
     more: dict[str, Any] = {"where": query.where or None, "facets": facets, "histograms": histograms}
     more |= {"explain": query.explain, "text": query.text, "snippets": query.snippets}
     kind = asked_for(service, query.index, query.pipeline, query.k, **more)
-    return Response(await service.search(kind, Asking((Topic("1", query.q),))), media_type=JSON)
+    return Response(await service.search(kind, SearchRequest((Topic("1", query.q),))), media_type=JSON)
 
 
 @router.post("/search", responses=answers(SearchesOut), response_class=Response)
@@ -83,7 +83,7 @@ async def search_topics(request: Request, body: Search) -> Response:
         text=body.text,
         snippets=body.snippets,
     )
-    return Response(await service.search(kind, Asking(tuple(body.topics), several=True)), media_type=JSON)
+    return Response(await service.search(kind, SearchRequest(tuple(body.topics), several=True)), media_type=JSON)
 
 
 @router.get("/explain", responses=answers(Explanation), response_class=Response)
@@ -190,7 +190,7 @@ async def indexes(request: Request) -> Response:
     )
 
 
-def asked_for(service: Service, index: str | None, pipeline: str | None, k: int, **more: Any) -> Kind:
+def asked_for(service: Service, index: str | None, pipeline: str | None, k: int, **more: Any) -> SearchOptions:
     """What a search asks for, within the limits; raises RefusedError."""
     if more["explain"] and k > EXPLAINED:
         raise RefusedError(422, f"at most {EXPLAINED} hits come with explanations; k is {k}")
@@ -218,12 +218,12 @@ def check_topics(service: Service, topics: list[Topic]) -> None:
         raise RefusedError(422, "two topics have the same id")
 
 
-def check_document(kind: Kind, doc_id: str) -> None:
+def check_document(kind: SearchOptions, doc_id: str) -> None:
     """Raises RefusedError where the index has no such document."""
     if doc_id not in kind.served.state.index:
         raise RefusedError(404, f"there is no document '{doc_id[:200]}' in {kind.served.name}")
 
 
-def stage_of(service: Service, kind: Kind) -> Stage[Topics, Any]:
+def stage_of(service: Service, kind: SearchOptions) -> Stage[Topics, Any]:
     """The stage that a request asks for."""
     return kind.served.state.pipeline(kind.pipeline, kind.where, kind.k, service.free)

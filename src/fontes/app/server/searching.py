@@ -28,7 +28,7 @@ BINS = 20  # of a histogram at most
 
 
 @dataclass(frozen=True)
-class Kind:
+class SearchOptions:
     """What requests must have in common to be searched together.
 
     Args:
@@ -55,7 +55,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Asking:
+class SearchRequest:
     """One request.
 
     Args:
@@ -83,7 +83,7 @@ class Searcher:
         self._metrics = metrics
         self._queue = queue
 
-    def __call__(self, kind: Kind, requests: list[Asking]) -> Sequence[bytes | Exception]:
+    def __call__(self, kind: SearchOptions, requests: list[SearchRequest]) -> Sequence[bytes | Exception]:
         """For each request the JSON of its answer, or what was raised for it."""
         state, ends = kind.served.state, time.monotonic() + self._seconds
 
@@ -120,7 +120,7 @@ def rankings_of(stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, repo
 
 
 def results_of(
-    kind: Kind, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
+    kind: SearchOptions, stage: Stage[Topics, Any], topics: Sequence[Topic], report: Callable[[Progress | None], None]
 ) -> list[dict[str, Any]]:
     """The JSON values of each topic's hits."""
     rankings = rankings_of(stage, topics, kind.k, report)

@@ -25,7 +25,7 @@ from .expressions import Guarded
 from .problems import RefusedError
 
 if TYPE_CHECKING:
-    from ...index.reader import Reader
+    from ...index.state import State
 
 STAGES = 256  # pipelines with filters or of requests that a state keeps
 PATIENCE = 2  # times the seconds that a new state took to get ready pass before the next one
@@ -34,7 +34,7 @@ Rewriter = Stage[Topics, Topics]
 
 
 @dataclass(frozen=True)
-class State:
+class ServedState:
     """One state of an index, with the pipelines over it. A request uses one from its beginning to its end.
 
     Args:
@@ -85,7 +85,7 @@ class State:
 
         return self._made.get((name, where, k), make)
 
-    def over(self, reader: Reader) -> State:
+    def over(self, reader: State) -> ServedState:
         """The same pipelines over another state of the index; models stay as they are."""
         parts: dict[int, tuple[Part, Part]] = {}
 
@@ -95,7 +95,7 @@ class State:
         def all_of(stages: Mapping[str, Any]) -> dict[str, Any]:
             return {name: stage.map(moved, parts) for name, stage in stages.items()}
 
-        return State(Index(reader), all_of(self.pipelines), all_of(self.rewriters), self.generation + 1)
+        return ServedState(Index(reader), all_of(self.pipelines), all_of(self.rewriters), self.generation + 1)
 
 
 class Served:
@@ -123,7 +123,7 @@ class Served:
             rewriters = {} if suits is None else {suits: suits}
         self.texts = {*pipelines.values(), *rewriters.values()}
         of_turns = {of_rewriter: turns_rewriter(text, index, "--rewriter") for of_rewriter, text in rewriters.items()}
-        self.state = State(index, stages, of_turns)
+        self.state = ServedState(index, stages, of_turns)
         self.seconds = 0.0
         self.trouble = ""
         self._next = 0.0  # when a newer state may be looked for

@@ -19,10 +19,10 @@ from .expressions import Guarded
 from .memory import give_way, trim
 from .metrics import Metrics
 from .problems import RefusedError
-from .searching import Asking, Kind, Searcher
-from .served import Served, State
+from .searching import Searcher, SearchOptions, SearchRequest
+from .served import Served, ServedState
+from .sessions import Sessions
 from .settings import Settings
-from .talks import Talks
 
 T = TypeVar("T")
 DEFAULT = {"bm25": "bm25()"}
@@ -72,7 +72,7 @@ class Service:
         self.metrics = Metrics()
         self.ready = False
         self.described: dict[str, Any] = {}
-        self.talks = Talks(settings.talks, settings.kept)
+        self.talks = Sessions(settings.talks, settings.kept)
         texts = {text for served in self.indexes.values() for text in served.texts}
         self.free = Guarded(texts, max(settings.k, 1000)) if settings.any_pipeline else None
         threads = os.cpu_count() or 1
@@ -106,7 +106,7 @@ class Service:
             raise RefusedError(404, f"there is no index '{name[:200]}'; there are {', '.join(self.indexes)}")
         return self.indexes[name]
 
-    def kind(self, index: str | None, pipeline: str | None, k: int = 10, **more: Any) -> Kind:
+    def kind(self, index: str | None, pipeline: str | None, k: int = 10, **more: Any) -> SearchOptions:
         """What a request asks for, within the limits.
 
         Raises:
@@ -119,9 +119,9 @@ class Service:
         name = next(iter(own)) if pipeline is None else pipeline
         if name not in own and self.free is None:
             raise RefusedError(422, f"there is no pipeline '{name[:200]}'; there are {', '.join(own)}")
-        return Kind(served, name, k=k, **more)
+        return SearchOptions(served, name, k=k, **more)
 
-    def rewriter(self, state: State, name: str | None) -> str | None:
+    def rewriter(self, state: ServedState, name: str | None) -> str | None:
         """The name of the rewriter of turns that a request names; for None the first, if there is one.
 
         Raises:
@@ -144,13 +144,13 @@ class Service:
         if SURROGATE.search(text):
             raise RefusedError(422, "the query has half of a character (a lone surrogate)")
 
-    def has_model(self, kind: Kind) -> bool:
+    def has_model(self, kind: SearchOptions) -> bool:
         """Whether what is asked for runs a model."""
         if (own := kind.served.state.models.get(kind.pipeline)) is not None:
             return own
         return self.free is None or not self.free.is_light(kind.pipeline)
 
-    async def search(self, kind: Kind, request: Asking) -> bytes:
+    async def search(self, kind: SearchOptions, request: SearchRequest) -> bytes:
         """The JSON of the answer to a request."""
         return await (self._models if self.has_model(kind) else self._lexical).result(kind, request)
 
@@ -193,8 +193,8 @@ class Service:
         searcher = Searcher(self.free, self.metrics, "rehearsal", self.settings.seconds)
         for name in served.state.pipelines:
             for where in {None, any_value, any_value and f"not ({any_value})"}:
-                searcher(Kind(served, name, where, facets=columns), [Asking((topic,))] * 2)
-                searcher(Kind(served, name, where, explain=True), [Asking((topic,))])
+                searcher(SearchOptions(served, name, where, facets=columns), [SearchRequest((topic,))] * 2)
+                searcher(SearchOptions(served, name, where, explain=True), [SearchRequest((topic,))])
 
     def close(self) -> None:
         """Ends the threads."""

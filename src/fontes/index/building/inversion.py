@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...text import Analyzer
 from ..kernels import count_terms
 from .batches import Contents
-from .runs import Inverter, Runs
+from .runs import Inverter, PostingRuns
 
 KEPT = 4  # parts of a worker's memory, of which its vocabulary may have one when it begins another run
 
@@ -25,7 +25,7 @@ class Inversion:
         memory: The bytes that each worker may take before its postings go to the disk.
     """
 
-    def __init__(self, analyzer: Analyzer, runs: Runs, memory: int) -> None:
+    def __init__(self, analyzer: Analyzer, runs: PostingRuns, memory: int) -> None:
         self._analyzer, self._runs, self._memory = analyzer, runs, memory
         self._idle: list[_Worker] = []
 
@@ -46,7 +46,7 @@ class Inversion:
 
 
 class _Worker:
-    def __init__(self, analyzer: Analyzer, runs: Runs, memory: int) -> None:
+    def __init__(self, analyzer: Analyzer, runs: PostingRuns, memory: int) -> None:
         self._analyzer, self._memory = analyzer, memory
         self._vocabulary = analyzer.vocabulary()
         self._inverter = Inverter(runs, self._vocabulary, memory)

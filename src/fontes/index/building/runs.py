@@ -52,7 +52,7 @@ class Chunk:
     sizes: NDArray[np.int64]
 
 
-class Runs:
+class PostingRuns:
     """The runs of a build. They stay in memory until one has to go to the disk; then all do.
 
     A run has the arrays "terms" (bytes, end to end), "term_ends" (in "terms"), "ends" (of each term's postings), "docs" and
@@ -155,7 +155,7 @@ class Inverter:
         memory: The bytes that postings, and what else is told of, may take before they go to the disk.
     """
 
-    def __init__(self, runs: Runs, vocabulary: Numbered, memory: int) -> None:
+    def __init__(self, runs: PostingRuns, vocabulary: Numbered, memory: int) -> None:
         self.vocabulary = vocabulary
         self._runs = runs
         self._memory = memory

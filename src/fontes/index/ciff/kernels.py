@@ -19,7 +19,7 @@ from ...storage.compiled import inner, kernel
 # What is wrong with a message.
 NOTHING, NO_MESSAGE, NO_TERM, NO_POSTINGS, DF, CF, NOT_ASCENDING, BEYOND, TF, DOCID, NO_ID, LENGTH = range(12)
 
-MOST = 0x7FFFFFFF  # of a document's number, a frequency, a length, and the bytes of a message
+MAX_INT32 = 0x7FFFFFFF  # of a document's number, a frequency, a length, and the bytes of a message
 LIST = 11  # bytes that a message of a postings list has at least
 POSTING = 4  # and of a posting
 RECORD = 2  # and of a document
@@ -67,7 +67,7 @@ def message_end(data: Any, at: Any, end: Any) -> Any:
     size, start = _varint(data, at, end)
     if start < 0:
         return np.int64(-1), np.int64(0 if end - at < 10 else -1)
-    return start, start + size if 0 <= size <= MOST else np.int64(-1)
+    return start, start + size if 0 <= size <= MAX_INT32 else np.int64(-1)
 
 
 @inner()
@@ -118,12 +118,12 @@ def _parse_list(data: Any, at: Any, end: Any, present: Any, docs: Any, tfs: Any,
         if at < 0:
             break
         if tag == 34:
-            if gap < (doc >= 0) or gap > MOST:
+            if gap < (doc >= 0) or gap > MAX_INT32:
                 return term_at, term_end, df, cf, filled, NOT_ASCENDING, doc, gap
             doc = gap if doc < 0 else doc + gap
             if doc >= len(present):
                 return term_at, term_end, df, cf, filled, BEYOND, doc, gap
-            if tf < 1 or tf > MOST:
+            if tf < 1 or tf > MAX_INT32:
                 return term_at, term_end, df, cf, filled, TF, doc, tf
             docs[filled], tfs[filled], present[doc] = doc, tf, True
             total += tf
@@ -203,7 +203,7 @@ def _parse_record(data: Any, at: Any, end: Any, expected: Any) -> Any:
         return id_at, id_end, length, DOCID, doc
     if id_end == id_at:
         return id_at, id_end, length, NO_ID, doc
-    return id_at, id_end, length, NOTHING if 0 <= length <= MOST else LENGTH, length
+    return id_at, id_end, length, NOTHING if 0 <= length <= MAX_INT32 else LENGTH, length
 
 
 @kernel()

@@ -13,13 +13,13 @@ from .header import VERSION, Header, header_of, varint
 from .kernels import write_lists, write_records
 
 if TYPE_CHECKING:
-    from ..reader import Reader
+    from ..state import State
 
 POSTINGS = 1 << 20  # in a piece, more where a term has more
 RECORDS = 1 << 18  # documents in a piece
 
 
-def ciff_messages(reader: Reader, description: str | None) -> Iterator[bytes]:
+def ciff_messages(reader: State, description: str | None) -> Iterator[bytes]:
     """The bytes of a CIFF file of the documents that live, in pieces.
 
     Args:
@@ -40,7 +40,7 @@ def ciff_messages(reader: Reader, description: str | None) -> Iterator[bytes]:
         yield write_records(ids, bounds[first : last + 1].astype(np.int64), first, lengths).tobytes()
 
 
-def _described(reader: Reader) -> str:
+def _described(reader: State) -> str:
     """What the CIFF file said that the index was made of; of any other index what made its terms."""
     if reader.ciff is not None:
         return header_of(reader.ciff).description
@@ -51,7 +51,7 @@ def _described(reader: Reader) -> str:
     return f"{reader.name}: Fontes {reader.manifest['fontes']}; {', '.join(reader.fields)}; {steps}"
 
 
-def _header(reader: Reader, description: str) -> Header:
+def _header(reader: State, description: str) -> Header:
     """Counts of what there is; of a part of a collection with what else that has."""
     documents, terms, tokens = len(reader), len(reader.terms), reader.tokens
     mean = tokens / documents if documents else 0.0

@@ -15,9 +15,9 @@ from ...core.registry import nearest
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
 
-MOST = 128  # columns that are taken up by themselves
-LONGEST = 256  # characters of a string in them
-LEAST = -(2**63)  # stands for a missing whole number
+MAX_COLUMNS = 128  # columns that are taken up by themselves
+MAX_KEYWORD_LENGTH = 256  # characters of a string in them
+MISSING = -(2**63)  # stands for a missing whole number
 CELLS = {"absent cells": "keyword", "boolean cells": "boolean", "date cells": "date"}
 CELLS |= {"integer cells": "integer", "float cells": "float"}
 """What all cells of a table stand for, by the type of their column; beside values of other kinds they are keywords."""
@@ -156,7 +156,7 @@ def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
     kinds: dict[str, set[str]] = {}
     for names in parts:
         for name, kind in names:
-            if name in kinds or len(kinds) < MOST:
+            if name in kinds or len(kinds) < MAX_COLUMNS:
                 kinds.setdefault(name, set()).update({kind} - {""})
     return Schema().with_types({name: stored_kind(widest(own)) for name, own in kinds.items() if own})
 

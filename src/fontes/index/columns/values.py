@@ -15,7 +15,7 @@ from ...core.strings import Strings
 from ...core.where import TYPES
 from ...storage.arrays import UNSIGNED, Arrays, smallest, write_array
 from ..tables import union
-from .schema import LEAST
+from .schema import MISSING
 
 Array = NDArray[Any]
 TEXTUAL = ("keyword", "keywords")
@@ -142,7 +142,7 @@ def absent(kind: str, documents: int) -> Values:
     """A column without any value."""
     if kind == "keywords":
         return Values(kind, np.zeros(0, np.uint8), Strings.of([]), np.zeros(documents + 1, np.int64))
-    empty: dict[str, Any] = {"float": np.nan, "integer": LEAST, "date": LEAST}
+    empty: dict[str, Any] = {"float": np.nan, "integer": MISSING, "date": MISSING}
     dtype = {"float": np.float64, "integer": np.int64, "date": np.int64}.get(kind, np.uint8)
     return Values(kind, np.full(documents, empty.get(kind, 0), dtype), Strings.of([]) if kind == "keyword" else None)
 
@@ -162,4 +162,4 @@ def _narrow(values: Array, present: NDArray[np.bool_]) -> Array:
 def _wide(part: Values) -> Array:
     if part.kind != "integer":
         return part.values
-    return np.where(part.present, part.values.astype(np.int64), LEAST)
+    return np.where(part.present, part.values.astype(np.int64), MISSING)

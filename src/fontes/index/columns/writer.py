@@ -13,7 +13,7 @@ from ...core.dates import date_of
 from ...core.strings import Strings, encodable, utf8
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
-from .schema import LEAST, LONGEST, MOST, Schema, kind_of_cells, stored_kind, typed, widest
+from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, kind_of_cells, stored_kind, typed, widest
 from .values import Values, ascending, write_columns
 
 KINDS: dict[type, str] = {bool: "boolean", int: "integer", float: "float", str: "keyword", list: "keywords", tuple: "keywords"}
@@ -64,7 +64,7 @@ class ColumnWriter:
         """Whether there is a column of this name; one that may be begins to be."""
         if name in self._columns:
             return self._columns[name].kind != "mixed"
-        if self.schema.declared or name in self._refused or len(self._columns) + len(self._refused) >= MOST:
+        if self.schema.declared or name in self._refused or len(self._columns) + len(self._refused) >= MAX_COLUMNS:
             return False
         if not isinstance(name, str) or not name or encodable(name) != name:
             return False
@@ -125,7 +125,7 @@ class _Column:
         if self.kind == "float":
             return Values("float", _filled(documents, np.nan, docs, pieces))
         if self.kind in ("integer", "date"):
-            return Values(self.kind, _filled(documents, LEAST, docs, pieces))
+            return Values(self.kind, _filled(documents, MISSING, docs, pieces))
         if self.kind == "keyword" and not self._fixed and self._cells:
             self._guessed = kind_of_cells(self._table)
             self.kind = stored_kind(self._guessed)
@@ -140,7 +140,7 @@ class _Column:
             dates = [date_of(text) for text in self._table]
             if dates and None not in dates:
                 self.kind = "date"
-                return Values("date", _filled(documents, LEAST, docs, np.array(dates, dtype=np.int64)[pieces]))
+                return Values("date", _filled(documents, MISSING, docs, np.array(dates, dtype=np.int64)[pieces]))
         return self._keywords(documents, docs, pieces)
 
     def _keywords(self, documents: int, docs: NDArray[np.int64], pieces: NDArray[np.int64]) -> Values:
@@ -167,7 +167,7 @@ class _Column:
             strings = [item for item in (*values, *flat) if isinstance(item, str)]
             if not all(item is None or isinstance(item, str) for item in flat):
                 kind = "mixed"
-            elif max(map(len, strings), default=0) > LONGEST:
+            elif max(map(len, strings), default=0) > MAX_KEYWORD_LENGTH:
                 kind = "text"
         self.kind = kind
         if kind in REFUSED:

@@ -20,7 +20,7 @@ from ...core.progress import Report
 from ...core.run import Run
 from ...text import Analyzer
 from ..files import shard_of
-from ..reader import Reader
+from ..state import State
 from .part import PartOfIndex
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ShardActors:
         FontesError: There is no such cluster, or a machine of it cannot open the index.
     """
 
-    def __init__(self, reader: Reader, ray: bool | str, partial: bool) -> None:
+    def __init__(self, reader: State, ray: bool | str, partial: bool) -> None:
         self._partial = partial
         with ExitStack() as stack:
             cluster = stack.enter_context(joined(ray, "search"))
@@ -111,7 +111,7 @@ class _Call:
     """A search that travels to the actors.
 
     Args:
-        identity: That of the state that is searched; see `Reader.identity`.
+        identity: That of the state that is searched; see `State.identity`.
         stage: The stage, without its index.
         method: The name of its method.
         arguments: What this is called with.
@@ -136,7 +136,7 @@ class Shards:
 
     def __init__(self, path: Path, analyzer: Analyzer, group: Sequence[int], partial: bool, threads: int) -> None:
         self._group, self.threads = group, threads
-        self._whole = Reader.newest(path, lambda manifest: analyzer, partial=partial)
+        self._whole = State.newest(path, lambda manifest: analyzer, partial=partial)
         self._parts: dict[str, PartOfIndex] = {}
 
     def part(self, identity: str) -> PartOfIndex:
@@ -169,7 +169,7 @@ def _searched(shards: Shards, call: _Call) -> tuple[NDArray[np.int64], NDArray[n
     return np.diff(run.bounds), run.codes, run.scores
 
 
-def _groups(reader: Reader, most: int) -> list[list[int]]:
+def _groups(reader: State, most: int) -> list[list[int]]:
     """The shards of each actor, so that all have about as many documents."""
     shards = sorted({shard_of(entry) for entry in reader.manifest["segments"]}) or [0]
     sizes = {shard: _documents(reader, [shard]) for shard in shards}
@@ -179,16 +179,16 @@ def _groups(reader: Reader, most: int) -> list[list[int]]:
     return [sorted(group) for group in groups if group]
 
 
-def _documents(reader: Reader, group: Sequence[int]) -> int:
+def _documents(reader: State, group: Sequence[int]) -> int:
     return sum(leaf.documents for leaf in _leaves(reader, group))
 
 
-def _leaves(reader: Reader, group: Sequence[int]) -> list[Any]:
+def _leaves(reader: State, group: Sequence[int]) -> list[Any]:
     names = {entry["name"] for entry in reader.manifest["segments"] if shard_of(entry) in group}
     return [leaf for leaf in reader.leaves if leaf.segment.folder.name in names]
 
 
-def _in_whole(reader: Reader, group: Sequence[int], docs: NDArray[np.int32]) -> NDArray[np.int32]:
+def _in_whole(reader: State, group: Sequence[int], docs: NDArray[np.int32]) -> NDArray[np.int32]:
     """The ordinals in the whole of documents of some shards."""
     leaves = _leaves(reader, group)
     firsts = np.cumsum([0, *(leaf.documents for leaf in leaves)])[:-1]

@@ -14,11 +14,11 @@ from ...storage.arrays import REMEDY
 from ...storage.hashes import hash_json
 from ..files import complete, shard_of
 from ..inverted import Searchable
-from ..reader import Reader
+from ..state import State
 from ..tables import union
 
 
-class PartOfIndex(Reader):
+class PartOfIndex(State):
     """The documents of some shards of a state. Their scores are those that they have in the whole.
 
     Its terms have the numbers of the whole, and their postings are those of its own documents.
@@ -31,7 +31,7 @@ class PartOfIndex(Reader):
         whole: The state, whose statistics count.
     """
 
-    def __init__(self, whole: Reader, shards: Collection[int]) -> None:
+    def __init__(self, whole: State, shards: Collection[int]) -> None:
         segments = [entry for entry in whole.manifest["segments"] if shard_of(entry) in shards]
         super().__init__(whole.path, complete(_facts(whole.manifest), segments), whole.analyzer, whole)
         self.whole = whole

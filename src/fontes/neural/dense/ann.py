@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
-from ...index.attached.joined_embeddings import JoinedEmbeddings
-from ...storage.artifact import Artifact, Kind, commit, seal, settings, staging
+from ...index.embeddings.joined_embeddings import JoinedEmbeddings
+from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings, staging
 from ...storage.caches import LIMIT, Cached, touch, trim
 from ...storage.hashes import hash_text
 from ..models.hub import library
 
 SEED = 7
-KIND = Kind("fontes-approximate", 1, "an approximate index", "it is built again when it is needed")
+KIND = ArtifactKind("fontes-approximate", 1, "an approximate index", "it is built again when it is needed")
 FILE = "index"  # in which the library keeps it
 BLOCK = 1 << 16  # vectors that are added at a time
 SAMPLE = 1 << 20  # vectors that FAISS is trained on at most

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.strings import Strings
-from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
+from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
 from ...storage.compiled import compiled
 from .products import decoded, exact as exact_of, quick, readable, scored
 
@@ -113,7 +113,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
 class Block:
     """Some documents of a segment, of which the ones from `first` to `last` are looked at together."""
 
-    share: Share
+    share: SegmentEmbeddings
     first: int
     last: int
 
@@ -143,7 +143,7 @@ class Search:
             parts = _in_threads(lambda _: self._collected(blocks), threads, threads if alone else 1)
         return _in_threads(lambda query: self._best(query, parts), threads, len(self._queries))
 
-    def _blocks(self, share: Share) -> Iterator[Block]:
+    def _blocks(self, share: SegmentEmbeddings) -> Iterator[Block]:
         """Ranges of a segment's documents whose vectors, and whose products with all queries, are held at a time."""
         embeddings = share.embeddings
         most = PIECE if self._few else max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))

@@ -20,7 +20,7 @@ from . import architectures as architectures
 from .base import PretrainedEncoder, sample_ids, text_of
 
 POOLINGS = ("cls", "mean", "max")
-LONGEST = 2048  # tokens that are read of a text where no max_length says it
+MAX_TOKENS = 2048  # tokens that are read of a text where no max_length says it
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         """Random features count with FAVOR+ alone, and the tokenizer's limit where it is what cuts texts."""
         settings = super()._settings()
         if self.max_length is None:
-            settings["max_length"] = LONGEST
+            settings["max_length"] = MAX_TOKENS
         elif self.max_length > tokenizer_limit(self.folder):
             settings["beyond_tokenizer"] = True
         return settings if self.attention == "favor+" else {**settings, "features": None}
@@ -147,7 +147,7 @@ class TransformerModel:
 
 
 def read_length(name: str, max_length: int | None, positions: int | None, tokenizer: int | None) -> int:
-    """The tokens that a model reads of a text: `max_length`, or LONGEST as far as its positions and its tokenizer go.
+    """The tokens that a model reads of a text: `max_length`, or MAX_TOKENS as far as its positions and its tokenizer go.
 
     Args:
         name: The model's.
@@ -159,7 +159,7 @@ def read_length(name: str, max_length: int | None, positions: int | None, tokeni
         ParameterError: `max_length` is more than the positions.
     """
     if max_length is None:
-        return min(LONGEST, positions or LONGEST, tokenizer or LONGEST)
+        return min(MAX_TOKENS, positions or MAX_TOKENS, tokenizer or MAX_TOKENS)
     if positions is not None and max_length > positions:
         raise ParameterError(f"max_length is {max_length}, but {name} has positions for {positions} tokens only")
     return max_length

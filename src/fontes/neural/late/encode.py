@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Topics
-from ...index.attached.elsewhere import Elsewhere, elsewhere
-from ...index.attached.embeddings import Embeddings
-from ...index.attached.encoding import Job, VectorEncoding
-from ...index.attached.joined_embeddings import JoinedEmbeddings, Share
-from ...index.attached.store import check_there, encode_segment, in_turn, vector_encoding
+from ...index.embeddings.embeddings import Embeddings
+from ...index.embeddings.encoding import Job, VectorEncoding
+from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
+from ...index.embeddings.remote_encoder import RemoteEncoder, remote_encoder
+from ...index.embeddings.store import check_there, encode_segment, in_turn, vector_encoding
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from ..dense.settings import in_precision, precision_of
@@ -45,8 +45,8 @@ from .store import (
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.reader import Reader
     from ...index.segment import Segment
+    from ...index.state import State
 
 ROWS = 1 << 16  # vectors that are compressed at a time
 QUERIES = 32  # that recall is measured with, unless topics are given
@@ -95,7 +95,7 @@ def encode_late(
     reader = index.state
     check_there(reader.path, reader.leaves)
     widths = [nbits] if nbits else widths_of(reader, colbert.fingerprint) or [FITTING]
-    with elsewhere(ray, colbert) as actors:
+    with remote_encoder(ray, colbert) as actors:
         for bits in widths:
             work = _Work(reader, colbert, bits, centroids, topics, overwrite)
             with contextlib.ExitStack() as stack:
@@ -117,14 +117,14 @@ class _Work:
     """
 
     def __init__(
-        self, index: Reader, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
+        self, index: State, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
     ) -> None:
         self._index, self._colbert, self._nbits = index, colbert, nbits
         self._centroids, self._topics, self._overwrite = centroids, topics, overwrite
         self._name = folder_name(colbert.fingerprint, nbits)
         self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
 
-    def run(self, stack: contextlib.ExitStack, progress: Report, actors: Elsewhere | None) -> None:
+    def run(self, stack: contextlib.ExitStack, progress: Report, actors: RemoteEncoder | None) -> None:
         """Encodes the segments that have none, fits centroids where there are none, compresses, and puts all in place."""
         path = self._index.path
         busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
@@ -146,7 +146,7 @@ class _Work:
         """The numbers of the segments that have none, or are to have new ones."""
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
-    def _encoded(self, numbers: Sequence[int], progress: Report, actors: Elsewhere | None) -> dict[int, Embeddings]:
+    def _encoded(self, numbers: Sequence[int], progress: Report, actors: RemoteEncoder | None) -> dict[int, Embeddings]:
         """The token vectors of segments, whole; those that are there already serve."""
         leaves, colbert = self._index.leaves, self._colbert
         whole: dict[int, Embeddings] = {}
@@ -198,7 +198,7 @@ class _Work:
         if there:
             codec, recall = there[0].codec, there[0].meta["recall"]
         else:
-            everything = JoinedEmbeddings([Share(leaf, whole[number]) for number, leaf in enumerate(leaves)])
+            everything = JoinedEmbeddings([SegmentEmbeddings(leaf, whole[number]) for number, leaf in enumerate(leaves)])
             count = self._centroids or centroids_for(len(everything))
             sample = _sample(everything, SAMPLE * count)
             twin = None if self._overwrite else self._twin(min(count, len(sample)))
@@ -278,7 +278,7 @@ def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64]
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
-def _recall(index: Reader, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
+def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
     """The share of the exhaustive search's best k that the search finds, for each k that the collection is larger than."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
     depths = [k for k in DEPTHS if k < vectors.documents]
@@ -299,7 +299,7 @@ def _recall(index: Reader, colbert: ColBERT, vectors: JoinedTokens, whole: Joine
     return {**shares, "queries": len(queries), "source": source}
 
 
-def _first_sentences(index: Reader) -> list[str]:
+def _first_sentences(index: State) -> list[str]:
     """The first sentences of documents drawn with a fixed seed, without their titles."""
     ids, order = index.ids, np.random.default_rng(SEED).permutation(len(index))
     texts: list[str] = []

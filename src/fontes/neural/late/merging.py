@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...index.attached.joined_embeddings import rows_of
+from ...index.embeddings.joined_embeddings import rows_of
 from ...index.leaf import Leaf
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import read_meta, seal, settings

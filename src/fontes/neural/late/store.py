@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
-from ...index.attached.embeddings import Embeddings, find
-from ...index.attached.joined_embeddings import JoinedEmbeddings, rows_of
-from ...index.attached.store import check_there
+from ...index.embeddings.embeddings import Embeddings, find
+from ...index.embeddings.joined_embeddings import JoinedEmbeddings, rows_of
+from ...index.embeddings.store import check_there
 from ...index.leaf import Leaf, located
-from ...storage.artifact import Artifact, FileTable, Kind, read_meta
+from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta
 from ...storage.caches import Attached, Cached
 from ...storage.hashes import hash_json, hash_text
 from .colbert import ColBERT
@@ -26,7 +26,7 @@ from .residual import FITTING, NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.reader import Reader
+    from ...index.state import State
 
 TOKENS = 1 << 12  # of documents that a thread scores at a time
 LOOKED_UP = 1 << 16  # of documents whose centroids are worth a thread
@@ -34,7 +34,7 @@ TOGETHER = 16  # queries that are searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
 WIDTHS = (32, 16, 4, 2, 1)  # bits a dimension, the most exact ones first
 FACTS = ("colbert", "fingerprint", "precision", "nbits", "dim", "centroids", "recall")
-KIND = Kind("fontes-late", 1, "token vectors", REMEDY)
+KIND = ArtifactKind("fontes-late", 1, "token vectors", REMEDY)
 
 
 class TokenVectors:
@@ -301,7 +301,7 @@ def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np
     return there[np.argsort(order_keys(scores[there], ranks[docs[there]]))[::-1][:k]]
 
 
-def stored(index: Index | Reader, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
+def stored(index: Index | State, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
     """The token vectors that `encode_late` stored; of several the ones with most bits.
 
     Raises:
@@ -326,7 +326,7 @@ def stored(index: Index | Reader, colbert: ColBERT, nbits: int | None = None) ->
     return _OPEN.of(reader).get((fingerprint, nbits), open_)
 
 
-def joined(index: Reader, leaves: Sequence[Leaf], folders: Sequence[Path]) -> JoinedTokens:
+def joined(index: State, leaves: Sequence[Leaf], folders: Sequence[Path]) -> JoinedTokens:
     """The token vectors in these folders, one for each segment.
 
     Raises:
@@ -342,25 +342,25 @@ def joined(index: Reader, leaves: Sequence[Leaf], folders: Sequence[Path]) -> Jo
     return JoinedTokens(leaves, parts)
 
 
-def _no_vectors(index: Reader) -> Cached[tuple[str, int | None], JoinedTokens]:
+def _no_vectors(index: State) -> Cached[tuple[str, int | None], JoinedTokens]:
     return Cached()
 
 
 _OPEN = Attached("token_vectors", _no_vectors)
 
 
-def forget(index: Reader) -> None:
+def forget(index: State) -> None:
     """Closes the token vectors that are open, as there are others now."""
     _OPEN.of(index).clear()
 
 
-def widths_of(index: Reader, fingerprint: str) -> list[int]:
+def widths_of(index: State, fingerprint: str) -> list[int]:
     """In how many bits some documents have token vectors of a model, most bits first."""
     folders = [leaf.segment.folder for leaf in index.leaves]
     return [bits for bits in WIDTHS if any((folder / folder_name(fingerprint, bits)).is_dir() for folder in folders)]
 
 
-def _absent(index: Reader, colbert: ColBERT, nbits: int | None) -> str:
+def _absent(index: State, colbert: ColBERT, nbits: int | None) -> str:
     kind = f"token vectors of {nbits} bits" if nbits else "token vectors"
     remedy = f"fontes.neural.encode_late(index, colbert), or fontes encode {index.path} MODEL --late, makes them"
     covered: dict[int, int] = {}

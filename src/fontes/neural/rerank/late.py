@@ -14,7 +14,7 @@ from ...core.errors import ParameterError, PipelineError
 from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
-from ...index import Index, Reader
+from ...index import Index, State
 from ..late.colbert import ColBERT, colbert_in
 from ..late.late import explained
 from ..late.maxsim import maxsim
@@ -97,7 +97,7 @@ class LateReranker(Reranker, name="late_reranker"):
         """The stored token vectors of the run's documents, where there are any and they are to be used."""
         if self.nbits == 0:
             return None
-        if not isinstance(run.documents, Index | Reader):
+        if not isinstance(run.documents, Index | State):
             if self.nbits is not None:
                 raise ParameterError(f"nbits={self.nbits}: the run's documents are in no index, which could hold token vectors")
             return None

@@ -19,7 +19,7 @@ from .base import PretrainedReranker
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES
 
 KIND = "T5 reranker"
-LEAST = 32  # tokens of the document that are kept beside a query that leaves no space
+MIN_DOCUMENT_TOKENS = 32  # tokens of the document that are kept beside a query that leaves no space
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class T5:
         documents = dict(zip(texts, self._ids(texts), strict=True))
         inputs = []
         for query, document in pairs:
-            space = max(LEAST, max_length - len(heads[query]) - len(tail) - len(end))
+            space = max(MIN_DOCUMENT_TOKENS, max_length - len(heads[query]) - len(tail) - len(end))
             inputs.append([*heads[query], *documents[document][:space], *tail, *end])
         return inputs
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeGuard, runtime_checkable
 
 from ...core.progress import Report, silent
 from ...core.values import Doc
-from ...index.attached.weights import TermVectors
+from ...index.embeddings.weights import TermVectors
 
 
 @runtime_checkable

@@ -19,8 +19,8 @@ from .base import SparseEncoder, is_sparse
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.attached.joined_weights import JoinedWeights
-    from ...index.attached.weights import WeightLists
+    from ...index.embeddings.joined_weights import JoinedWeights
+    from ...index.embeddings.weights import WeightLists
 
 
 @dataclass(frozen=True)

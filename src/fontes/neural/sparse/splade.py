@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...core.errors import ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Doc
-from ...index.attached.weights import TermVectors
+from ...index.embeddings.weights import TermVectors
 from ..encoders.base import text_of
 from ..models.base import Pretrained, token_ids
 from ..models.compute import as_objects, in_batches

@@ -24,12 +24,12 @@ from .miner import Group, Miner, Mining, drawn
 from .negatives import run_of
 
 BATCH = 1_000  # documents that are read, and queries that are searched for, at once
-LEAST = 4  # words of a sentence or section that can be a query
+MIN_WORDS = 4  # words of a sentence or section that can be a query
 BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 
 
 @dataclass(frozen=True)
-class Asking:
+class DocumentQuery:
     """A query that was made of a document, and what is left to answer it.
 
     Args:
@@ -84,7 +84,7 @@ def document_examples(
         ParameterError: A parameter is out of its range.
         PipelineError: The stage does not go from topics to a run.
     """
-    makers: dict[str, Callable[[Doc], list[Asking]]] = {
+    makers: dict[str, Callable[[Doc], list[DocumentQuery]]] = {
         "title": _titled,
         "cloze": lambda doc: _taken_out(doc, sentence_spans, per_document, keep, seed),
         "section": lambda doc: _taken_out(doc, _sections, per_document, keep, seed),
@@ -111,24 +111,24 @@ def document_examples(
     return tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})
 
 
-def _titled(doc: Doc) -> list[Asking]:
+def _titled(doc: Doc) -> list[DocumentQuery]:
     title, text = " ".join(doc.title.split()), doc.text.strip()
-    return [Asking(Topic(doc.id, title), doc, text)] if title and text else []
+    return [DocumentQuery(Topic(doc.id, title), doc, text)] if title and text else []
 
 
-def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int) -> list[Asking]:
+def _taken_out(doc: Doc, spans_of: Spans, most: int, keep: float, seed: int) -> list[DocumentQuery]:
     """The sentences or sections of a document that ask, in their order."""
     spans = [(start, end) for start, end in spans_of(doc.text) if doc.text[start:end].strip()]
     if len(spans) < 2:
         return []
-    numbers = [n for n, (start, end) in enumerate(spans, 1) if len(doc.text[start:end].split()) >= LEAST]
+    numbers = [n for n, (start, end) in enumerate(spans, 1) if len(doc.text[start:end].split()) >= MIN_WORDS]
     asking = []
     for n in sorted(heapq.nsmallest(most, numbers, key=lambda n: drawn(seed, doc.id, str(n)))):
         start, end = spans[n - 1]
         stays = int.from_bytes(drawn(seed, doc.id, str(n), "stays")) < keep * 2**64
         rest = doc.text if stays else _joined(doc.text[:start], doc.text[end:])
         asking.append(
-            Asking(Topic(f"{doc.id}#{n}", " ".join(doc.text[start:end].split())), doc, text_of(replace(doc, text=rest)))
+            DocumentQuery(Topic(f"{doc.id}#{n}", " ".join(doc.text[start:end].split())), doc, text_of(replace(doc, text=rest)))
         )
     return asking
 
@@ -143,19 +143,19 @@ def _sections(text: str) -> list[tuple[int, int]]:
     return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
 
 
-def _counted(asking: list[Asking], form: str, tally: Tally) -> list[Asking]:
+def _counted(asking: list[DocumentQuery], form: str, tally: Tally) -> list[DocumentQuery]:
     if not asking:
         tally.leave_out("no_title" if form == "title" else "too_short")
     return asking
 
 
-def _alone(asking: Iterable[Asking], tally: Tally) -> Iterator[Example]:
+def _alone(asking: Iterable[DocumentQuery], tally: Tally) -> Iterator[Example]:
     for one in asking:
         tally.group(0, ())
         yield Example(one.topic.id, one.topic.text, Passage(one.doc.id, one.positive), (), f"document '{one.doc.id}'")
 
 
-def _searched(asking: list[Asking], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> list[Example]:
+def _searched(asking: list[DocumentQuery], stage: Stage[Any, Any], mining: Mining, form: str, tally: Tally) -> list[Example]:
     """The examples with negatives, of queries that are searched for together."""
     if not asking:
         return []

@@ -21,11 +21,11 @@ from ...core.errors import ParameterError
 from ...core.progress import Progress, Report
 from ...neural.models.compute import candidates, quickest
 from ...neural.models.hub import device, quiet, readable, without_warnings
+from .checkpoint_folder import CheckpointFolder
 from .fit import Fit, Rows
 from .order import LikeLength
 from .settings import LOSS, FitSettings
 from .vocabulary import Vocabulary
-from .workplace import Workplace
 
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
 EVERY = 1.0  # seconds from one report to the next
@@ -34,7 +34,7 @@ CLIPPED = 1.0  # the greatest norm of the gradients, the customary one
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingHistory:
     """How a training went.
 
     Args:
@@ -54,7 +54,7 @@ class Course:
     seconds: float
 
 
-def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) -> Course:
+def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: Report) -> TrainingHistory:
     """Trains a model from the last checkpoint of its working folder, and leaves it in its best state.
 
     Raises:
@@ -84,7 +84,7 @@ def fitted(fit: Fit, settings: FitSettings, place: Workplace, progress: Report) 
         vocabulary.put_back()
     fit.model.eval()
     history = trainer.state.log_history
-    return Course(
+    return TrainingHistory(
         losses=tuple(round(row["loss"], 6) for row in history if "loss" in row),
         evaluations=tuple(evaluations(history, settings)),
         best=best or trainer.state.global_step,
@@ -226,7 +226,7 @@ class _OwnLoss(_Fitting):
 class _Watch(transformers.TrainerCallback):
     """Looks at each step: whether the loss is a number, and when to evaluate, to save and to tell."""
 
-    def __init__(self, fit: Fit, settings: FitSettings, place: Workplace, progress: Report, start: float) -> None:
+    def __init__(self, fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: Report, start: float) -> None:
         self._settings, self._place, self._progress = settings, place, progress
         self._start, self._saved, self._reported = start, time.perf_counter(), 0.0
         self.earlier = float(place.facts.get("seconds", 0.0))  # how long it was trained before it was interrupted
@@ -278,7 +278,7 @@ class _Watch(transformers.TrainerCallback):
         return f"at step {step} the loss is no number any more with lr={self._settings.lr:g}: take less; {left}"
 
 
-def _precision(fit: Fit, settings: FitSettings, place: Workplace, where: str) -> str:
+def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: str) -> str:
     """The precision to train in, and what the calibration found: some training steps on rows of a usual length in each."""
     if settings.precision != "auto":
         return settings.precision

@@ -11,9 +11,9 @@ from typing import Any
 from ...core.progress import Report, silent
 from ...neural.models.hub import fingerprint, library
 from .card import describe, licence_of
+from .checkpoint_folder import IDENTITY, check_place, workplace, writing
 from .fit import Fit
 from .settings import FitSettings
-from .workplace import IDENTITY, check_place, workplace, writing
 
 SUFFIX = ".training"  # of the working folder beside the output
 LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "datasets")

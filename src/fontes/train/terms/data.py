@@ -32,7 +32,7 @@ class Example:
     labels: list[int]
 
 
-class Sides(NamedTuple):
+class TopicSplit(NamedTuple):
     """The topics of a training, each conversation on one side.
 
     Attributes:
@@ -46,7 +46,7 @@ class Sides(NamedTuple):
     held_out: list[Topic]
 
 
-def sides_of(topics: Topics, settings: TermSettings) -> Sides:
+def topic_split(topics: Topics, settings: TermSettings) -> TopicSplit:
     """The topics with history and rewrite, divided by conversation, in a shuffled order.
 
     Raises:
@@ -65,7 +65,7 @@ def sides_of(topics: Topics, settings: TermSettings) -> Sides:
     count = min(len(names) - 1, max(2, round(settings.held_out * len(names))))
     chosen = [names[at] for at in random.permutation(len(names))[:count]]
     side = dict.fromkeys(chosen[: count // 2], 1) | dict.fromkeys(chosen[count // 2 :], 2)
-    sides = Sides([], [], [])
+    sides = TopicSplit([], [], [])
     for topic in usable:
         sides[side.get(_conversation(topic), 0)].append(topic)
     return sides

@@ -18,8 +18,8 @@ from ...core.values import Topic, Topics
 from ...neural.models.hub import fingerprint, library, located
 from ...rewrite.quretec import THRESHOLD, QuReTeC
 from ...rewrite.terms import Labels, TermScores, term_scores
-from ..runner.workplace import check_place, writing
-from .data import Sides, sides_of
+from ..runner.checkpoint_folder import check_place, writing
+from .data import TopicSplit, topic_split
 from .settings import TermSettings, check_finite
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -112,7 +112,7 @@ def train_terms(
 
     start = time.perf_counter()
     topics = Topics.of(topics)
-    sides = sides_of(topics, settings)
+    sides = topic_split(topics, settings)
     trainer = TermTrainer(located(base, "encoder"), settings)
     examples = trainer.examples(sides.learned)
     losses = trainer.train(examples, progress, None if checkpoints is None else Path(checkpoints))
@@ -140,7 +140,7 @@ def train_terms(
     return training
 
 
-def _measured(folder: Path, sides: Sides, settings: TermSettings) -> tuple[float, TermScores, TermScores]:
+def _measured(folder: Path, sides: TopicSplit, settings: TermSettings) -> tuple[float, TermScores, TermScores]:
     """The threshold with the best F1 on the topics for validation; what it scores there, and on those held out."""
     stage = QuReTeC(folder, settings.answers, max_length=settings.max_length, precision="float32")
     labels = Labels(settings.analyzer)

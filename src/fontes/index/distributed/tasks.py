@@ -20,8 +20,8 @@ from ...core.progress import silent
 from ...core.strings import Strings
 from ...formats.corpus import Corpus
 from ...storage.arrays import sync_folder
-from ...storage.artifact import META, Artifact, Kind, seal
-from ..build import Form, build_segment
+from ...storage.artifact import META, Artifact, ArtifactKind, seal
+from ..build import IndexSettings, build_segment
 from ..columns import ColumnWriter, Schema, columns_anew, columns_of
 from ..deletions import Deletions
 from ..leaf import Leaf
@@ -29,7 +29,7 @@ from ..merge import merge_segments
 from ..segment import Segment
 from ..tables import first_repeated, joined
 
-KIND = Kind("fontes-index-part", 1, "a part of an index", "start the build again")
+KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the build again")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Part:
     corpus: Corpus
     folder: Path
     name: str
-    form: Form
+    form: IndexSettings
     schema: Schema
     memory: int
     threads: int

@@ -18,13 +18,13 @@ from ..chat import answer_of
 from ..results import ranking_as_json
 from .expressions import Guarded
 from .problems import RefusedError
-from .searching import Kind
+from .searching import SearchOptions
 
-MOST = 200  # turns of a conversation
+MAX_TURNS = 200  # turns of a conversation
 
 
 @dataclass
-class Talk:
+class Session:
     """One conversation.
 
     Args:
@@ -37,7 +37,7 @@ class Talk:
     """
 
     id: str
-    kind: Kind
+    kind: SearchOptions
     rewriter: str | None
     turns: tuple[Turn, ...] = ()
     last: float = field(default_factory=time.monotonic)
@@ -70,8 +70,8 @@ class Talk:
         try:
             if replace and not self.turns:
                 raise RefusedError(409, "nothing was asked yet, so there is no turn to replace")
-            if len(self.turns) >= MOST + replace:
-                raise RefusedError(409, f"a conversation has {MOST} turns at most; begin another one")
+            if len(self.turns) >= MAX_TURNS + replace:
+                raise RefusedError(409, f"a conversation has {MAX_TURNS} turns at most; begin another one")
             return self._asked(text, rewritten, replace, free)
         finally:
             self.last = time.monotonic()
@@ -95,7 +95,7 @@ class Talk:
         return {**values, "turn": len(self.turns), "text": text, "rewrites": rewrites(ranking.topic)}
 
 
-class Talks:
+class Sessions:
     """The conversations of a server.
 
     Args:
@@ -106,21 +106,21 @@ class Talks:
     def __init__(self, most: int, seconds: float) -> None:
         self._most = most
         self._seconds = seconds
-        self._talks: OrderedDict[str, Talk] = OrderedDict()
+        self._talks: OrderedDict[str, Session] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._talks)
 
-    def new(self, kind: Kind, rewriter: str | None) -> Talk:
+    def new(self, kind: SearchOptions, rewriter: str | None) -> Session:
         """A new conversation."""
         self.forget()
         while len(self._talks) >= self._most:
             self._talks.popitem(last=False)
-        talk = Talk(secrets.token_urlsafe(16), kind, rewriter)
+        talk = Session(secrets.token_urlsafe(16), kind, rewriter)
         self._talks[talk.id] = talk
         return talk
 
-    def of(self, talk_id: str) -> Talk:
+    def of(self, talk_id: str) -> Session:
         """The conversation with this id, which was used now.
 
         Raises:

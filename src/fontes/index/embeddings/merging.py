@@ -17,7 +17,7 @@ from ..leftovers import DRAFT
 from ..merge import merge_lists
 from .embeddings import KIND, Embeddings, latest
 from .encoding import write_header
-from .joined_embeddings import JoinedEmbeddings, Share
+from .joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
 from .weights import KIND as WEIGHTS, WeightLists
 
 PIECE = 1 << 24  # numbers of vectors that are copied at a time
@@ -62,7 +62,7 @@ def merge_attachments(leaves: Sequence[Leaf], folder: Path, *, memory: int, thre
             continue
         folders = [_place(leaf.segment.folder, name) for leaf in leaves]
         if name.startswith("vectors-"):
-            merge_vectors([Share(leaf, Embeddings(own)) for leaf, own in zip(leaves, folders, strict=True)], folder)
+            merge_vectors([SegmentEmbeddings(leaf, Embeddings(own)) for leaf, own in zip(leaves, folders, strict=True)], folder)
         elif name.startswith("sparse-"):
             lists = [WeightLists(own, leaf.segment.ids) for leaf, own in zip(leaves, folders, strict=True)]
             merge_weights(lists, leaves, folder / name, memory=memory, threads=threads)
@@ -70,7 +70,7 @@ def merge_attachments(leaves: Sequence[Leaf], folder: Path, *, memory: int, thre
             merge_token_vectors(leaves, folders, folder / name)
 
 
-def merge_vectors(shares: Sequence[Share], segment: Path) -> None:
+def merge_vectors(shares: Sequence[SegmentEmbeddings], segment: Path) -> None:
     """Writes the vectors of the documents that live to a segment's folder."""
     first, joined = shares[0].embeddings, JoinedEmbeddings(shares)
     joined.check()
@@ -124,7 +124,7 @@ def _place(segment: Path, name: str) -> Path:
     return latest(segment)[name.removeprefix("vectors-")] if name.startswith("vectors-") else segment / name
 
 
-def _pieces(share: Share, most: int) -> Iterator[slice | NDArray[np.int64]]:
+def _pieces(share: SegmentEmbeddings, most: int) -> Iterator[slice | NDArray[np.int64]]:
     """The rows of a segment's documents that live, so many at a time."""
     for first in range(0, len(share), most):
         rows = slice(first, min(first + most, len(share)))

@@ -92,7 +92,7 @@ Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
 """Gives the blocks of an encoding, with its draft, in the order of the spans."""
 
 
-def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Report, elsewhere: Blocks | None = None) -> T:
+def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Report, remote_encoder: Blocks | None = None) -> T:
     """Encodes the documents of a segment, unless that is done already.
 
     An encoding that was killed, or that filled the disk, goes on after the last block that is in its journal.
@@ -118,14 +118,14 @@ def encode(segment: Path, encoding: Encoding[T], overwrite: bool, progress: Repo
             shutil.rmtree(draft, ignore_errors=True)
             encoding.tidy(existing)
             return existing
-        return _encoded(segment, draft, encoding, progress, elsewhere)
+        return _encoded(segment, draft, encoding, progress, remote_encoder)
 
 
-def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report, elsewhere: Blocks | None) -> T:
+def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report, remote_encoder: Blocks | None) -> T:
     count = len(encoding.ids)
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
-        for left in [] if elsewhere else draft.glob(f"*{PARTS}*"):  # of a run on a cluster
+        for left in [] if remote_encoder else draft.glob(f"*{PARTS}*"):  # of a run on a cluster
             left.unlink(missing_ok=True)
     try:
         before, start = journal.documents, time.perf_counter()
@@ -136,7 +136,7 @@ def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: Report
 
         spans = [(first, min(first + BLOCK, count)) for first in range(before, count, BLOCK)]
         here = (encoding.block(first, last, _within(first, last, report)) for first, last in spans)
-        blocks = here if elsewhere is None else elsewhere(draft, encoding, spans)
+        blocks = here if remote_encoder is None else remote_encoder(draft, encoding, spans)
         for (first, last), block in zip(spans, blocks, strict=True):
             with _writing(segment, encoding, journal):
                 journal.append(last - first, block)

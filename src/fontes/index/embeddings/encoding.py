@@ -22,7 +22,7 @@ from ...storage.interrupts import uninterrupted
 from .embeddings import DTYPES, KIND, Embeddings, find, latest
 from .journal import JOURNAL, Column, Encoding
 
-MOST = 1e15  # the length of a vector; inner products then stay within float32
+MAX_NORM = 1e15  # the length of a vector; inner products then stay within float32
 HEADER = 128  # bytes before the numbers of a .npy file; numpy leaves room for the shape to grow
 LEFT = ("norms", "scales", "counts", *JOURNAL)  # what is not needed when an encoding is complete
 
@@ -170,7 +170,7 @@ def quantized(
     limit = np.float32(65504) if job.dtype == "float16" else np.float32(np.inf)
     with np.errstate(over="ignore"):
         lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    bad = np.flatnonzero(~(lengths <= MOST) | (np.abs(vectors).max(axis=1, initial=0) > limit))
+    bad = np.flatnonzero(~(lengths <= MAX_NORM) | (np.abs(vectors).max(axis=1, initial=0) > limit))
     if len(bad):
         doc_id = job.ids[first + int(np.searchsorted(bounds, bad[0], side="right")) - 1]
         raise InputError(

@@ -29,7 +29,7 @@ Work = tuple[int, int, Path]
 Encodings = dict[str, Encoding[Any]]
 
 
-class Elsewhere:
+class RemoteEncoder:
     """The actors that encode for an index, which are there from the first block that is needed.
 
     Args:
@@ -82,13 +82,13 @@ class Elsewhere:
 
 
 @contextlib.contextmanager
-def elsewhere(ray: bool | str | None, encoder: Any) -> Iterator[Elsewhere | None]:
+def remote_encoder(ray: bool | str | None, encoder: Any) -> Iterator[RemoteEncoder | None]:
     """The actors of a cluster while the block runs; None without `ray`."""
     if not ray:
         yield None
         return
     with contextlib.ExitStack() as stack:
-        yield Elsewhere(ray, encoder, stack)
+        yield RemoteEncoder(ray, encoder, stack)
 
 
 def _opened(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: bool) -> Encoding[Any]:

@@ -12,14 +12,14 @@ from ..core.errors import InputError
 from ..core.qrels import Qrels
 from ..core.run import Run
 from .examples import Example
-from .learned import Learned
 from .runner.settings import FitSettings
+from .training_set import TrainingSet
 
-T = TypeVar("T", bound=Learned[Any])
+T = TypeVar("T", bound=TrainingSet[Any])
 
 
 @dataclass(frozen=True)
-class Sides(Generic[T]):
+class TrainingSplit(Generic[T]):
     """The sides of a training.
 
     Args:
@@ -38,7 +38,7 @@ class Sides(Generic[T]):
         return queries(self.learned)
 
 
-def sides_of(data: T, validation: T | None, settings: FitSettings) -> Sides[T]:
+def training_split(data: T, validation: T | None, settings: FitSettings) -> TrainingSplit[T]:
     """The sides of a training: what there is to validate with, or else the share of the queries that the settings hold out.
 
     Raises:
@@ -51,14 +51,14 @@ def sides_of(data: T, validation: T | None, settings: FitSettings) -> Sides[T]:
             said = f"the query {shared} is" if len(both) == 1 else f"{len(both):,} queries are"
             which = "take it out of one of the two" if len(both) == 1 else f"take them out of one of the two: {shared}"
             raise InputError(f"{item.source or 'validation'}: {said} learned from too; {which}")
-        return Sides(data, validation, {"examples": data.hash, "validation": validation.hash})
+        return TrainingSplit(data, validation, {"examples": data.hash, "validation": validation.hash})
     hashes = {"examples": data.hash}
     if not settings.held_out:
-        return Sides(data, None, hashes)
-    return Sides(*data.held_out(settings.held_out, settings.seed), hashes)
+        return TrainingSplit(data, None, hashes)
+    return TrainingSplit(*data.held_out(settings.held_out, settings.seed), hashes)
 
 
-def queries(data: Learned[Any]) -> set[str]:
+def queries(data: TrainingSet[Any]) -> set[str]:
     """The queries of examples or pairs."""
     return {type(data)._query(item).strip() for item in data}
 

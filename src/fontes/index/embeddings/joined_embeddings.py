@@ -18,7 +18,7 @@ from .embeddings import Embeddings
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
+class SegmentEmbeddings:
     """What one segment gives.
 
     Args:
@@ -78,7 +78,7 @@ class JoinedEmbeddings:
         IndexFormatError: They have different dimensions.
     """
 
-    def __init__(self, shares: Sequence[Share], facts: dict[str, Any] | None = None) -> None:
+    def __init__(self, shares: Sequence[SegmentEmbeddings], facts: dict[str, Any] | None = None) -> None:
         self.shares = tuple(shares)
         for share in shares:
             if share.embeddings.dim != shares[0].embeddings.dim:
@@ -164,7 +164,9 @@ class JoinedEmbeddings:
             first += len(share)
         return vectors
 
-    def split(self, docs: NDArray[np.integer[Any]]) -> Iterator[tuple[Share, slice | NDArray[np.intp], NDArray[Any]]]:
+    def split(
+        self, docs: NDArray[np.integer[Any]]
+    ) -> Iterator[tuple[SegmentEmbeddings, slice | NDArray[np.intp], NDArray[Any]]]:
         """For each segment with some of these documents: its share, where they stand among `docs`, their places in it."""
         if self.whole is not None:
             yield self.shares[0], slice(None), docs

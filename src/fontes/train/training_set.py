@@ -28,7 +28,7 @@ class Item(Protocol):
 T = TypeVar("T", bound=Item)
 
 
-class Learned(Sequence[T], Generic[T]):
+class TrainingSet(Sequence[T], Generic[T]):
     """What a model learns from: examples or pairs in their order, checked when they are put in. Immutable.
 
     Args:

@@ -24,16 +24,16 @@ from ...storage.artifact import META, drafting
 from ...storage.files import STANDARD
 from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
-from ..build import Form
+from ..build import IndexSettings
 from ..columns import Schema, joined_schema, stored_kind
-from ..columns.schema import MOST
+from ..columns.schema import MAX_COLUMNS
 from ..files import FORMAT, VERSION, check_place, commit, place_of
 from .tasks import Child, Finished, Merge, Part, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
 IN_PARTS = "building-in_parts"  # as `staging` ends the names of its folders, so that another build, or `clean`, removes it
 PART = 1 << 28  # bytes of input of which a task makes a segment, at the most
-LEAST = 1 << 20  # and at the least
+MIN_PART = 1 << 20  # and at the least
 FAN = 16  # segments that one merge makes one of
 BASE = 1 << 29  # bytes of memory that a task takes beside its postings
 POSTINGS = 1 << 26  # bytes that postings may take at the least
@@ -53,7 +53,7 @@ class Work:
 
     cluster: Cluster
     folder: Path
-    form: Form
+    form: IndexSettings
     memory: int
     progress: Report
 
@@ -66,7 +66,7 @@ class Work:
 def build_on_cluster(
     docs: Any,
     path: Path,
-    form: Form,
+    form: IndexSettings,
     columns: Mapping[str, str] | None,
     *,
     ray: bool | str,
@@ -155,7 +155,7 @@ def _parts(work: Work, corpus: Corpus, schema: Schema, threads: int) -> list[Par
     """The parts of the documents: of each machine's processors the same number, if the input can be cut so."""
     cpus = max(1, work.cluster.cpus // threads)
     count = cpus * -(-corpus.size // (PART * cpus))
-    corpora = corpus.cut(max(LEAST, -(-corpus.size // max(1, count))))
+    corpora = corpus.cut(max(MIN_PART, -(-corpus.size // max(1, count))))
     common = [VERSION, version("fontes"), work.form.facts, schema.to_json(), sorted(map(repr, vars(corpus.fields).items()))]
     parts = []
     for number, own in enumerate(corpora):
@@ -277,7 +277,7 @@ def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
     if schema.declared:
         return False
     others = any(kind and schema.types.get(name) != stored_kind(kind) for name, kind in names)
-    return others or (len(names) >= MOST and not set(schema.types) <= {name for name, _ in names})
+    return others or (len(names) >= MAX_COLUMNS and not set(schema.types) <= {name for name, _ in names})
 
 
 def _name(children: Sequence[Child], schema: Schema) -> str:

@@ -19,7 +19,7 @@ IDENTITY = "training.json"  # in a working folder: which training it is of; in a
 STATE = "trainer_state.json"  # the last file of a checkpoint that is written: without it the training was killed meanwhile
 
 
-class Workplace:
+class CheckpointFolder:
     """A folder with the checkpoints of one training.
 
     Args:
@@ -102,7 +102,7 @@ class Workplace:
 
 
 @contextmanager
-def workplace(folder: Path) -> Iterator[Workplace]:
+def workplace(folder: Path) -> Iterator[CheckpointFolder]:
     """The working folder of a training, made where it is not there; nobody else works in it meanwhile.
 
     Raises:
@@ -115,7 +115,7 @@ def workplace(folder: Path) -> Iterator[Workplace]:
             stack.enter_context(locked(folder, FontesError(f"another process trains in {folder}; wait until it is done")))
         except OSError as error:
             raise InputError(f"{folder} cannot be made: {error.strerror or error}") from None
-        yield Workplace(folder)
+        yield CheckpointFolder(folder)
 
 
 def check_place(place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model that was trained here") -> None:

@@ -17,12 +17,12 @@ from ...storage.artifact import check_folder, read_settings
 from ..leaf import Leaf
 from ..segment import Segment
 from ..tables import union
-from .elsewhere import Elsewhere
 from .embeddings import DTYPES, Embeddings, find
 from .encoding import Job, VectorEncoding, VectorsOfDocuments
-from .joined_embeddings import JoinedEmbeddings, Share
+from .joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
 from .joined_weights import JoinedWeights
 from .journal import Encoding, encode
+from .remote_encoder import RemoteEncoder
 from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, weights_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Making(Generic[T]):
+class EncodingJob(Generic[T]):
     """How an encoder's vectors are made.
 
     Args:
@@ -90,11 +90,11 @@ class VectorStore:
     def add(
         self,
         encoder: Encoder,
-        making: Making[VectorsOfDocuments],
+        making: EncodingJob[VectorsOfDocuments],
         dtype: str | None,
         overwrite: bool,
         progress: Report,
-        elsewhere: Elsewhere | None = None,
+        remote_encoder: RemoteEncoder | None = None,
     ) -> None:
         """Encodes the documents of the segments that have no vectors, or makes them of float32 ones that are there.
 
@@ -126,7 +126,7 @@ class VectorStore:
                 )
                 if full is None:
                     make = partial(vector_encoding, job, making.vectors)
-                    vectors = encode_segment(segment, make, overwrite, report, elsewhere)
+                    vectors = encode_segment(segment, make, overwrite, report, remote_encoder)
                 else:
                     whole = VectorEncoding(job(ids=segment.ids.tolist(), vectors=_decoded(full)))
                     vectors = encode(segment.folder, whole, overwrite, report)
@@ -166,10 +166,10 @@ class VectorStore:
     def add_weights(
         self,
         encoder: SparseEncoder,
-        making: Making[TermVectors],
+        making: EncodingJob[TermVectors],
         overwrite: bool,
         progress: Report,
-        elsewhere: Elsewhere | None = None,
+        remote_encoder: RemoteEncoder | None = None,
     ) -> None:
         """Encodes the documents as weighted terms; the parameters are those of `add`."""
         check_there(self._path, self._leaves)
@@ -182,7 +182,7 @@ class VectorStore:
             precision = making.precision() if lacking[number] else None
             facts = fingerprint, repr(encoder), making.settings, precision
             make = partial(weight_encoding, encoder, facts, making.vectors)
-            encode_segment(self._leaves[number].segment, make, overwrite, report, elsewhere)
+            encode_segment(self._leaves[number].segment, make, overwrite, report, remote_encoder)
             self._weights.pop(fingerprint, None)
 
     def check(self, deep: bool = False) -> None:
@@ -217,7 +217,9 @@ class VectorStore:
     def _join(self, name: str) -> JoinedEmbeddings:
         """What the segments have of these vectors, as far as they can be read."""
         pairs = ((leaf, stored.get(name)) for leaf, stored in zip(self._leaves, self._stored, strict=True))
-        return JoinedEmbeddings([Share(leaf, vectors) for leaf, vectors in pairs if isinstance(vectors, Embeddings)])
+        return JoinedEmbeddings(
+            [SegmentEmbeddings(leaf, vectors) for leaf, vectors in pairs if isinstance(vectors, Embeddings)]
+        )
 
     def _whole(self, encoder: Encoder, dtype: str | None) -> JoinedEmbeddings | None:
         """The most exact vectors of an encoder that all segments have."""
@@ -298,7 +300,7 @@ def encode_segment(
     make: Callable[[Segment], Encoding[T]],
     overwrite: bool,
     progress: Report,
-    elsewhere: Elsewhere | None,
+    remote_encoder: RemoteEncoder | None,
 ) -> T:
     """Encodes the documents of a segment and stores what comes of it there, unless that is done; see `journal.encode`.
 
@@ -309,7 +311,7 @@ def encode_segment(
         progress: Is called as documents are done.
         elsewhere: The actors that encode; None: it is done here.
     """
-    blocks = None if elsewhere is None else elsewhere.blocks(make, segment)
+    blocks = None if remote_encoder is None else remote_encoder.blocks(make, segment)
     return encode(segment.folder, make(segment), overwrite, progress, blocks)
 
 

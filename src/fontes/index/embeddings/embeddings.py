@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError
-from ...storage.artifact import Artifact, Kind
+from ...storage.artifact import Artifact, ArtifactKind
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
-KIND = Kind("fontes-vectors", 1, "vectors", REMEDY)
+KIND = ArtifactKind("fontes-vectors", 1, "vectors", REMEDY)
 FOLDER = re.compile(r"vectors-([0-9a-f]{16}-(?:float32|float16|int8))-(\d+)")
 ROWS = 1 << 14  # that are looked at together
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.progress import Report
 from ...core.strings import Strings
-from ...storage.artifact import Artifact, Kind, commit, seal
+from ...storage.artifact import Artifact, ArtifactKind, commit, seal
 from ...storage.hashes import hash_text
 from ...storage.interrupts import uninterrupted
 from ..inverted import PostingLists
@@ -24,11 +24,11 @@ from ..postings import PostingsWriter
 from .journal import Column, Encoding
 
 SCALE = 10_000  # weights are stored as whole numbers: to four decimals
-MOST = 200_000  # a weight; times SCALE it fits into 31 bits
+MAX_WEIGHT = 200_000  # a weight; times SCALE it fits into 31 bits
 MEMORY = 1 << 30  # bytes that postings take before they are written to disk
 PIECE = 1 << 20  # postings that are read of an encoding at a time
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
-KIND = Kind("fontes-weights", 1, "weights of terms", REMEDY)
+KIND = ArtifactKind("fontes-weights", 1, "weights of terms", REMEDY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,8 +245,10 @@ class WeightEncoding(Encoding[WeightLists]):
                 f"{encoder} gave weights that are not one ascending list of numbers of its vocabulary for each of "
                 f"{last - first} documents"
             )
-        bad = np.flatnonzero(~((vectors.weights >= 0) & (vectors.weights <= MOST)))
+        bad = np.flatnonzero(~((vectors.weights >= 0) & (vectors.weights <= MAX_WEIGHT)))
         if len(bad):
             doc_id = self.ids[first + int(np.searchsorted(bounds, bad[0], side="right")) - 1]
             weight = f"{float(vectors.weights[bad[0]]):g}"
-            raise InputError(f"document '{doc_id}': {encoder} gave the weight {weight}; weights lie between 0 and {MOST:,}")
+            raise InputError(
+                f"document '{doc_id}': {encoder} gave the weight {weight}; weights lie between 0 and {MAX_WEIGHT:,}"
+            )

@@ -1,0 +1,195 @@
+"""A state of an index on its way: its segments, with new ones, deletions and merges, until they are put in their place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError
+from ..core.progress import Report, silent
+from ..storage.arrays import REMEDY, sync_folder
+from ..storage.artifact import changed, file_table
+from ..storage.hashes import hash_json
+from .deletions import Deletions
+from .embeddings.merging import attached, merge_attachments
+from .files import DELETED, entry_of, free_name, shard_of
+from .leaf import Leaf, leaves_of
+from .merge import merge_segments
+from .segment import Segment
+from .state import State
+
+FACTOR = 10  # segments of about the same size that are merged when there are as many
+SMALL = 1000  # documents up to which segments are of the same size
+MEMORY = 1 << 29  # bytes that the merges of a commit may take
+
+
+class Draft:
+    """Segments on their way into a commit: the entries of the manifest with what is open of them.
+
+    Args:
+        reader: The state that is there.
+        draft: Where new folders are until the commit.
+
+    Attributes:
+        entries: The manifest's.
+        leaves: A leaf for each entry.
+    """
+
+    def __init__(self, reader: State, draft: Path) -> None:
+        entries = {reader.path / entry["name"]: entry for entry in reader.manifest["segments"]}
+        self.leaves = list(reader.leaves)
+        self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
+        self._draft, self._texts = draft, reader.ciff is None
+        self._shards: int | None = reader.manifest.get("shards")
+        self._count = 0  # of folders in the draft
+        self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
+        self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # and of merged segments, with what they were made of
+
+    def append(self, folder: Path, counts: dict[str, int]) -> None:
+        """Adds a finished segment that is in the draft, to the shard with the fewest documents where there are shards."""
+        shard = None
+        if self._shards is not None:
+            sizes: Counter[int] = Counter()
+            for entry, leaf in zip(self.entries, self.leaves, strict=True):
+                sizes[shard_of(entry)] += leaf.documents
+            shard = min(range(min(self._shards, len(sizes) + 1)), key=lambda number: sizes[number])
+        self.entries.append(entry_of(folder, counts, shard))
+        self.leaves.append(Leaf(Segment(folder, texts=self._texts)))
+
+    def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
+        """Marks documents of a segment as deleted, beside those that are."""
+        leaf, entry = self.leaves[number], self.entries[number]
+        self._check_deletions(number, "more of its documents cannot be deleted")
+        deletions = Deletions.of(leaf.segment, dead if leaf.dead is None else dead | leaf.dead)
+        folder = self._folder()
+        deletions.write(folder)
+        files = file_table(folder)
+        counts = {
+            "documents": deletions.documents,
+            "postings": int(deletions.df.sum(dtype=np.int64)),
+            "tokens": int(deletions.cf.sum(dtype=np.int64)),
+        }
+        deleted = {"name": f"{DELETED}-{hash_json(files)[:16]}", **counts, "files": files}
+        self.entries[number] = {**entry, "deleted": deleted}
+        self.leaves[number] = Leaf(leaf.segment, leaf.first, deletions)
+        self._new[id(deleted)] = folder
+
+    def merge(self, first: int, last: int, memory: int, threads: int, progress: Report) -> None:
+        """Makes one segment of those from `first` to `last`, or none where they have no document left.
+
+        Raises:
+            IndexFormatError: One is not as it was written; its damage would have sums that fit.
+        """
+        for number in range(first, last):
+            if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
+                raise IndexFormatError(f"{problem}, so that it cannot be merged; {REMEDY}")
+            self._check_deletions(number, "it cannot be merged")
+        leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in self.leaves[first:last])
+        entries: list[dict[str, Any]] = []
+        merged: list[Leaf] = []
+        if leaves:
+            folder = self._folder()
+            counts = merge_segments(leaves, folder, memory=memory, threads=threads, progress=progress)
+            entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
+            merged = [Leaf(Segment(folder, texts=self._texts))]
+            merge_attachments(leaves, folder, memory=memory, threads=threads)
+            self._merged.append((leaves, folder))
+        self.entries[first:last], self.leaves[first:last] = entries, merged
+
+    def merge_piled(self, threads: int) -> None:
+        """Merges what has piled up in a shard; see `piled`."""
+        for first, last in self.of_shards():
+            while (some := piled(self.leaves[first:last])) is not None:
+                before = len(self.leaves)
+                self.merge(first + some[0], first + some[1], MEMORY, threads, silent)
+                last -= before - len(self.leaves)
+
+    def merge_all(self, memory: int, threads: int, progress: Report) -> None:
+        """Makes one segment of those of each shard."""
+        for first, last in self.of_shards():
+            if last - first > 1 or self.leaves[first].dead is not None:
+                self.merge(first, last, memory, threads, progress)
+
+    def of_shards(self) -> list[tuple[int, int]]:
+        """The first segment and the one after the last of each shard that has any, the last shard first.
+
+        Those of a shard are put beside one another. A merge changes no range that comes later in the list.
+        """
+        order = sorted(range(len(self.entries)), key=lambda number: shard_of(self.entries[number]))
+        self.entries, self.leaves = [self.entries[n] for n in order], [self.leaves[n] for n in order]
+        edges = [n for n in range(1, len(order)) if shard_of(self.entries[n - 1]) != shard_of(self.entries[n])]
+        return list(pairwise([0, *edges, len(order)]))[::-1] if order else []
+
+    def place(self, path: Path) -> list[dict[str, Any]]:
+        """Puts the new folders into the index at `path`, where nobody reads them yet. Returns the entries of the manifest."""
+        for leaves, folder in self._merged:  # what was encoded while others were merged
+            merge_attachments(leaves, folder, memory=MEMORY, threads=1)
+        entries = []
+        for entry, leaf in zip(self.entries, self.leaves, strict=True):
+            if leaf.segment.folder.parent == self._draft:
+                entry = {**entry, "name": free_name(path, entry["name"])}
+                sync_folder(leaf.segment.folder)
+                leaf.segment.folder.rename(path / entry["name"])
+            deleted = entry["deleted"]
+            if deleted is not None and id(deleted) in self._new:
+                place = path / entry["name"] / deleted["name"]
+                sync_folder(self._new[id(deleted)])
+                if not place.exists():
+                    self._new[id(deleted)].rename(place)
+                sync_folder(place.parent)
+            entries.append(entry)
+        return entries
+
+    def _check_deletions(self, number: int, so_that: str) -> None:
+        """Raises IndexFormatError unless a segment's deletions are as they were written; else damage got sums that fit."""
+        deleted = self.entries[number]["deleted"]
+        if deleted is not None and id(deleted) not in self._new:
+            problem = changed(self.leaves[number].segment.folder / deleted["name"], deleted["files"])
+            if problem is not None:
+                raise IndexFormatError(f"{problem}, so that {so_that}; {REMEDY}")
+
+    def _folder(self) -> Path:
+        """An empty folder in the draft."""
+        self._count += 1
+        folder = self._draft / f"new-{self._count}"
+        folder.mkdir()
+        return folder
+
+
+def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
+    """The first and the one after the last of the segments to merge next; None where it is well.
+
+    One is written anew when more than half of its documents are deleted, and FACTOR or more beside one another of which none
+    has more documents than its tier (up to SMALL, FACTOR times that, and so on) become one, as Lucene's logarithmic merges.
+    Segments with other vectors are left apart.
+    """
+    for number, leaf in enumerate(leaves):
+        if 2 * leaf.documents < leaf.segment.documents and attached([leaf]) is None:
+            return number, number + 1
+    tier, most = SMALL, max((leaf.documents for leaf in leaves), default=0)
+    while len(leaves) >= FACTOR:
+        for first, last in _alike(leaves, tier):
+            if last - first >= FACTOR:
+                return first, last
+        if tier >= most:
+            break
+        tier *= FACTOR
+    return None
+
+
+def _alike(leaves: Sequence[Leaf], tier: int) -> Iterator[tuple[int, int]]:
+    """Ranges of segments beside one another of at most so many documents that have the same vectors."""
+    first = 0
+    for last in range(len(leaves) + 1):
+        if last == len(leaves) or leaves[last].documents > tier:
+            yield first, last
+            first = last + 1
+        elif attached(leaves[first : last + 1]) is not None:
+            yield first, last
+            first = last

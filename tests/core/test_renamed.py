@@ -1,0 +1,21 @@
+"""Old public names give the new ones, with a warning."""
+
+from __future__ import annotations
+
+import pytest
+
+import fontes.index
+import fontes.recipes
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"), [(fontes.index, "Reader", "State"), (fontes.recipes, "Learning", "RecipeTraining")]
+)
+def test_an_old_name_is_the_new_one_and_says_so(module, old, new):
+    with pytest.warns(DeprecationWarning, match=rf"\.{old} is now {module.__name__}\.{new}"):
+        assert getattr(module, old) is getattr(module, new)
+
+
+def test_an_unknown_name_is_none():
+    with pytest.raises(AttributeError, match="has no attribute 'Writer'"):
+        fontes.index.Writer  # noqa: B018
