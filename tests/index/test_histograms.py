@@ -117,4 +117,4 @@ def test_columns_that_identify_documents_are_no_facets_and_numbers_and_dates_com
         ["doi", "home"],
     )
     empty = Index.build([Doc("1", "x")], tmp_path / "empty.index", threads=1)
-    assert facet_columns(empty.reader) == ([], [])
+    assert facet_columns(empty.state) == ([], [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import threading
@@ -197,10 +196,15 @@ def test_threads_that_all_change_an_index_are_told_or_succeed(tmp_path: Path) ->
     added: list[str] = []
 
     def change(name: str) -> None:
-        for n in range(12):
-            with contextlib.suppress(FontesError):
+        n = 0
+        while n < 3:
+            try:
                 index.add({f"{name}{n}": "w1 w2"})
-                added.append(f"{name}{n}")
+            except FontesError:  # another thread changes the index
+                time.sleep(0.001)
+                continue
+            added.append(f"{name}{n}")
+            n += 1
 
     threads = [threading.Thread(target=change, args=(name,)) for name in "abcd"]
     for thread in threads:
@@ -208,7 +212,7 @@ def test_threads_that_all_change_an_index_are_told_or_succeed(tmp_path: Path) ->
     for thread in threads:
         thread.join()
     assert sorted(index.ids.tolist()) == sorted([*of(OLD), *added])
-    assert len(added) >= 12
+    assert len(added) == 12
     Index.open(tmp_path / "x").check(deep=True)
 
 

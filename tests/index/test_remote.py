@@ -116,9 +116,10 @@ def test_an_index_at_an_address_is_opened_by_copying_what_is_missing(tmp_path, i
     monkeypatch.setattr(remote, "fetch", lambda address, path: (fetched.append(address), real(address, path)))
     assert "new" in Index.open(place).ids
     first, second = index.state.manifest["segments"]
-    assert {address.split("/")[-2] for address in fetched} == {second["name"]}
     Index.open(place)
-    assert len(fetched) == len(second["files"])
+    files = [address for address in fetched if not address.endswith("/manifest.json")]
+    assert {address.split("/")[-2] for address in files} == {second["name"]}
+    assert len(files) == len(second["files"])
     assert first["name"] in {entry.name for entry in opened.path.iterdir()}
     with pytest.raises(FontesError, match="is a copy of an index at an address; change the one that it was put there from"):
         opened.delete("d7")

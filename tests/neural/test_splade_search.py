@@ -169,7 +169,7 @@ def test_a_model_is_searched_by_its_name_and_the_pipeline_is_written_and_read(sm
     assert (again % 3).text == f'splade("{model}") % 3'
     assert ft.pipeline(f'bm25() % 5 + splade(splade_encoder("{model}", query_terms=4)) % 2', small)({"1": query})
     assert retriever.with_(splade_encoder__query_terms=2).encoder.query_terms == 2
-    assert indexes_of(retriever) == {"x": small}
+    assert indexes_of(retriever) == {"x": small.state}
 
 
 def test_the_key_of_a_search_changes_with_what_changes_its_run(small, model):

@@ -206,7 +206,7 @@ def test_a_long_encoder_reads_as_far_as_its_positions_whatever_its_tokenizer_say
 
 def test_the_row_of_the_formula_is_bm25_as_textbooks_write_it(tmp_path: Path) -> None:
     rows = Evidence(**NO_MODELS).systems(Collection(DOCS, tmp_path))
-    assert repr(rows["bm25-formula"]).startswith("bm25(variant='atire', k1=1.2, b=0.75, k3=1.2")
+    assert repr(rows["bm25-formula"]).startswith('bm25(variant="atire", k1=1.2, b=0.75, k3=1.2')
     assert repr(rows["bm25-default"]).startswith("bm25(k1=1.2, b=0.75")
 
 

@@ -19,6 +19,7 @@ transformers = pytest.importorskip("transformers")
 from support.tiny_t5 import WORDS, save_t5  # noqa: E402  (needs torch)
 
 from fontes.neural.models.base import token_ids  # noqa: E402
+from fontes.rewrite.canardt5 import context_parts  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +155,7 @@ def test_only_empty_turns_need_no_model() -> None:
 def inputs(t5: ft.CanardT5, topic: Topic, max_length: int) -> str:
     """What the model reads, as text."""
     model = t5._model
-    (ids,) = model.inputs([t5._parts(topic)], max_length)
+    (ids,) = model.inputs([context_parts(topic, t5.answers)], max_length)
     assert len(ids) <= max_length
     assert ids[-1] == model.tokenizer.eos_token_id
     text: str = model.tokenizer.decode(ids[:-1]).replace("▁", "").replace("<unk>", "|")
@@ -164,7 +165,7 @@ def inputs(t5: ft.CanardT5, topic: Topic, max_length: int) -> str:
 def test_a_context_that_fits_is_read_as_one_text(t5: ft.CanardT5, folder: Path) -> None:
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
     topics = conversations()
-    given = [t5._parts(topic) for topic in topics.values()]
+    given = [context_parts(topic, t5.answers) for topic in topics.values()]
     expected = [tokenizer(t5.context(topic))["input_ids"] for topic in topics.values()]
     assert t5._model.inputs(given, 512) == expected
 
@@ -172,7 +173,7 @@ def test_a_context_that_fits_is_read_as_one_text(t5: ft.CanardT5, folder: Path) 
 def test_a_context_that_is_too_long_loses_its_oldest_parts(t5: ft.CanardT5) -> None:
     topic = conversation("1", "water spring", "geyser rock", "hot cold river", "lake rain")
     whole = "water spring | geyser rock | hot cold river | lake rain"
-    length = len(t5._model.inputs([t5._parts(topic)], 512)[0])
+    length = len(t5._model.inputs([context_parts(topic, t5.answers)], 512)[0])
     assert inputs(t5, topic, length) == whole
     assert inputs(t5, topic, length - 1) == "geyser rock | hot cold river | lake rain"
 
@@ -223,7 +224,7 @@ def test_text_that_is_no_unicode_is_read(t5: ft.CanardT5) -> None:
 def test_progress_counts_contexts(t5: ft.CanardT5) -> None:
     seen = []
     t5(conversations(), progress=seen.append)
-    contexts = len(set(map(t5._parts, conversations().values())))
+    contexts = len({context_parts(topic, t5.answers) for topic in conversations().values()})
     assert (seen[-1].task, seen[-1].done, seen[-1].total, seen[-1].unit) == ("rewriting", contexts, contexts, "turns")
     assert seen[-1].fraction == pytest.approx(1.0)
 

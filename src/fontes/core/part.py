@@ -80,6 +80,11 @@ class Part:
         changed: Self = self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)  # type: ignore[assignment]
         return changed
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The parameters alone: values that were worked out from them stay in this process."""
+        known = getattr(type(self), "__dataclass_fields__", vars(self))
+        return {name: value for name, value in vars(self).items() if name in known}
+
     def parts(self) -> tuple[Part, ...]:
         """The parts directly inside this one, in the order of its fields; those of a tuple one by one."""
         return tuple(

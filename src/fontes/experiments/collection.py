@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1000  # documents read from an index
 INDEXING = "indexing"
+READ_AGAIN = "the documents are read more than once, so not from standard input or a pipe; write them to a file"
 
 
 class Collection:
@@ -48,12 +49,14 @@ class Collection:
         self._format = format
         if isinstance(documents, (str, os.PathLike)):
             if os.fspath(documents) == STANDARD:
-                raise InputError("the documents are read more than once, so not from standard input; write them to a file")
+                raise InputError(READ_AGAIN)
             self._path = Path(documents)
             is_index = (self._path / "manifest.json").is_file()
             documents = Index.open(self._path) if is_index else read_corpus(self._path, format)
         if not isinstance(documents, (Index, Dataset, Iterable)):
             raise InputError(f"documents cannot be read from {type(documents).__name__}; give a path, an index or documents")
+        if isinstance(documents, Corpus) and any(piece.is_stream for piece, _ in documents.pieces):
+            raise InputError(READ_AGAIN)
         lasting = isinstance(documents, (Index, Dataset, Corpus))
         self._source = documents if lasting or self._path else list(read_corpus(documents))  # type: ignore[arg-type]
         self.folder = Path(folder)

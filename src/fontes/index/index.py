@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -242,6 +243,9 @@ class Index(_State):
     if not TYPE_CHECKING:  # type checkers see what the base class has
 
         def __getattr__(self, name: str) -> Any:
+            if name == "reader":
+                warnings.warn("index.reader is now index.state", DeprecationWarning, stacklevel=2)
+                return self._state
             if name.startswith("_"):
                 raise AttributeError(f"'Index' object has no attribute '{name}'")
             return getattr(self._state, name)

@@ -7,6 +7,7 @@ import gzip
 import json
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -287,7 +288,8 @@ def test_an_answer_that_has_begun_is_not_begun_again_when_its_application_fails(
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/search", "headers": [(b"host", b"localhost")], "query_string": b""}
-    asyncio.run(Guard(failing, Settings(), Metrics(), {})(scope, None, send))
+    with ThreadPoolExecutor(1) as pool:  # a browser's event loop may run in this thread
+        pool.submit(asyncio.run, Guard(failing, Settings(), Metrics(), {})(scope, None, send)).result()
     assert [message["type"] for message in sent] == ["http.response.start"]
 
 

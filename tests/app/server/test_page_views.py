@@ -165,7 +165,7 @@ def test_a_problem_is_a_sentence_and_the_next_search_is_answered(pages: Pages) -
     page = pages(f"{PORT}&where=sektion+%3D%3D+1")
     assert (
         page.locator("[role=alert]").text_content()
-        == "Where, character 1: there is no column 'sektion'; did you mean 'section'?"
+        == "Where, character 1: there is no column 'sektion'; did you mean 'section'? write section == \"1\"."
     )
     page.fill("#where", "")
     page.keyboard.press("Enter")

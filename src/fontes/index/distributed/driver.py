@@ -100,8 +100,8 @@ def _corpus(docs: Any) -> Corpus:
     Raises:
         ParameterError: They are of this process alone, or no documents.
     """
-    corpus = read_corpus(docs)
-    if not isinstance(corpus, Corpus) or any(str(piece.path) == STANDARD for piece, _ in corpus.pieces):
+    corpus = None if isinstance(docs, str | Path) and str(docs) == STANDARD else read_corpus(docs)
+    if not isinstance(corpus, Corpus) or any(piece.is_stream for piece, _ in corpus.pieces):
         reach = "files, folders or addresses that all its machines reach"
         raise ParameterError(f"a build on a cluster reads {reach}; write the documents to a file first")
     if (ciff := ciff_file(corpus)) is not None:
