@@ -22,7 +22,7 @@ EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOT
 
 
 def usage_sentence(error: Any, arguments: Sequence[str]) -> str:
-    """What is wrong with a command, in one sentence; "" where the error is that there was nothing, and help was printed.
+    """The problem of a command in one sentence; "" where the error is that there was nothing, and help was printed.
 
     Args:
         error: Click's UsageError.

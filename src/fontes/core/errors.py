@@ -55,7 +55,7 @@ class InputError(FontesError, ValueError):
 
 
 class InputWarning(UserWarning):
-    """What was understood of a file where it could be meant otherwise, such as its encoding."""
+    """An interpretation of a file that may be wrong, such as its encoding."""
 
 
 class ParameterError(FontesError, ValueError):

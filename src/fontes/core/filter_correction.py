@@ -1,4 +1,4 @@
-"""What a filter that cannot be read may have been meant to be: habits of SQL and of search boxes, put into our grammar."""
+"""Corrections of filters that cannot be read: habits of SQL and of search boxes, put into the grammar of filters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Token(NamedTuple):
     text: str
     """As the grammar has it."""
     value: str = ""
-    """What a value says, without quotes."""
+    """The text of a value without its quotes."""
 
 
 def corrected(text: str, columns: Mapping[str, str]) -> str | None:

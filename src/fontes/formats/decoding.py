@@ -20,7 +20,7 @@ REMEDY = "--encoding NAME reads another encoding, such as cp1252, and --errors r
 UTF8, CP1252 = "utf-8", "cp1252"
 ERRORS = ("strict", "replace")
 BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b", *(bytes((0x80, version)) for version in range(2, 6)))
-"""What workbooks, Parquet, gzip files and pickles begin with."""
+"""The first bytes of workbooks, Parquet, gzip files and pickles."""
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),

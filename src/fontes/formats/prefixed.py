@@ -12,7 +12,7 @@ from .records import Fields
 
 
 def with_prefix(documents: Iterable[Doc], prefix: str) -> Iterable[Doc]:
-    """The same documents with a prefix before each id: "D59865" becomes "MARCO_D59865".
+    """Documents with a prefix before each id: "D59865" becomes "MARCO_D59865".
 
     Args:
         documents: A corpus, which stays one, or any documents.

@@ -62,7 +62,7 @@ class Searchers(Protocol):
 
 
 class State:
-    """What an index holds at one time. It does not change; `Index.refresh` goes on to a newer state.
+    """The content of an index at one time. It never changes; `Index.refresh` opens a newer state.
 
     Ordinals count the documents that live, from 0, in their order.
 
@@ -163,7 +163,7 @@ class State:
 
     @property
     def form(self) -> IndexSettings:
-        """What is indexed of each document."""
+        """The settings of the index: its analyzer and fields."""
         return IndexSettings(self.analyzer, self.fields, None if self.scale is None else TermWeights(self.fields[0]))
 
     if TYPE_CHECKING:  # what `__getattr__` gives, for those who read types
@@ -201,7 +201,7 @@ class State:
 
     @property
     def vectors(self) -> VectorStore:
-        """What encoders have made of its documents."""
+        """The vectors and term weights that encoders made of its documents."""
         return self._vectors
 
     @cached_property
@@ -341,12 +341,12 @@ class State:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What a run says of the state that it comes from."""
+        """The provenance of a run over this state: the path, the fingerprint, and the shards that are missing."""
         missing = {"missing": self.missing} if self.missing else {}
         return {"index": str(self.path), "fingerprint": self.fingerprint, **missing}
 
     def info(self) -> dict[str, Any]:
-        """What the index is: counts, analyzer, sizes on disk in bytes, fingerprint."""
+        """Facts of the index: counts, analyzer, sizes on disk in bytes, fingerprint."""
         return facts_of(self)
 
     @cached_property
@@ -428,7 +428,7 @@ class State:
         return self.snippets([(query, doc)])[0]
 
     def snippets(self, pairs: Sequence[tuple[str, Doc]]) -> list[Snippet]:
-        """The same of several queries with a document each, which takes much less time than one after the other."""
+        """The snippets of several queries with a document each, which takes much less time than one after the other."""
         analyzer = self.analyzer
         queries = list(dict.fromkeys(query for query, _ in pairs))
         terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))

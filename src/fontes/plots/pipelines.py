@@ -62,7 +62,7 @@ class Block:
     last: tuple[Place, ...]
 
     def moved(self, columns: int, rows: float) -> Block:
-        """The same block further to the right and down."""
+        """The block, moved to the right and down."""
         first, last = ([(c + columns, r + rows) for c, r in places] for places in (self.first, self.last))
         arrows = [((a + columns, b + rows), (c + columns, d + rows)) for (a, b), (c, d) in self.arrows]
         boxes = [replace(box, column=box.column + columns, row=box.row + rows) for box in self.boxes]

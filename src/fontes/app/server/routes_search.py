@@ -176,7 +176,7 @@ async def document(
 
 @router.get("/indexes", response_class=Response)
 async def indexes(request: Request) -> Response:
-    """What there is: indexes with their columns, facets, pipelines, rewriters; and the limits."""
+    """The indexes with their columns, facets, pipelines and rewriters, and the limits."""
     service = service_of(request)
     settings = service.settings
     return json_of(

@@ -23,7 +23,7 @@ PLAIN = ("title", "text")  # the fields that packed documents hold apart
 
 
 class Indexed(Protocol):
-    """What is indexed of each document; see `IndexSettings`."""
+    """The fields that are indexed, and the analyzer; see `IndexSettings`."""
 
     @property
     def fields(self) -> tuple[str, ...]:

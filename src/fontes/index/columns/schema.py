@@ -20,7 +20,7 @@ MAX_KEYWORD_LENGTH = 256  # characters of a string in them
 MISSING = -(2**63)  # stands for a missing whole number
 CELLS = {"absent cells": "keyword", "boolean cells": "boolean", "date cells": "date"}
 CELLS |= {"integer cells": "integer", "float cells": "float"}
-"""What all cells of a table stand for, by the type of their column; beside values of other kinds they are keywords."""
+"""The values of a table's cells, by the type of their column; beside values of other kinds they are keywords."""
 WIDENING = (
     ("boolean",),
     ("integer", "float"),
@@ -116,7 +116,7 @@ def stored_kind(kind: str) -> str:
 
 
 def kind_of_cells(cells: Iterable[str]) -> str:
-    """What all different cells of a column stand for: one of `CELLS`, or "keyword"."""
+    """The type of all different cells of a column: one of `CELLS`, or "keyword"."""
     return widest({_kind_of_cell(cell.strip()) for cell in cells} or {"keyword"})
 
 

@@ -1,4 +1,4 @@
-"""What is trained: all in which cross-encoders, bi-encoders and rewriters differ."""
+"""The subject of a training: all in which cross-encoders, bi-encoders and rewriters differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Rows:
-    """What a model is trained or validated on, as the data collator of its trainer takes it.
+    """The rows that a model is trained or validated on, as the data collator of its trainer takes them.
 
     Args:
         rows: A dict of columns for each row, all with the same columns in the same order; labels are under "label" or "labels".
@@ -26,7 +26,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Fit:
-    """What is trained: all in which cross-encoders, bi-encoders and rewriters differ.
+    """The subject of a training: all in which cross-encoders, bi-encoders and rewriters differ.
 
     Args:
         kind: The kind of model, for messages and the card: "cross-encoder".

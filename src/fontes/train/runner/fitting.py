@@ -164,7 +164,7 @@ def _steps(fit: Fit, settings: FitSettings) -> int:
 
 
 class _Fitting:
-    """What trainers do otherwise here: the order, the evaluation, and what a checkpoint holds."""
+    """Differences from the trainers of transformers: the order, the evaluation, and the content of a checkpoint."""
 
     fit: Fit
     fit_settings: FitSettings
@@ -214,7 +214,7 @@ class _Fitting:
 
 
 class _OwnLoss(_Fitting):
-    """The same for a trainer of transformers, whose model gives its loss."""
+    """Differences for a trainer of transformers whose model gives its loss."""
 
     def get_train_dataloader(self) -> Any:
         trainer = cast(Any, self)

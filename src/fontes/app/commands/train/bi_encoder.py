@@ -80,26 +80,8 @@ def bi_encoder(
     from ...pipelines import open_index
     from ...progress import reporting
 
-    changes: dict[str, Any] = {
-        "loss": loss,
-        "epochs": epochs,
-        "batch": batch,
-        "mini_batch": mini_batch,
-        "scale": scale,
-        "negatives": negatives,
-        "lr": lr,
-        "warm_up": warm_up,
-        "weight_decay": weight_decay,
-        "order": order,
-        "max_length": max_length,
-        "dropout": dropout,
-        "precision": precision,
-        "seed": seed,
-        "evaluations": evaluations,
-        "held_out": held_out,
-        "best": best,
-    }
-    settings = BiEncoderSettings(**chosen(changes) | ({"mini_batch": None} if mini_batch == 0 else {}))
+    named = chosen(BiEncoderSettings, locals())
+    settings = BiEncoderSettings(**named | ({"mini_batch": None} if mini_batch == 0 else {}))
     search = SearchValidation(
         validation,
         None if index is None else open_index(index),

@@ -67,29 +67,13 @@ def cross_encoder(
     json: Json = False,
 ) -> None:
     """Train a cross-encoder that reranks. Interrupted, the same command goes on from its last checkpoint."""
-    from ....train import train_cross_encoder
+    from ....train import CrossEncoderSettings, train_cross_encoder
     from ....train.cross_encoder import Validation
     from ....train.pair_settings import settings_of
     from ...progress import reporting
 
-    changes: dict[str, Any] = {
-        "loss": loss,
-        "epochs": epochs,
-        "batch": batch,
-        "lr": lr,
-        "warm_up": warm_up,
-        "weight_decay": weight_decay,
-        "order": order,
-        "margin": margin,
-        "max_length": max_length,
-        "dropout": dropout,
-        "precision": precision,
-        "seed": seed,
-        "evaluations": evaluations,
-        "held_out": held_out,
-        "best": best,
-    }
-    settings = settings_of(preset, **chosen(changes))
+    named = chosen(CrossEncoderSettings, locals())
+    settings = settings_of(preset, **named)
     candidates = _candidates(run, index, topics, qrels, split, k)
     validated = Validation(validation, *candidates)
     with reporting(json) as progress:

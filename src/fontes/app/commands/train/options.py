@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from ....train import Training
 
 Output = Annotated[Path, typer.Option("-o", "--output", help="The folder of the model to make.", show_default=False)]
@@ -33,9 +36,14 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a model th
 START = "sentence-transformers/all-MiniLM-L6-v2"
 
 
-def chosen(changes: dict[str, Any]) -> dict[str, Any]:
-    """The settings that the command line names."""
-    return {name: value for name, value in changes.items() if value is not None}
+def chosen(settings: type[BaseModel], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a command line names.
+
+    Args:
+        settings: The class of the settings.
+        arguments: The command's arguments by name; those that are no settings, or None, are left out.
+    """
+    return {name: arguments[name] for name in settings.model_fields if arguments.get(name) is not None}
 
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:

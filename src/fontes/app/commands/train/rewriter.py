@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -49,25 +49,8 @@ def rewriter(
     from ....train import RewriterSettings, train_rewriter
     from ...progress import reporting
 
-    changes: dict[str, Any] = {
-        "epochs": epochs,
-        "batch": batch,
-        "lr": lr,
-        "warm_up": warm_up,
-        "weight_decay": weight_decay,
-        "order": order,
-        "max_length": max_length,
-        "target_length": target_length,
-        "answers": answers,
-        "dropout": dropout,
-        "precision": precision,
-        "seed": seed,
-        "evaluations": evaluations,
-        "held_out": held_out,
-        "best": best,
-        "limit": limit,
-    }
-    settings = RewriterSettings(**chosen(changes))
+    named = chosen(RewriterSettings, locals())
+    settings = RewriterSettings(**named)
     others = None if validation is None else topics_of(validation)
     with reporting(json) as progress:
         training = train_rewriter(topics_of(topics), output, base, settings, others, overwrite, progress)
