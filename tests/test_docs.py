@@ -149,7 +149,12 @@ def comparable(text: str, page: Path) -> str:
     return text.strip()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+SLOW = ("causal-evidence", "causal-retrieval", "chat", "cluster", "command-line", "train-long-encoders")
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] if page.stem in SLOW else [], id=page.stem) for page in PAGES]
+)
 def test_the_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(DOCS / "examples", tmp_path, dirs_exist_ok=True)

@@ -53,6 +53,7 @@ def test_actors_hold_what_they_made_and_are_started_again_when_they_die(cluster:
     assert [results[number][1] for number in range(6)] == [100, 101, 102, 103, 104, 105]
 
 
+@pytest.mark.slow
 def test_an_actor_that_has_no_place_is_not_waited_for(cluster: Cluster) -> None:
     with Actors(cluster, [ray_parts.Counter], "being in the way") as others:
         others.answers(ray_parts.process_and_sum, 1)

@@ -104,7 +104,7 @@ def _small_batches_and_no_waiting_for_the_disk(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
-@pytest.mark.parametrize("before", ["none", "old"])
+@pytest.mark.parametrize("before", [pytest.param("none", marks=pytest.mark.slow), "old"])
 def test_a_build_killed_before_any_operation_leaves_the_last_state_and_the_next_build_cleans_up(tmp_path, before, old):
     outcomes, number = [], 0
     while True:
@@ -135,8 +135,8 @@ def test_a_build_killed_before_any_operation_leaves_the_last_state_and_the_next_
     assert number > 30
 
 
-@pytest.mark.parametrize(("what", "status"), [(full_disk, 3), (interrupt, 4)])
-@pytest.mark.parametrize("before", ["none", "old"])
+@pytest.mark.parametrize(("what", "status"), [(full_disk, 3), pytest.param(interrupt, 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("before", [pytest.param("none", marks=pytest.mark.slow), "old"])
 def test_a_build_that_fails_before_any_operation_leaves_the_last_state_and_nothing_else(tmp_path, before, what, status, old):
     outcomes, number = [], 0
     while True:
@@ -162,6 +162,7 @@ def test_a_build_that_fails_before_any_operation_leaves_the_last_state_and_nothi
     assert sum(outcome == (status, before) for outcome in outcomes) > 30
 
 
+@pytest.mark.slow
 def test_a_large_build_killed_at_any_time_leaves_the_index_before_it(tmp_path):
     draw = random.Random(11)
     path = tmp_path / "x"

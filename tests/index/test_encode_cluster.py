@@ -44,6 +44,7 @@ def test_a_cluster_gives_the_bytes_of_one_machine(plain: Path, tmp_path: Path, r
     assert told[-1].done == COUNT
 
 
+@pytest.mark.slow
 def test_an_actor_that_dies_changes_nothing(plain: Path, tmp_path: Path, ray: str) -> None:
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     here, there = copied(plain, tmp_path / "a"), copied(plain, tmp_path / "b")

@@ -98,6 +98,7 @@ def test_an_error_of_a_stage_is_its_own(indexes: tuple[Index, Index]) -> None:
         indexes[1].bm25(k1=-1)(TOPICS)
 
 
+@pytest.mark.slow
 def test_an_actor_that_is_killed_is_started_again(indexes: tuple[Index, Index]) -> None:
     one, index = indexes
     actors: Any = index.state.actors
@@ -106,6 +107,7 @@ def test_an_actor_that_is_killed_is_started_again(indexes: tuple[Index, Index]) 
     assert answers(index.bm25()(TOPICS)) == answers(one.bm25()(TOPICS))
 
 
+@pytest.mark.slow
 def test_a_shard_that_is_lost_while_it_is_searched_is_an_error_or_is_said_to_be_missing(indexes: tuple[Index, Index]) -> None:
     import ray
 

@@ -52,6 +52,7 @@ def out(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_a_segment_and_one_killed_in_a_merge_change_nothing(ray, corpus, out, monkeypatch):
     small_parts(monkeypatch, corpus.stat().st_size // 4, 3)
     monkeypatch.setattr(driver, "make_part", dying.part_that_dies_once)
@@ -61,6 +62,7 @@ def test_a_worker_killed_in_a_segment_and_one_killed_in_a_merge_change_nothing(r
     assert sorted(entry.name for entry in out.iterdir()) == ["died-merge", "died-part", "x"]
 
 
+@pytest.mark.slow
 def test_a_driver_killed_and_started_again_goes_on_with_the_parts_that_are_finished(ray, corpus, out, monkeypatch):
     part = corpus.stat().st_size // 8
     arguments = [str(corpus), str(out / "x"), ray, str(part)]

@@ -283,6 +283,7 @@ def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Pa
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["reformer"])
 def test_killed_at_any_moment_it_goes_on_to_the_same_weights(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

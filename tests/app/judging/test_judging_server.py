@@ -196,6 +196,7 @@ def command(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], str
         running.communicate()
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     index, judgments, tokens, topics = springs(tmp_path), tmp_path / "j.sqlite", tmp_path / "tokens", tmp_path / "topics.jsonl"
     topics.write_text("".join(json.dumps({"_id": topic, "text": text}) + "\n" for topic, text in TOPICS.items()))

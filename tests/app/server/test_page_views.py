@@ -224,7 +224,7 @@ SLOW = pytest.mark.slow
 
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    [(390, "dark"), (1440, "light"), pytest.param(390, "light", marks=SLOW), pytest.param(1440, "dark", marks=SLOW)],
+    [(390, "dark"), *(pytest.param(*case, marks=SLOW) for case in ((1440, "light"), (390, "light"), (1440, "dark")))],
 )
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(pages: Pages, width: int, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="accessibility is checked with axe-core").Axe()
