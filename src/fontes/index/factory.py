@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from ..core.errors import ParameterError
@@ -46,17 +47,22 @@ def stage_method(state: Any, name: str) -> Callable[..., Any]:
         AttributeError: No stage that works on an index has this name.
         ParameterError: When it is called: a parameter is unknown or out of its range; the message has the nearest name.
     """
+    return MethodType(_maker(name), state)
+
+
+@lru_cache(None)
+def _maker(name: str) -> Callable[..., Any]:
+    """A function from a state and parameters to the stage of this name."""
     cls: Any = stages[name] if not name.startswith("_") and name in stages else None
     if cls is None or "index" not in {field.name for field in fields(cls)}:
         raise AttributeError(f"an index has no attribute '{name}', and there is no stage of this name that works on one")
-
     known = parameters(cls)
 
-    def make(*args: Any, **values: Any) -> Any:
+    def make(index: Any, /, *args: Any, **values: Any) -> Any:
         for key in values:
             if key not in known:
                 raise ParameterError(f"{name} has no parameter '{key}'; {nearest(key, known)}")
-        stage = cls(state, *args, **values)
+        stage = cls(index, *args, **values)
         try:
             stage.check()
         except ParameterError as error:
@@ -64,10 +70,9 @@ def stage_method(state: Any, name: str) -> Callable[..., Any]:
             raise ParameterError(f"{error}{better}") from None
         return stage
 
-    make.__name__, make.__doc__ = name, cls.__doc__
     signature = inspect.signature(cls)
-    own = [parameter for parameter in signature.parameters.values() if parameter.name != "index"]
-    make.__signature__ = signature.replace(parameters=own, return_annotation=cls.__name__)  # type: ignore[attr-defined]
+    make.__signature__ = signature.replace(return_annotation=cls.__name__)  # type: ignore[attr-defined]
+    make.__name__, make.__doc__ = name, cls.__doc__
     return make
 
 
