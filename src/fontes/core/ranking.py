@@ -145,12 +145,12 @@ def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
     every: list[list[Doc]] = []
     for known, group in groupby(rankings, key=Ranking._known):
         some = list(group)
-        reader: Any = getattr(known, "reader", None)
-        if reader is None or any(reader.ids is not ranking._ids for ranking in some):
+        state: Any = getattr(known, "state", None)
+        if state is None or any(state.ids is not ranking._ids for ranking in some):
             every += [known.docs(ranking.ids) for ranking in some]
             continue
         codes = np.concatenate([ranking._codes for ranking in some])  # which are ordinals, so that no id is looked up
-        docs = iter(reader.documents(reader.ids.take(codes), codes.tolist()))
+        docs = iter(state.documents(state.ids.take(codes), codes.tolist()))
         every += [list(islice(docs, len(ranking))) for ranking in some]
     return every
 

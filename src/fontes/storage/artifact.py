@@ -326,7 +326,7 @@ def _is_at(handle: int, path: Path) -> bool:
 def _replaced(folder: Path, place: Path) -> Path:
     """Puts a folder in the place of another one, which is then at the path that is returned.
 
-    On Linux that is one step. Elsewhere it is two, and whoever is killed between them has both folders beside the place.
+    On Linux that is one step. On other systems it is two, and whoever is killed between them has both folders beside the place.
     """
     new = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
     folder.rename(new)

@@ -21,7 +21,7 @@ COMPILED = """
 import asyncio, sys
 from pathlib import Path
 from numba.core.registry import CPUDispatcher
-from fontes.app.server.searching import Asking, Kind
+from fontes.app.server.searching import SearchOptions, SearchRequest
 from fontes.app.server.service import Service
 from fontes.app.server.settings import Settings
 from fontes.core.values import Topic
@@ -43,9 +43,9 @@ before = versions()
 served = service.served(None)
 for name in served.state.pipelines:
     for options in ({}, {"where": "year >= 2020"}, {"facets": ("kind",)}, {"explain": True}, {"text": True}):
-        several = Asking((Topic("1", "hot spring"), Topic("2", "karst")), True)
-        for requests in ([Asking((Topic("1", "hot water"),))], [several] * 3):
-            (*_, answer) = service._lexical._work(Kind(served, name, **options), requests)
+        several = SearchRequest((Topic("1", "hot spring"), Topic("2", "karst")), True)
+        for requests in ([SearchRequest((Topic("1", "hot water"),))], [several] * 3):
+            (*_, answer) = service._lexical._work(SearchOptions(served, name, **options), requests)
             assert isinstance(answer, bytes), answer
 assert len(before) > 5
 print(*sorted(versions() - before))
