@@ -17,6 +17,7 @@ import fontes as ft
 from fontes.index import Index
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import QUERIES, _first_sentences
+from fontes.neural.late.store import effort
 
 DOCS, TOKENS, DIM, WORDS = 2500, 12, 64, 400
 
@@ -95,3 +96,11 @@ def test_recall_is_measured_with_the_first_sentences_of_so_many_documents_and_no
     sentences = _first_sentences(Index.build(docs, tmp_path / "x", threads=1).state)
     assert len(sentences) == len(set(sentences)) == QUERIES
     assert set(sentences) <= {f"fox {n}" for n in range(QUERIES + 8)}
+
+
+@pytest.mark.parametrize(
+    ("k", "expected"),
+    [(10, (2, 0.45, 1024)), (11, (4, 0.4, 4096)), (1024, (4, 0.4, 4096)), (1025, (4, 0.4, 4100))],
+)
+def test_the_effort_of_a_search_is_that_of_the_next_larger_k(k: int, expected: tuple[int, float, int]) -> None:
+    assert effort(k) == expected
