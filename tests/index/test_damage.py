@@ -14,10 +14,12 @@ import pytest
 from support.counting_encoder import Counting, Several
 from support.counting_terms import CountingTerms
 from support.damage import forge
+from support.forged import forged_manifest
 
 from fontes.core import IndexFormatError, InputError
 from fontes.core.strings import Strings
 from fontes.index import Index, documents
+from fontes.index.files import read_manifest
 from fontes.index.shards.part import PartLists
 
 DOCS = [(f"d{n:02}", f"fox {'dog ' * (n % 4)} w{n % 11} é{n}") for n in range(60)]
@@ -110,6 +112,25 @@ def test_vectors_of_another_index_in_the_folder_of_a_segment_are_damage(copy: Pa
         shutil.copytree(folder, segment / folder.name)
     with pytest.raises(IndexFormatError, match=r"of 7 documents, not (40|20)"):
         Index.open(copy).dense(Counting(fingerprint="other")).search("d1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda segment: segment.update(name="segment-../other"),
+        lambda segment: segment.update(terms=-1),
+        lambda segment: segment["deleted"].update(name="../deleted-0123456789abcdef"),
+        lambda segment: segment["deleted"].update(files={"dead.npy": {}}),
+        lambda segment: segment["deleted"].update(tokens=-1),
+        lambda segment: segment["deleted"].update(documents=segment["documents"] + 1),
+    ],
+    ids=["name", "counts", "name of deletions", "files of deletions", "counts of deletions", "more deleted than there are"],
+)
+def test_entries_of_segments_that_cannot_be_are_damage_of_the_manifest(copy: Path, change: Callable[[Any], object]) -> None:
+    (number,) = (n for n, entry in enumerate(read_manifest(copy)["segments"]) if entry["deleted"])
+    forged_manifest(copy, lambda manifest: change(manifest["segments"][number]))
+    with pytest.raises(IndexFormatError, match=r"manifest\.json is damaged"):
+        Index.open(copy)
 
 
 @pytest.mark.parametrize("name", ["doc_lengths", "cf", "deleted-*/dead", "vectors-*/norms", "vectors-*/vectors", "sparse-*/cf"])

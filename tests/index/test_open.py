@@ -183,6 +183,7 @@ def test_an_older_format_is_refused_with_advice(copy):
     message = refused(copy)
     assert "has the index format 0, older than" in message
     assert "build the index again" in message
+    assert "upgrade" not in message
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ import pytest
 pytest.importorskip("torch")
 
 import fontes as ft
+from fontes.index import Index
 from fontes.neural.late.colbert import ColBERT
+from fontes.neural.late.encode import QUERIES, _first_sentences
+from fontes.neural.late.store import effort
 
 DOCS, TOKENS, DIM, WORDS = 2500, 12, 64, 400
 
@@ -84,3 +88,19 @@ def test_threads_do_not_change_what_is_found(index: ft.Index, monkeypatch: pytes
     monkeypatch.setattr("fontes.neural.late.store.TOKENS", 1 << 8)
     runs = [index.late(Known("known"), k=10, threads=threads).search("7", 10) for threads in (1, 2, 3)]
     assert len({(tuple(run.ids), run.scores.tobytes()) for run in runs}) == 1
+
+
+def test_recall_is_measured_with_the_first_sentences_of_so_many_documents_and_no_more(tmp_path: Path) -> None:
+    texts = [f" fox {n}. A dog. The end" for n in range(QUERIES + 8)]
+    docs = [(f"d{n}", text) for n, text in enumerate([*texts, "", " "])]
+    sentences = _first_sentences(Index.build(docs, tmp_path / "x", threads=1).state)
+    assert len(sentences) == len(set(sentences)) == QUERIES
+    assert set(sentences) <= {f"fox {n}" for n in range(QUERIES + 8)}
+
+
+@pytest.mark.parametrize(
+    ("k", "expected"),
+    [(10, (2, 0.45, 1024)), (11, (4, 0.4, 4096)), (1024, (4, 0.4, 4096)), (1025, (4, 0.4, 4100))],
+)
+def test_the_effort_of_a_search_is_that_of_the_next_larger_k(k: int, expected: tuple[int, float, int]) -> None:
+    assert effort(k) == expected
