@@ -305,3 +305,15 @@ def test_a_report_names_three_duplicates_and_marks_that_there_are_more(extra: in
 def test_a_test_side_has_the_rounded_share_and_at_least_one_topic(test: float, size: int):
     divided = ft.split(texts("alpha", "bravo", "charlie", "delta", "echo"), near=None, test=test)
     assert (len(divided.train.topics), len(divided.test.topics)) == (5 - size, size)
+
+
+def test_leakage_of_two_topics_without_judgments_is_of_their_texts():
+    leaking = ft.train.leakage(texts("alpha", "bravo"), texts("charlie", "bravo"), near=None)
+    assert [(pair.id, pair.of) for pair in leaking.same] == [("t01", "t01")]
+
+
+def test_a_report_counts_groups_only_where_topics_share_them():
+    topics = texts("alpha", "bravo", "charlie", "delta")
+    assert str(ft.split(topics, near=None, test=1)).startswith("4 topics: 3 for training, 1 for testing (25.0%)")
+    grouped = ft.split(topics, near=None, test=2, groups=lambda topic: topic.id in ("t00", "t01"))
+    assert str(grouped).startswith("4 topics in 2 groups: 2 for training, 2 for testing (50.0%)")
