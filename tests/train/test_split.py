@@ -292,3 +292,28 @@ def test_the_splits_of_checkthat_2020_leak(shared):
     assert not new.leakage.topics
     assert new.leakage == ft.train.leakage(new.train, new.test)
     assert len(new.duplicates) == 7
+
+
+@pytest.mark.parametrize(("extra", "ellipsis"), [(3, False), (4, True)])
+def test_a_report_names_three_duplicates_and_marks_that_there_are_more(extra: int, ellipsis: bool):
+    report = str(ft.split(texts(*["the same text"] * (1 + extra), "another one"), near=None, test=1))
+    line = next(line for line in report.splitlines() if "duplicates left out" in line)
+    assert line == f"{extra} exact duplicates left out: t01 = t00, t02 = t00, t03 = t00{', …' if ellipsis else ''}"
+
+
+@pytest.mark.parametrize(("test", "size"), [(0.01, 1), (0.3, 2), (0.5, 2), (0.7, 4), (1, 1), (4, 4)])
+def test_a_test_side_has_the_rounded_share_and_at_least_one_topic(test: float, size: int):
+    divided = ft.split(texts("alpha", "bravo", "charlie", "delta", "echo"), near=None, test=test)
+    assert (len(divided.train.topics), len(divided.test.topics)) == (5 - size, size)
+
+
+def test_leakage_of_two_topics_without_judgments_is_of_their_texts():
+    leaking = ft.train.leakage(texts("alpha", "bravo"), texts("charlie", "bravo"), near=None)
+    assert [(pair.id, pair.of) for pair in leaking.same] == [("t01", "t01")]
+
+
+def test_a_report_counts_groups_only_where_topics_share_them():
+    topics = texts("alpha", "bravo", "charlie", "delta")
+    assert str(ft.split(topics, near=None, test=1)).startswith("4 topics: 3 for training, 1 for testing (25.0%)")
+    grouped = ft.split(topics, near=None, test=2, groups=lambda topic: topic.id in ("t00", "t01"))
+    assert str(grouped).startswith("4 topics in 2 groups: 2 for training, 2 for testing (50.0%)")

@@ -128,6 +128,14 @@ def test_a_topic_that_has_another_text_now_is_refused(store: Store) -> None:
     assert store.new_topic(Topic("", "three", narrative="of three")) == Topic("3", "three", narrative="of three")
 
 
+@pytest.mark.parametrize("text", ["nought", "zero"])
+def test_a_topic_is_added_again_with_its_text_and_refused_with_one_that_sorts_before_or_after(store: Store, text: str) -> None:
+    store.add_topics(Topics.of({"1": "one", "3": "three"}))
+    assert list(store.topics()) == ["1", "2", "3"]
+    with pytest.raises(InputError, match=f"topic '1' is 'one' in j.sqlite, and '{text}' here"):
+        store.add_topics(Topics.of({"1": text}))
+
+
 def test_topics_keep_all_that_they_have(store: Store) -> None:
     topic = Topic("t", "x", "narrative", "description", (ft.Turn("x", answer="y"),), {"x": 0.5}, metadata={"label": ["a"]})
     store.add_topics(Topics([topic]))
@@ -160,6 +168,11 @@ def test_evidence_is_of_relevant_documents(store: Store) -> None:
     store.judge("anna", "1", "d1", 0)
     with pytest.raises(ParameterError, match="document 'd1' can be evidence once its grade is 1 to 3"):
         store.set_evidence("anna", "1", [["d1"]])
+
+
+def test_the_message_about_evidence_names_at_most_200_characters_of_an_id(store: Store) -> None:
+    with pytest.raises(ParameterError, match=f"document '{'x' * 200}' can be evidence"):
+        store.set_evidence("anna", "1", [["x" * 300]])
 
 
 def test_evidence_differs_where_judges_name_different_groups(store: Store) -> None:
