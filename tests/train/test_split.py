@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,13 @@ def test_both_sides_together_are_all_topics_with_their_judgments():
     train_topics, train_qrels = found.train
     assert train_topics is found.train.topics
     assert train_qrels is found.train.qrels
+
+
+def test_a_split_and_its_leakage_cannot_be_changed():
+    split = ft.split(*many(), test=0.25)
+    for value, name in ((split, "seed"), (split, "train"), (split.leakage, "documents")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, name, None)
 
 
 def test_the_split_depends_on_the_seed_and_not_on_the_order():
