@@ -50,6 +50,7 @@ def lose_nodes(log: Path, *works: Callable[[Path], None]) -> None:
 
     folder = tempfile.mkdtemp(prefix="r", dir="/tmp")
     node = {"num_cpus": 1, "object_store_memory": 80_000_000}
+    Path("/tmp/ray").mkdir(exist_ok=True)  # where Ray notes the address; a fresh machine has no such folder
     cluster = Cluster(initialize_head=True, head_node_args={**node, "temp_dir": folder, "include_dashboard": False})
     others = [cluster.add_node(**node) for _ in range(len(works) + 1)]
     cluster.wait_for_nodes()
