@@ -276,3 +276,12 @@ def test_metadata_that_a_line_cannot_hold_is_an_error_and_leaves_no_file(tmp_pat
         with pytest.raises(InputError, match=problem):
             write_corpus([Doc("0", "x"), bad], tmp_path / "c.jsonl")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_is_chosen_for_one_part_is_no_other_part_unless_that_is_chosen_too(tmp_path: Path) -> None:
+    path = put(tmp_path / "c.jsonl", '{"_id": "1", "title": "a title", "headline": "a headline", "text": "a text"}\n')
+    assert list(read_corpus(path, fields={"text": "title"})) == [
+        Doc("1", "a title", "", {"headline": "a headline", "text": "a text"})
+    ]
+    both = [Doc("1", "a title", "a title", {"headline": "a headline", "text": "a text"})]
+    assert list(read_corpus(path, fields={"text": "title", "title": "title"})) == both

@@ -65,13 +65,20 @@ class Fields:
 
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
     def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
-        """Under which of the keys that are present a record has its "id", "text" and "title"; an empty tuple: none."""
-        parts: dict[str, tuple[Any, ...]] = {}
-        for part, names in (("id", self.id), ("text", self.text), ("title", self.title)):
-            each = [(name,) for name in names] if part in self.chosen else [names]
-            spelled = (find(present, those) for those in each)
-            parts[part] = tuple(dict.fromkeys(key for key in spelled if key is not None))
-        return parts
+        """The keys of a record's "id", "text" and "title" among those that are present; an empty tuple: none.
+
+        A part that was not chosen leaves the keys of those that were.
+        """
+        named = {"id": self.id, "text": self.text, "title": self.title}
+        chosen = {
+            part: tuple(dict.fromkeys(key for name in names if (key := find(present, (name,))) is not None))
+            for part, names in named.items()
+            if part in self.chosen
+        }
+        taken = {key for own in chosen.values() for key in own}
+        free = tuple(key for key in present if key not in taken)
+        usual = {part: find(free, names) for part, names in named.items() if part not in chosen}
+        return {part: chosen[part] if part in chosen else (usual[part],) if usual[part] is not None else () for part in named}
 
 
 USUAL = Fields()
@@ -149,9 +156,11 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
         raise _missing(fields, keys, row, name, f"{unit} {number}")
     parts: list[str] = []
     for part, own in keys.items():
-        values = [row.pop(key) for key in own]
+        values = [row[key] for key in own]
         value = values[0] if len(values) == 1 else "\n".join(str(v) for v in values if v not in (None, ""))
         parts.append(value if type(value) is str else _string(value, part, f"{name}, {unit} {number}"))
+    for key in {key for own in keys.values() for key in own}:
+        del row[key]
     doc_id, text, title = parts
     if not doc_id or doc_id.isspace():
         raise InputError(f"{name}, {unit} {number}: the id is empty")
