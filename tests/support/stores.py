@@ -17,7 +17,7 @@ import pytest
 def s3_store() -> Iterator[str]:
     """A store with the bucket "papers", which the environment names to drivers; gives the address of the bucket."""
     server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    pytest.importorskip("s3fs")
+    driver = pytest.importorskip("s3fs").S3FileSystem
     server.start()
     host, port = server.get_host_and_port()
     with pytest.MonkeyPatch.context() as patch:
@@ -25,6 +25,7 @@ def s3_store() -> Iterator[str]:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "testing")
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        driver.clear_instance_cache()  # which would go on with the address of a store before
         bucket().create_bucket(Bucket="papers")
         yield "s3://papers"
     server.stop()
