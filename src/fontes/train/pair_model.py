@@ -27,9 +27,9 @@ from ..neural.models.compute import batch_tokens, in_batches, set_dropout
 from ..neural.models.hub import NO_CODE, quiet, readable, without_warnings
 from ..neural.rerank.base import Reranker
 from ..neural.rerank.crossencoder import is_headless, logits_of
+from .cross_encoder import CrossEncoderSettings
 from .examples import Example
-from .pair_settings import CrossEncoderSettings
-from .runner.fit import Rows
+from .runner.running import Rows
 
 ROUNDED = 8  # tokens, to a multiple of which the pairs of a batch are filled up
 
