@@ -1,4 +1,4 @@
-"""Runs side by side on the same judgments, with the statistics that a paper needs: `report_of`, and the report that it gives."""
+"""Runs side by side on the same judgments, with the statistics of their differences: `report_of`, and its report."""
 
 from __future__ import annotations
 
