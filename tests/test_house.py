@@ -171,7 +171,7 @@ def test_importing_fontes_needs_numpy_alone() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []
 
 
-@pytest.mark.parametrize("module", ["fontes.experiments.compare", "fontes.app.commands.compare", "fontes.app.commands.eval"])
+@pytest.mark.parametrize("module", ["fontes.experiments.systems", "fontes.app.commands.compare", "fontes.app.commands.eval"])
 def test_comparing_files_of_runs_compiles_nothing(module: str) -> None:
     command = [sys.executable, "-c", f"import sys, {module}; print('numba' in sys.modules)"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "False"

@@ -25,7 +25,7 @@ from .embeddings.weights import WEIGHTS
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
-    from ..neural.sparse.base import SparseEncoder
+    from ..neural.sparse.splade import SparseEncoder
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -95,7 +95,7 @@ def encode(
     from ..neural.encoders.base import document_vectors
     from ..neural.late.colbert import ColBERT
     from ..neural.models.base import settled
-    from ..neural.sparse.base import is_sparse
+    from ..neural.sparse.splade import is_sparse
 
     if isinstance(encoder, ColBERT):
         raise ParameterError(f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them")
