@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import datasets
 import numpy as np
@@ -23,9 +23,11 @@ from ...core.progress import Progress, Report
 from ...neural.models.compute import candidates, quickest
 from ...neural.models.hub import device, quiet, readable, without_warnings
 from .checkpoint_folder import CheckpointFolder
-from .running import Fit, Rows
 from .settings import LOSS, FitSettings
 from .used_embeddings import UsedEmbeddings
+
+if TYPE_CHECKING:
+    from .running import Fit, Rows
 
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
 EVERY = 1.0  # seconds from one report to the next
