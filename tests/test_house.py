@@ -25,7 +25,6 @@ SOURCE = ROOT / "src" / "fontes"
 ROOMS = (  # from top to bottom: a room imports from those above it
     "core",
     "storage",
-    "cluster",
     "formats",
     "datasets",
     "text",
@@ -43,6 +42,7 @@ ROOMS = (  # from top to bottom: a room imports from those above it
     "experiments",
     "train",
     "recipes",
+    "cluster",
     "app",
 )
 FACTORIES = "index/factory.py"  # its methods make retrievers, so they import them when called

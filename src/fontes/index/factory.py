@@ -18,7 +18,8 @@ from ..core.parameters import meant, parameters
 from ..core.part import fields, stages
 from ..core.progress import Report
 from ..core.registry import nearest
-from .embeddings.remote_encoder import remote_encoder
+from ..core.work import resources
+from .embeddings.journal import remote_encoder
 from .embeddings.store import EncodingJob, VectorStore
 from .leaf import Leaf
 
@@ -87,7 +88,6 @@ def encode(
     dtype: str | None,
     overwrite: bool,
     progress: Report,
-    ray: bool | str | None,
 ) -> None:
     """Stores what an encoder makes of the documents; see `Index.encode`."""
     from ..neural.dense.settings import in_precision, precision_of, settings_of
@@ -99,19 +99,19 @@ def encode(
     settings, own = settings_of(encoder), encoder
     if not overwrite:
         own = in_precision(encoder, vectors.precision(encoder.fingerprint))
-    own = settled(own) if ray else own
+    own = settled(own) if resources().ray else own
     precision = partial(precision_of, own)
     if is_sparse(encoder):
         if dtype is not None:
             raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
         weights = EncodingJob(settings, cast("SparseEncoder", own).encode_documents, precision)
-        with remote_encoder(ray, encoder) as actors:
+        with remote_encoder(encoder) as actors:
             vectors.add_weights(encoder, weights, overwrite, progress, actors)
         return
     if isinstance(encoder, ColBERT):
         raise ParameterError(f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them")
     dense = EncodingJob(settings, partial(document_vectors, cast("Encoder", own)), precision)
-    with remote_encoder(ray, encoder) as actors:
+    with remote_encoder(encoder) as actors:
         vectors.add(cast("Encoder", encoder), dense, dtype, overwrite, progress, actors)
 
 

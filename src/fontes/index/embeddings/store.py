@@ -22,10 +22,10 @@ from .encoding import Job, VectorEncoding, VectorsOfDocuments
 from .joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
 from .joined_weights import JoinedWeights
 from .journal import Encoding, encode
-from .remote_encoder import RemoteEncoder
 from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, weights_of
 
 if TYPE_CHECKING:
+    from ...cluster.encoding import RemoteEncoder
     from ...neural.encoders.base import Encoder
     from ...neural.sparse.base import SparseEncoder
 
