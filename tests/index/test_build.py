@@ -11,7 +11,7 @@ from support.small_collections import DOCS, files
 
 from fontes.core import Doc, FontesError, InputError, ParameterError
 from fontes.core.progress import Progress
-from fontes.index import Index
+from fontes.index import Index, build
 from fontes.text import Analyzer
 
 

@@ -19,7 +19,7 @@ from ..formats import Corpus, read_corpus
 from ..formats.decoding import reading_of
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
-from .hashes import hash_of, hash_of_dataset, hash_of_docs
+from .provenance import hash_of, hash_of_dataset, hash_of_docs
 
 if TYPE_CHECKING:
     from ..index import Index

@@ -25,7 +25,7 @@ from .leaf import Leaf
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
-    from ..neural.sparse.base import SparseEncoder
+    from ..neural.sparse.splade import SparseEncoder
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -94,7 +94,7 @@ def encode(
     from ..neural.encoders.base import document_vectors
     from ..neural.late.colbert import ColBERT
     from ..neural.models.base import settled
-    from ..neural.sparse.base import is_sparse
+    from ..neural.sparse.splade import is_sparse
 
     settings, own = settings_of(encoder), encoder
     if not overwrite:

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from ..neural.dense.dense import Dense
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
-    from ..neural.sparse.base import SparseEncoder
     from ..neural.sparse.retriever import SpladeRetriever
+    from ..neural.sparse.splade import SparseEncoder
     from .embeddings.joined_embeddings import JoinedEmbeddings
     from .embeddings.joined_weights import JoinedWeights
     from .embeddings.weights import WeightLists

@@ -16,9 +16,8 @@ from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
 from .result import TunedFold, Tuning
-from .settings import Search, SearchActors
-from .space import Axis, axes_of, grid_of
-from .tunable import Setting, Space, Tunable, maker_of
+from .scoring import Search, SearchActors
+from .space import Axis, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
 METHODS = ("grid", "random", "tpe")
 TRIALS = 100  # of random and TPE, unless told otherwise

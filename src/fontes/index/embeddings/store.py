@@ -27,7 +27,7 @@ from .weights import TermVectors, WeightEncoding, WeightLists, find_weights, wei
 if TYPE_CHECKING:
     from ...cluster.encoding import RemoteEncoder
     from ...neural.encoders.base import Encoder
-    from ...neural.sparse.base import SparseEncoder
+    from ...neural.sparse.splade import SparseEncoder
 
 Stored = dict[str, Embeddings | IndexFormatError]
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from ...core.values import Topic, Topics
 from ...lexical.learned_sparse import LearnedSparseWeighting
 from ...lexical.retriever import Lexical, bag_of
 from ..models.base import check_fields
-from .base import SparseEncoder, is_sparse
+from .splade import SparseEncoder, is_sparse
 
 if TYPE_CHECKING:
     from ...index import Index
