@@ -32,7 +32,7 @@ from .build import IndexSettings, build_segment
 from .ciff import ciff_segment
 from .columns import ColumnWriter, Schema
 from .draft import Draft
-from .embeddings.merging import attached
+from .embeddings.encoded import merge_conflict
 from .files import (
     DRAFT_OF_WRITER,
     FORMAT,
@@ -218,7 +218,7 @@ def merge(reader: State, memory: int, threads: int, drop_vectors: bool, progress
     with _writing(reader) as (before, draft):
         state = Draft(before, draft)
         for first, last in state.of_shards():
-            if not drop_vectors and (problem := attached(state.leaves[first:last])) is not None:
+            if not drop_vectors and (problem := merge_conflict(state.leaves[first:last])) is not None:
                 raise FontesError(f"{before.path} cannot be merged: {problem}")
         state.merge_all(memory, threads, progress)
         after = _committed(before, state, draft)

@@ -19,8 +19,7 @@ from .splade import SparseEncoder, is_sparse
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.embeddings.joined_weights import JoinedWeights
-    from ...index.embeddings.weights import WeightLists
+    from ...index.embeddings.weights import JoinedWeights, WeightLists
 
 
 @dataclass(frozen=True)
