@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Topics
+from ...core.work import work as working
 from ...index.embeddings.embeddings import Embeddings
 from ...index.embeddings.encoding import Job, VectorEncoding, vector_encoding
 from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
-from ...index.embeddings.remote_encoder import RemoteEncoder, remote_encoder
+from ...index.embeddings.journal import remote_encoder
 from ...index.embeddings.store import check_there, encode_segment, in_turn
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
@@ -45,6 +46,7 @@ from .store import (
 )
 
 if TYPE_CHECKING:
+    from ...cluster.encoding import RemoteEncoder
     from ...index import Index
     from ...index.segment import Segment
     from ...index.state import State
@@ -95,7 +97,7 @@ def encode_late(
     reader = index.state
     check_there(reader.path, reader.leaves)
     widths = [nbits] if nbits else _widths(reader, colbert.fingerprint) or [FITTING]
-    with remote_encoder(ray, colbert) as actors:
+    with working(ray=ray), remote_encoder(colbert) as actors:
         for bits in widths:
             work = _Work(reader, colbert, bits, centroids, topics, overwrite)
             with contextlib.ExitStack() as stack:
