@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fontes.core import ParameterError
-from fontes.tuning.space import Range, Values, axes_of, grid_of
-from fontes.tuning.tunable import Maker
+from fontes.tuning.space import Maker, Range, Values, axes_of, grid_of
 
 
 def read(values, default=None, known=None):

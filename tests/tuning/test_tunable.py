@@ -9,8 +9,8 @@ import pytest
 
 import fontes as ft
 from fontes.core import ParameterError
-from fontes.tuning.reuse import RUNS, Memory, Remembered
-from fontes.tuning.tunable import default_space, maker_of
+from fontes.tuning.scoring import RUNS, Memory, Remembered
+from fontes.tuning.space import default_space, maker_of
 
 
 def test_the_default_space_has_the_ranges_of_the_classes_for_what_is_set_or_left_open(collection):

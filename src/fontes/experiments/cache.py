@@ -24,8 +24,7 @@ from ..core.values import Documents
 from ..storage.caches import cache_folder
 from ..storage.files import write
 from ..storage.hashes import hash_json
-from .environment import installed, processor
-from .hashes import topic_facts
+from .provenance import installed, processor, topic_facts
 
 LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
 LAYOUT = 1  # of the files

@@ -6,6 +6,7 @@ import copy
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +16,10 @@ from ..core import Doc, IndexFormatError, InputError
 from ..core.progress import Progress, Report, silent
 from ..datasets import Dataset
 from ..formats import Corpus, read_corpus
+from ..formats.decoding import reading_of
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
-from .hashes import hash_of, hash_of_dataset, hash_of_docs
+from .provenance import hash_of, hash_of_dataset, hash_of_docs
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -80,7 +82,11 @@ class Collection:
             return self._source.fingerprint
         if isinstance(self._source, Dataset):
             return hash_of_dataset(self._source, "corpus")
-        return hash_of(self._path, "corpus") if self._path else hash_of_docs(self._source)
+        if not self._path:
+            return hash_of_docs(self._source)
+        reading, of_files = reading_of(), hash_of(self._path, "corpus")
+        as_usual = reading == replace(reading, encoding=None, errors="strict")
+        return of_files if as_usual else hash_json([of_files, reading.encoding, reading.errors])
 
     def at(self, folder: Path, progress: Report) -> Collection:
         """The same documents with another folder and report."""

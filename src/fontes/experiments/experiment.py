@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import Report
 from ..core import Qrels, Topics
 from ..core.progress import Report as Listener, silent
+from ..core.work import work
 from ..datasets import Dataset, named
 from .collection import Collection
-from .folder import LOCK
-from .hashes import hash_of, hash_of_dataset
 from .lock import Check, read_lock
 from .problems import Problems, System
-from .runner import Plan, run
+from .provenance import hash_of, hash_of_dataset
+from .runner import LOCK, Plan, run
 
 if TYPE_CHECKING:
     from ..index import Index
-    from .settings import Sources
+    from .file import Sources
 
 RUN = "run of "  # and a system's name: the use of a file that is a run
 
@@ -42,8 +42,7 @@ class Experiment:
     """
 
     def __init__(self, path: str | Path, output: str | Path | None = None) -> None:
-        from .expressions import Expressions
-        from .settings import problem_in, read_file
+        from .file import Expressions, problem_in, read_file
 
         self._file = read_file(path)
         self._systems = Expressions(self._file)
@@ -70,7 +69,8 @@ class Experiment:
                 anything is built or encoded, and said at once.
         """
         plan = self._plan(Problems())
-        report = run(plan, self.output, progress, ray).report
+        with work(ray=ray):
+            report = run(plan, self.output, progress).report
         assert report is not None
         return report
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..comparison import Report
 from ..core import InputError, Stage
 from ..core.part import indexes_of, walk
-from .environment import machine, versions
+from .provenance import machine, versions
 
 LAYOUT = 2
 HASH = re.compile("[0-9a-f]{64}")

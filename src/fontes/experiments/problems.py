@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.part import Part, walk
 from .collection import Collection
-from .folder import is_inside
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -145,3 +144,8 @@ class Rehearsal(Collection):
             Analyzer.of(analyzer)("a")  # raises where the library or its model is not there
             usable = analyzer
         return super().index(usable, fields, vectors)
+
+
+def is_inside(name: str) -> bool:
+    """Whether a path, its parts joined by "/", stays in the folder that it starts from."""
+    return bool(name) and "\\" not in name and "\0" not in name and not {"", ".", ".."} & set(name.split("/"))

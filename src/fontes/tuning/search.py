@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Topics
+from ..core.work import cluster, work
 from ..measures.agreement import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
 from .result import TunedFold, Tuning
-from .settings import Search, SearchActors
-from .space import Axis, axes_of, grid_of
-from .tunable import Setting, Space, Tunable, maker_of
+from .scoring import Search, SearchActors
+from .space import Axis, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
 METHODS = ("grid", "random", "tpe")
 TRIALS = 100  # of random and TPE, unless told otherwise
@@ -90,9 +90,11 @@ def tune(
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
     search = Search(maker, judged, judgments, parsed)
     numbers = np.array([fold_of[topic_id] for topic_id in judgments])
-    with in_memory():  # a setting is searched once: its weights would fill the folder of the index in vain
+    with in_memory(), work(ray=ray):  # a setting is searched once: its weights would fill the folder of the index in vain
         unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
-        pools = _settings(method, axes, count, search, numbers, seed, SearchActors(search, ray) if ray else None)
+        room = cluster()
+        actors = None if room is None else SearchActors(search, room)
+        pools = _settings(method, axes, count, search, numbers, seed, actors)
     return Tuning(
         measure=parsed,
         method=method,

@@ -1,12 +1,13 @@
-"""SPLADE: a text's weights for the tokens of a vocabulary, its own words and others, by a masked language model."""
+"""Learned sparse encoders, and SPLADE: weights of a text for the tokens of a vocabulary, by a masked language model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import getattr_static
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,7 @@ from ...index.embeddings.weights import TermVectors
 from ..encoders.base import text_of
 from ..models.base import Pretrained, token_ids
 from ..models.compute import as_objects, in_batches
-from .checkpoint import Checkpoint
-from .model import WEIGHT, SpladeModel
+from .model import WEIGHT, Checkpoint, SpladeModel
 
 
 @dataclass(frozen=True)
@@ -131,3 +131,34 @@ def _joined(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
     np.cumsum([len(row) for row in rows], out=bounds[1:])
     weights = np.concatenate([np.empty(0, WEIGHT), *rows])
     return TermVectors(model.vocabulary, bounds, weights["term"].copy(), weights["weight"].copy())
+
+
+@runtime_checkable
+class SparseEncoder(Protocol):
+    """Turns documents and queries into weights of terms, whose inner product is the score.
+
+    Weights are above 0. `fingerprint` names everything that changes those of documents, as that of a dense `Encoder` does.
+    """
+
+    @property
+    def vocabulary(self) -> Sequence[str]:
+        """The terms by number, each once."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits."""
+        ...
+
+    def encode_documents(self, docs: Sequence[Doc], progress: Report = silent) -> TermVectors:
+        """The weights of documents, in their order."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> TermVectors:
+        """The weights of queries, in their order."""
+        ...
+
+
+def is_sparse(encoder: object) -> TypeGuard[SparseEncoder]:
+    """Whether an encoder gives weights of terms; its model is not loaded for the answer."""
+    return getattr_static(encoder, "vocabulary", None) is not None and hasattr(encoder, "encode_documents")

@@ -51,7 +51,7 @@ def encode(
 ) -> None:
     """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
     from ....neural.encoders.reading import reading
-    from ....neural.sparse.base import is_sparse
+    from ....neural.sparse.splade import is_sparse
     from ...output import print_json, say
     from ...pipelines import open_index
 

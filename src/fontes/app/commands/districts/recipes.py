@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import FontesError, ParameterError
-from ...options import IdPrefixes, Json
+from ...options import IdPrefixes, Json, reads_files
 
 if TYPE_CHECKING:
     from ....core import Doc
@@ -82,6 +82,7 @@ def show(name: Name, json: Json = False) -> None:
 
 
 @group.command()
+@reads_files()
 def run(
     context: typer.Context,
     name: Name,

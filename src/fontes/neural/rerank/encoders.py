@@ -1,4 +1,4 @@
-"""Late interaction as a reranker: MaxSim of the documents that another stage returned."""
+"""Rerankers that encode topic and document apart: by the inner product of their vectors, or by late interaction."""
 
 from __future__ import annotations
 
@@ -15,11 +15,61 @@ from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
 from ...index import Index, State
+from ..encoders.base import Encoder, document_vectors, encoder_in
 from ..late.colbert import ColBERT, colbert_in
 from ..late.late import explained
 from ..late.maxsim import maxsim
 from ..late.store import JoinedTokens, stored
 from .base import Reranker
+
+
+@dataclass(frozen=True)
+class EncoderReranker(Reranker, name="encoder_reranker"):
+    """Scores the documents of a run by an encoder, which reads their text: `bm25 % 100 >> EncoderReranker(encoder)`.
+
+    The score is the inner product of the topic's and the document's vector; of a document with several, such as windows, the
+    greatest. It is that of `dense`, for documents whose vectors are not stored, such as passages and sentences of a run.
+
+    Args:
+        encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
+        cache: As `Reranker` has it.
+
+    Raises:
+        InputError: When it is called: the run does not know its documents, or a topic has no text.
+    """
+
+    encoder: Encoder | str = field(metadata={"string": "sentence_encoder"})
+
+    @property
+    def fingerprint(self) -> str:
+        return f"encoder {encoder_in(self).fingerprint}"
+
+    @property
+    def chosen_precision(self) -> str:
+        return str(getattr(encoder_in(self), "precision", "float32"))
+
+    def key(self) -> str | None:
+        return f"{super().key()} {self.chosen_precision}"
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+        encoder = encoder_in(self)
+        queries = {query: place for place, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
+        texts = {text: place for place, text in enumerate(dict.fromkeys(text for _, text in pairs))}
+        if not pairs:
+            return np.zeros(0, dtype=np.float32)
+        of_queries = encoder.encode_queries(list(queries))
+        vectors, bounds = document_vectors(encoder, [Doc("", text) for text in texts], progress)
+        sizes = np.diff(bounds)
+        # A row for each vector of each pair's document.
+        documents = np.array([texts[text] for _, text in pairs])
+        copies = sizes[documents]
+        starts = np.cumsum(copies) - copies
+        rows = np.repeat(bounds[documents] - starts, copies) + np.arange(copies.sum())
+        owners = np.repeat(np.array([queries[query] for query, _ in pairs]), copies)
+        products = np.einsum("ij,ij->i", of_queries[owners], vectors[rows])
+        scores: NDArray[np.float32] = np.maximum.reduceat(products, starts).astype(np.float32)
+        return scores
+
 
 DOCUMENTS = 1024  # whose token vectors are in memory at a time
 

@@ -1,27 +1,33 @@
-"""The file of an experiment: TOML, read and checked, with errors that name file, table and key."""
+"""The file of an experiment: TOML and expressions, read and checked, with errors that name file, table and key."""
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..comparison.report import SUFFIXES
 from ..comparison.testing import CORRECTIONS, TESTS, Testing
-from ..core import InputError
-from ..core.errors import FontesError
+from ..core import FontesError, InputError, ParameterError, PipelineError, Run, Stage, Topics
+from ..core.expression import part
+from ..core.part import Part
 from ..core.registry import nearest
 from ..datasets.names import PREFIXES
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
 from ..measures import DEFAULT, Measure, parse
 from ..storage.files import reading
+from .problems import NOTHING, Problems
 from .runner import FORMS
+
+if TYPE_CHECKING:
+    from ..index import Index
 
 PARTS = 100  # of a dotted key: the time that a key takes goes with their square
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -223,17 +229,17 @@ class _Reader:
         elif table.split is not None and not any(self._has_splits(names[part]) for part in ("topics", "qrels")):
             problem = "'split' belongs to a folder in BEIR's form or a collection by name; a file says which split it is"
             raise self._error("collection", problem)
-        qrels = self._part("qrels", names["qrels"], table.split)
+        qrels = self._piece("qrels", names["qrels"], table.split)
         if qrels is None:
             raise self._error("collection", "there is no key 'qrels' and no key 'dataset': say where the judgments are")
-        corpus, topics = (self._part(part, names[part], table.split) for part in ("corpus", "topics"))
+        corpus, topics = (self._piece(part, names[part], table.split) for part in ("corpus", "topics"))
         return Sources(corpus, topics, qrels, table.format)
 
     def _has_splits(self, name: str | None) -> bool:
         source = self._source(name)
         return isinstance(source, str) or (source is not None and source.is_dir())
 
-    def _part(self, part: str, name: str | None, split: str | None) -> Path | str | None:
+    def _piece(self, part: str, name: str | None, split: str | None) -> Path | str | None:
         """Where the corpus, the topics or the qrels of a source are: of a folder in BEIR's form the file."""
         source = self._source(name)
         if isinstance(source, str):
@@ -315,8 +321,8 @@ def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) ->
         noun = "key" if tables else "table or key"
         return InputError(f"{where}: there is no {noun} '{key}'; {nearest(key, known)}")
     value: Any = raw
-    for part in (*tables, key):
-        value = value.get(part) if isinstance(value, Mapping) else value
+    for name in (*tables, key):
+        value = value.get(name) if isinstance(value, Mapping) else value
     kind = KINDS.get(first["type"])
     if kind is None:
         return InputError(f"{where}: '{key}': {first['msg']}")
@@ -327,3 +333,91 @@ def _of_system(path: Path, raw: Mapping[str, Any], name: str) -> InputError:
     value = raw["systems"][name]
     kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
     return problem_in(path, "systems", f"{name}: a system is {kinds}, not {value!r}")
+
+
+MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
+ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
+
+
+class Expressions:
+    """The systems of a file as stages and runs.
+
+    Args:
+        file: The file.
+
+    Raises:
+        InputError: An expression cannot be read, or speaks of what there is not; the message names file, table and key.
+    """
+
+    def __init__(self, file: ExperimentFile) -> None:
+        self._file = file
+        self._names = list(file.raw["systems"])
+        systems: dict[str, Any] = dict.fromkeys(file.runs, ANY_RUN)
+        problems = Problems()
+        for name in file.expressions:
+            with problems.collected():
+                self._resolve(name, NOTHING, systems, ())
+        problems.raise_all(str(file.path))
+        self.stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
+        """The systems that search, over nothing: to be looked at."""
+        self.searching = bool(self.stages)
+        """Whether any system searches; the others are runs that are there already."""
+
+    def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:
+        """All systems, in the order of the file: stages over the index, runs, and paths of runs."""
+        runs = {name: Run.of(path) for name, path in self._file.runs.items()} if self._fused else self._file.runs
+        systems = self._resolved(index, runs)
+        return {name: self._file.runs.get(name, systems[name]) for name in self._names}
+
+    @property
+    def _fused(self) -> bool:
+        """Whether an expression speaks of a run."""
+        return any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
+
+    def _resolved(self, index: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
+        systems: dict[str, Any] = dict(runs)
+        for name in self._file.expressions:
+            self._resolve(name, index, systems, ())
+        return systems
+
+    def _resolve(self, name: str, index: Any, systems: dict[str, Any], within: tuple[str, ...]) -> None:
+        """Makes a system, and those that it speaks of before it."""
+        if name in within:
+            raise self._error(name, f"the system is part of itself: {' > '.join([*within[within.index(name) :], name])}")
+        if name in systems:
+            return
+        text = self._file.expressions[name]
+        for other in _names_in(text):
+            if other in self._file.expressions:
+                self._resolve(other, index, systems, (*within, name))
+        try:
+            system = part(text, index, systems=systems)
+            if not isinstance(system, (Stage, Run)):
+                raise ParameterError(f"'{text}' is no stage and no run")
+            if isinstance(system, Stage) and (system.takes is not Topics or system.gives is not Run):
+                goes = f"{system.takes.__name__} to {system.gives.__name__}"
+                raise PipelineError(f"it goes from {goes}; a system goes from topics to a run")
+        except FontesError as error:
+            raise self._error(name, str(error)) from None
+        systems[name] = system.map(self._located) if isinstance(system, Stage) else system
+
+    def _located(self, one: Part) -> Part:
+        """A part whose model is a folder beside the file, with the path of the folder."""
+        model = one.params().get(MODEL)
+        if not isinstance(model, str):
+            return one
+        folder = self._file.path.parent / Path(model).expanduser()
+        return one.with_(**{MODEL: str(folder)}) if folder.is_dir() else one
+
+    def _error(self, name: str, problem: str) -> FontesError:
+        return problem_in(self._file.path, "systems", f"{name}: {problem}")
+
+
+def _names_in(text: str) -> list[str]:
+    """The names that an expression speaks of without calling them; none where it is no expression."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called]

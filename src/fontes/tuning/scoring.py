@@ -1,24 +1,25 @@
-"""Settings that are scored: here one after the other, or by actors of a cluster side by side."""
+"""Settings that are scored, here or by actors of a cluster; inner stages that a setting leaves as they are run once."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cluster import Actors, joined
-from ..cluster.stages import memory_of
-from ..cluster.tasks import in_order
-from ..core import Qrels, Topics
+from ..core import Qrels, Run, Stage, Topics
+from ..core.part import Part, walk
+from ..core.progress import Report
 from ..measures.agreement import check_agreement
 from ..measures.evaluation import measured
 from ..measures.measure import Measure
 from .result import Trial
-from .reuse import Memory
-from .tunable import Maker, Setting
+from .space import Maker, Setting
 
 Floats = NDArray[np.float64]
 Study = Callable[["Search"], list[int]]
@@ -76,6 +77,10 @@ class Search:
         """The first trial of the pool with the greatest mean over these topics."""
         return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
 
+    def stage(self, setting: Setting) -> Any:
+        """The stage of a setting."""
+        return self._maker(setting)
+
     def makes_again(self, setting: Setting) -> Callable[[], Search]:
         """What makes the same search in another process, its models in the precision in which those of a setting run here."""
         from ..neural.models.base import precisions_of
@@ -83,21 +88,17 @@ class Search:
         precisions = precisions_of(self._maker(setting))
         return partial(Search, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 
-    def memory(self, setting: Setting) -> int:
-        """Bytes that a process takes which holds the models of a setting; see `cluster.stages.memory_of`."""
-        return memory_of(self._maker(setting))
-
 
 class SearchActors:
     """Actors that score settings for a search.
 
     Args:
         search: The search.
-        ray: See `cluster.joined`.
+        actors: The package that works on a cluster.
     """
 
-    def __init__(self, search: Search, ray: bool | str) -> None:
-        self._search, self._ray = search, ray
+    def __init__(self, search: Search, actors: ModuleType) -> None:
+        self._search, self._actors = search, actors
 
     def value(self, settings: Sequence[Setting]) -> None:
         """Tells the search the values of settings."""
@@ -116,10 +117,9 @@ class SearchActors:
         return pools
 
     def _spread(self, function: Callable[[Search, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
-        with joined(self._ray, "tuning on a cluster") as cluster:
-            make, memory = self._search.makes_again(example), self._search.memory(example)
-            with Actors.alike(cluster, make, "tuning", len(parts), memory) as actors:
-                return list(in_order(actors.spread(function, parts)))
+        make, stage = self._search.makes_again(example), self._search.stage(example)
+        results: list[Any] = self._actors.map_with(make, function, parts, "tuning", stage)
+        return results
 
 
 def _valued(search: Search, setting: Setting) -> Floats:
@@ -139,3 +139,56 @@ def _studied(search: Search, study: Study) -> list[tuple[Setting, Floats]]:
 
 def _key(setting: Setting) -> str:
     return repr(sorted(setting.items()))
+
+
+RUNS = 8  # that are remembered; a stage that no setting changes is asked for every time, and stays
+
+
+class Memory:
+    """The runs of a few stages for some topics, those used last.
+
+    Attributes:
+        topics: The topics.
+    """
+
+    def __init__(self, topics: Topics) -> None:
+        self.topics = topics
+        # The stages stay with their runs, so that no other object gets their identity.
+        self._runs: OrderedDict[int, tuple[Stage[Any, Run], Run]] = OrderedDict()
+
+    def run(self, stage: Stage[Any, Run]) -> Run:
+        """What the stage gives for the topics."""
+        if id(stage) not in self._runs:
+            self._runs[id(stage)] = (stage, stage(self.topics))
+            if len(self._runs) > RUNS:
+                self._runs.popitem(last=False)
+        self._runs.move_to_end(id(stage))
+        return self._runs[id(stage)][1]
+
+    def reusing(self, stage: Stage[Any, Any]) -> Stage[Any, Any]:
+        """The same stage, whose inner stages from topics to a run are remembered; for one without any, the stage itself."""
+        reused = stage.map(self._remembered)
+        assert isinstance(reused, Stage)
+        return stage if isinstance(reused, Remembered) else reused
+
+    def _remembered(self, part: Part) -> Part:
+        """A stage from topics to a run that has none inside it, remembered; any other part as it is."""
+        if not isinstance(part, Stage) or part.takes is not Topics or part.gives is not Run:
+            return part
+        return part if any(isinstance(inner, Remembered) for inner in walk(part)) else Remembered(part, self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Remembered(Stage[Topics, Run]):
+    """A stage whose run for the memory's topics is made once.
+
+    Args:
+        stage: The stage.
+        memory: Where its run is.
+    """
+
+    stage: Stage[Topics, Run]
+    memory: Memory = field(repr=False)
+
+    def apply(self, topics: Topics, progress: Report, /) -> Run:
+        return self.memory.run(self.stage) if topics is self.memory.topics else self.stage(topics)
