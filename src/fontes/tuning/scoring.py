@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..core import Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
+from ..core.precision import precisions_of, settled
 from ..core.progress import Report
 from ..measures.agreement import check_agreement
 from ..measures.evaluation import measured
@@ -33,7 +34,7 @@ class Search:
         topics: What is searched for.
         qrels: The judgments.
         measure: What the values are of.
-        precisions: In which precision models run that leave it open: see `neural.models.base.settled`.
+        precisions: In which precision models run that leave it open: see `core.precision.settled`.
     """
 
     def __init__(
@@ -63,8 +64,6 @@ class Search:
         # A cutoff that is no whole number is a recall, as in IPrec@0.1, and needs the whole run.
         depth = self._measure.cutoff
         if self._precisions:
-            from ..neural.models.base import settled
-
             stage = settled(stage, self._precisions)
         cut = stage % depth if isinstance(depth, int) else stage
         run = self._memory.reusing(cut)(self._memory.topics)
@@ -83,8 +82,6 @@ class Search:
 
     def makes_again(self, setting: Setting) -> Callable[[], Search]:
         """What makes the same search in another process, its models in the precision in which those of a setting run here."""
-        from ..neural.models.base import precisions_of
-
         precisions = precisions_of(self._maker(setting))
         return partial(Search, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 
