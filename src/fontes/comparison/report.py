@@ -21,7 +21,7 @@ from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse, parse_all
 from . import report_text
-from .testing import PERMUTATIONS, RESAMPLES, Columns, Comparison, Testing
+from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Testing
 
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 
@@ -357,7 +357,7 @@ def report_of(
     values = {measure: np.stack([e.array(measure) for e in evaluations.values()], axis=1) for measure in parsed}
     for array in values.values():
         array.setflags(write=False)
-    columns = Columns.of(values, list(systems), testing.seed)
+    columns = PairedValues.of(values, list(systems), testing.seed)
     return Report(
         systems={name: _system(name, s, evaluations[name], judgments) for name, s in systems.items()},
         measures=tuple(parsed),

@@ -22,7 +22,7 @@ from ..measures.measure import Measure
 from ..measures.ranks import FAR, Ranks
 from ..measures.sets import Complete, SetF
 from .curves import DEPTHS, against_k
-from .report_text import Cell, Table, means_table, notes, superscript, tests_table
+from .report_text import ResultCell, ResultTable, means_table, notes, superscript, tests_table
 
 if TYPE_CHECKING:
     from .report import Report
@@ -145,7 +145,7 @@ def _systems(report: Report) -> str:
     return f"<dl>{''.join(lines)}</dl>"
 
 
-def _table(table: Table, place: str, below: dict[tuple[int, int], str]) -> str:
+def _table(table: ResultTable, place: str, below: dict[tuple[int, int], str]) -> str:
     """A sortable table. `below` are small figures by row and column."""
     heads = []
     for column, header in enumerate(table.header):
@@ -162,7 +162,7 @@ def _table(table: Table, place: str, below: dict[tuple[int, int], str]) -> str:
     )
 
 
-def _cell(cell: Cell, column: int, table: Table, below: str) -> str:
+def _cell(cell: ResultCell, column: int, table: ResultTable, below: str) -> str:
     """A cell of a table; `below` is a small figure under its value."""
     marks = ["text" if column < table.names else "", "name" if 0 < column < table.names else ""]
     marks += ["beside" if column in table.beside else "", "best" if cell.best else ""]

@@ -31,7 +31,7 @@ LATEX = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResultCell:
     """A value of a table.
 
     Args:
@@ -51,7 +51,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Rows of cells under a header.
 
     Args:
@@ -62,7 +62,7 @@ class Table:
     """
 
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[ResultCell, ...], ...]
     names: int
     beside: frozenset[int] = frozenset()
 
@@ -120,35 +120,38 @@ def notebook(report: Report) -> str:
     return f"{means}<details><summary>{len(report.comparisons):,} tests</summary>{tests}</details>"
 
 
-def means_table(report: Report, beside: bool = True) -> Table:
+def means_table(report: Report, beside: bool = True) -> ResultTable:
     """A row for each system: its letter, its name, its means; with `beside` also what is judged, candidates and seconds."""
     labels = _labels(report)
-    columns: list[tuple[str, list[Cell], bool]] = []
+    columns: list[tuple[str, list[ResultCell], bool]] = []
     shown: set[Measure] = set()
     for measure in report.measures:
         columns.append((str(measure), _values(report, measure, labels), False))
         judged = report.judged.get(measure)
         if beside and judged is not None and judged not in shown:
             shown.add(judged)
-            cells = [Cell(f"{system.evaluation[judged]:.3f}") for system in report.systems.values()]
+            cells = [ResultCell(f"{system.evaluation[judged]:.3f}") for system in report.systems.values()]
             columns.append((str(judged), cells, True))
     systems = report.systems.values()
     if beside and any(s.candidates for s in systems):
-        cells = [Cell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else NOTHING) for s in systems]
+        cells = [ResultCell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else NOTHING) for s in systems]
         columns.append(("candidates", cells, True))
     if beside and any(s.seconds is not None for s in systems):
-        cells = [Cell(NOTHING if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
+        cells = [ResultCell(NOTHING if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
         columns.append(("a topic", cells, True))
     rows = zip(*(cells for _, cells, _ in columns), strict=True)
-    return Table(
+    return ResultTable(
         ("", "system", *(header for header, _, _ in columns)),
-        tuple((Cell(labels[name]), Cell(_marked(report, name)), *row) for name, row in zip(report.systems, rows, strict=True)),
+        tuple(
+            (ResultCell(labels[name]), ResultCell(_marked(report, name)), *row)
+            for name, row in zip(report.systems, rows, strict=True)
+        ),
         2,
         frozenset(i for i, (_, _, light) in enumerate(columns, 2) if light),
     )
 
 
-def tests_table(report: Report, *, letters: bool) -> Table:
+def tests_table(report: Report, *, letters: bool) -> ResultTable:
     """A row for each comparison; with `letters`, the systems are called by them."""
     labels = _labels(report)
     fixed = report.testing.applied_correction == "none"
@@ -157,20 +160,20 @@ def tests_table(report: Report, *, letters: bool) -> Table:
         systems = (f"{labels[c.system]} – {labels[c.against]}",) if letters else (c.system, c.against)
         interval = NOTHING if math.isnan(c.low) else f"{c.low:+.4f} to {c.high:+.4f}"
         cells = [
-            *map(Cell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval)),
-            *(() if fixed else (Cell(_p(c.p)),)),
-            Cell(_p(c.corrected), best=c.significant),
-            *map(Cell, (_signed(c.d_z), _signed(c.hedges_g), f"{c.wins}/{c.ties}/{c.losses}")),
+            *map(ResultCell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval)),
+            *(() if fixed else (ResultCell(_p(c.p)),)),
+            ResultCell(_p(c.corrected), best=c.significant),
+            *map(ResultCell, (_signed(c.d_z), _signed(c.hedges_g), f"{c.wins}/{c.ties}/{c.losses}")),
         ]
         rows.append(tuple(cells))
     header = (
         *("measure", *(("systems",) if letters else ("system", "against")), "difference"),
         *(f"{100 * (1 - report.testing.alpha):g}% interval", "p", *(() if fixed else ("corrected",)), "d_z", "g", "W/T/L"),
     )
-    return Table(header, tuple(rows), 2 if letters else 3)
+    return ResultTable(header, tuple(rows), 2 if letters else 3)
 
 
-def superscript(cell: Cell) -> str:
+def superscript(cell: ResultCell) -> str:
     """The letters of a cell in HTML."""
     return f"<sup>{' '.join(map(escape, cell.letters))}</sup>" if cell.letters else ""
 
@@ -217,11 +220,11 @@ def _enumerated(parts: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Cell]:
+def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[ResultCell]:
     """The cells of the means by a measure."""
     best = report.best(measure)
     return [
-        Cell(
+        ResultCell(
             f"{report.mean(name, measure):.{0 if measure.summed else 4}f}",
             tuple(labels[other] for other in report.beaten(name, measure)),
             name in best,
@@ -279,12 +282,12 @@ def _pieces(report: Report) -> Iterator[tuple[str, str]]:
     yield "\n" + "\n".join([*notes(report), *more]), ""
 
 
-def _aligned(table: Table) -> Iterator[tuple[str, str]]:
+def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
     """The lines of a table, in pieces; superscripts stand right of the columns of digits."""
     columns = list(zip(*table.rows, strict=True))
     raised = [max(len(cell.raised) for cell in column) for column in columns]
     widths = [max(len(h), *(len(c.text) for c in column)) for h, column in zip(table.header, columns, strict=True)]
-    for row in (tuple(map(Cell, table.header)), *table.rows):
+    for row in (tuple(map(ResultCell, table.header)), *table.rows):
         line: list[tuple[str, str]] = []
         for i, cell in enumerate(row):
             space = " " * (widths[i] - len(cell.text))
@@ -298,7 +301,7 @@ def _aligned(table: Table) -> Iterator[tuple[str, str]]:
         yield line[-1][0].rstrip() + "\n", line[-1][1]
 
 
-def _markdown(table: Table) -> str:
+def _markdown(table: ResultTable) -> str:
     """A table in Markdown."""
     rule = ["---"] * table.names + ["---:"] * (len(table.header) - table.names)
     rows = [[_escaped_markdown(h) for h in table.header], rule]
@@ -315,7 +318,7 @@ def _escaped_markdown(text: str) -> str:
     return text
 
 
-def _html(table: Table) -> str:
+def _html(table: ResultTable) -> str:
     """A table in HTML."""
     rows = [
         [
@@ -327,7 +330,7 @@ def _html(table: Table) -> str:
     return html_table(table.header, rows, safe=True)
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(cell: ResultCell) -> str:
     """A cell in LaTeX."""
     text = _escaped_latex(cell.text)
     shown = rf"\textbf{{{text}}}" if cell.best else text

@@ -70,7 +70,7 @@ class Collection:
         from ..index import Index
 
         if isinstance(self._source, Index):
-            return _Documents(self._source)
+            return _IndexDocuments(self._source)
         return self._source.corpus if isinstance(self._source, Dataset) else self._source
 
     @cached_property
@@ -97,7 +97,7 @@ class Collection:
     def split(self, passages: Passages) -> Collection:
         """The same documents in passages, each of which is a document."""
         other = copy.copy(self)
-        other._source, other._path = _Split(passages, self), None
+        other._source, other._path = _Passages(passages, self), None
         other.__dict__["hash"] = hash_json([self.hash, passages.key()])
         return other
 
@@ -142,7 +142,7 @@ class Collection:
             self._progress(progress)
 
 
-class _Split:
+class _Passages:
     """The passages of a collection's documents."""
 
     def __init__(self, passages: Passages, collection: Collection) -> None:
@@ -152,7 +152,7 @@ class _Split:
         return iter(self._passages.docs(self._collection.documents))
 
 
-class _Documents:
+class _IndexDocuments:
     """The documents of an index."""
 
     def __init__(self, index: Index) -> None:

@@ -44,7 +44,7 @@ KINDS = {
 }
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table of the file: no other keys, and no value of another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -53,7 +53,7 @@ class Table(BaseModel):
 Text = Field(default=None, min_length=1)
 
 
-class CollectionTable(Table):
+class CollectionTable(TomlTable):
     """Where documents, topics and judgments are: paths, or collections by name: irds:NAME, sample:NAME."""
 
     dataset: str | None = Text
@@ -64,7 +64,7 @@ class CollectionTable(Table):
     format: str | None = Text
 
 
-class IndexTable(Table):
+class IndexTable(TomlTable):
     """How the documents are indexed, or, in `path`, the index that there is already."""
 
     path: str | None = Text
@@ -74,13 +74,13 @@ class IndexTable(Table):
     vectors: str | None = Text
 
 
-class RunTable(Table):
+class RunTable(TomlTable):
     """A system that is a run that is there already."""
 
     run: str = Field(min_length=1)
 
 
-class ReportTable(Table):
+class ReportTable(TomlTable):
     """What is measured and tested, and in which forms the report is written."""
 
     measures: list[str] = Field(default=list(DEFAULT), min_length=1)
@@ -92,7 +92,7 @@ class ReportTable(Table):
     seed: int | None = None
 
 
-class FileTable(Table):
+class FileTable(TomlTable):
     """The whole file. A system is an expression, or the table of a run."""
 
     output: str | None = Text
@@ -167,11 +167,11 @@ def read_file(path: str | Path) -> ExperimentFile:
         table = FileTable.model_validate(raw)
     except ValidationError as error:
         raise _one_sentence(path, raw, error) from None
-    return _Reader(path, table, raw).file()
+    return _FileReader(path, table, raw).file()
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _FileReader:
     """What a file says, put together."""
 
     path: Path

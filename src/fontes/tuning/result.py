@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core import ParameterError, Run, Stage, Topics
 from ..measures.measure import Measure
 from ..plots.plot import COLOURS, INK, Plot, drawn
-from .space import Values
+from .space import Choices
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -399,7 +399,7 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
 def _numeric(tuning: Tuning, name: str) -> bool:
     """Whether the values of a parameter are numbers."""
     axis = tuning.space[name]
-    return not isinstance(axis, Values) or axis.ordered
+    return not isinstance(axis, Choices) or axis.ordered
 
 
 def _places(tuning: Tuning, name: str) -> Any:
@@ -415,7 +415,7 @@ def _shown(tuning: Tuning, name: str, value: Any) -> bool:
     axis = tuning.space[name]
     if axis.ends is not None:
         return isinstance(value, (int, float)) and axis.ends[0] <= value <= axis.ends[1]
-    return isinstance(axis, Values) and repr(value) in map(repr, axis.values)
+    return isinstance(axis, Choices) and repr(value) in map(repr, axis.values)
 
 
 def _ticks(axis: Any, tuning: Tuning, name: str) -> None:

@@ -24,10 +24,10 @@ from .result import Trial
 from .space import Maker, Setting
 
 Floats = NDArray[np.float64]
-Study = Callable[["Search"], list[int]]
+Study = Callable[["Scoring"], list[int]]
 
 
-class Search:
+class Scoring:
     """Settings that are scored once, with the values of all topics.
 
     Args:
@@ -44,7 +44,7 @@ class Search:
         self.trials: list[Trial] = []
         self._numbers: dict[str, int] = {}
         self._known: dict[str, Floats] = {}
-        self._maker, self._memory, self._qrels, self._measure = maker, Memory(topics), qrels, measure
+        self._maker, self._memory, self._qrels, self._measure = maker, RunMemory(topics), qrels, measure
         self._precisions = precisions or {}
 
     def number(self, setting: Setting) -> int:
@@ -79,19 +79,19 @@ class Search:
         """The first trial of the pool with the greatest mean over these topics."""
         return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
 
-    def makes_again(self, setting: Setting) -> Callable[[], Search]:
+    def makes_again(self, setting: Setting) -> Callable[[], Scoring]:
         """What makes the same search in another process, its models in the precision in which those of a setting run here."""
         from ..neural.models.base import precisions_of
 
         precisions = precisions_of(self._maker(setting))
-        return partial(Search, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
+        return partial(Scoring, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 
     def memory(self, setting: Setting) -> int:
         """Bytes that a process takes which holds the models of a setting; see `cluster.stages.memory_of`."""
         return memory_of(self._maker(setting))
 
 
-class SearchActors:
+class ScoringActors:
     """Actors that score settings for a search.
 
     Args:
@@ -99,7 +99,7 @@ class SearchActors:
         ray: See `cluster.joined`.
     """
 
-    def __init__(self, search: Search, ray: bool | str) -> None:
+    def __init__(self, search: Scoring, ray: bool | str) -> None:
         self._search, self._ray = search, ray
 
     def value(self, settings: Sequence[Setting]) -> None:
@@ -118,21 +118,21 @@ class SearchActors:
             pools.append([self._search.number(setting) for setting, _ in trials])
         return pools
 
-    def _spread(self, function: Callable[[Search, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
+    def _spread(self, function: Callable[[Scoring, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
         with joined(self._ray, "tuning on a cluster") as cluster:
             make, memory = self._search.makes_again(example), self._search.memory(example)
             with Actors.alike(cluster, make, "tuning", len(parts), memory) as actors:
                 return list(in_order(actors.spread(function, parts)))
 
 
-def _valued(search: Search, setting: Setting) -> Floats:
+def _valued(search: Scoring, setting: Setting) -> Floats:
     from ..lexical.impacts import in_memory
 
     with in_memory():
         return search.trials[search.number(setting)].values
 
 
-def _studied(search: Search, study: Study) -> list[tuple[Setting, Floats]]:
+def _studied(search: Scoring, study: Study) -> list[tuple[Setting, Floats]]:
     from ..lexical.impacts import in_memory
 
     with in_memory():
@@ -147,7 +147,7 @@ def _key(setting: Setting) -> str:
 RUNS = 8  # that are remembered; a stage that no setting changes is asked for every time, and stays
 
 
-class Memory:
+class RunMemory:
     """The runs of a few stages for some topics, those used last.
 
     Attributes:
@@ -172,17 +172,17 @@ class Memory:
         """The same stage, whose inner stages from topics to a run are remembered; for one without any, the stage itself."""
         reused = stage.map(self._remembered)
         assert isinstance(reused, Stage)
-        return stage if isinstance(reused, Remembered) else reused
+        return stage if isinstance(reused, MemoizedStage) else reused
 
     def _remembered(self, part: Part) -> Part:
         """A stage from topics to a run that has none inside it, remembered; any other part as it is."""
         if not isinstance(part, Stage) or part.takes is not Topics or part.gives is not Run:
             return part
-        return part if any(isinstance(inner, Remembered) for inner in walk(part)) else Remembered(part, self)
+        return part if any(isinstance(inner, MemoizedStage) for inner in walk(part)) else MemoizedStage(part, self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Remembered(Stage[Topics, Run]):
+class MemoizedStage(Stage[Topics, Run]):
     """A stage whose run for the memory's topics is made once.
 
     Args:
@@ -191,7 +191,7 @@ class Remembered(Stage[Topics, Run]):
     """
 
     stage: Stage[Topics, Run]
-    memory: Memory = field(repr=False)
+    memory: RunMemory = field(repr=False)
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         return self.memory.run(self.stage) if topics is self.memory.topics else self.stage(topics)

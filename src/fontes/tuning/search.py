@@ -15,7 +15,7 @@ from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
 from .result import TunedFold, Tuning
-from .scoring import Search, SearchActors
+from .scoring import Scoring, ScoringActors
 from .space import Axis, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
 METHODS = ("grid", "random", "tpe")
@@ -87,11 +87,11 @@ def tune(
     units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
-    search = Search(maker, judged, judgments, parsed)
+    search = Scoring(maker, judged, judgments, parsed)
     numbers = np.array([fold_of[topic_id] for topic_id in judgments])
     with in_memory():  # a setting is searched once: its weights would fill the folder of the index in vain
         unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
-        pools = _settings(method, axes, count, search, numbers, seed, SearchActors(search, ray) if ray else None)
+        pools = _settings(method, axes, count, search, numbers, seed, ScoringActors(search, ray) if ray else None)
     return Tuning(
         measure=parsed,
         method=method,
@@ -111,10 +111,10 @@ def _settings(
     method: str,
     axes: dict[str, Axis],
     count: int,
-    search: Search,
+    search: Scoring,
     fold_of: NDArray[np.int64],
     seed: int,
-    actors: SearchActors | None,
+    actors: ScoringActors | None,
 ) -> list[list[int]]:
     """Scores the settings; for each fold the numbers of the trials among which it may choose."""
     folds = int(fold_of.max()) + 1
@@ -141,7 +141,7 @@ def _drawn(axes: dict[str, Axis], rng: np.random.Generator) -> Setting:
     return {name: axis.draw(rng) for name, axis in axes.items()}
 
 
-def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: tuple[int, int], search: Search) -> list[int]:
+def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: tuple[int, int], search: Scoring) -> list[int]:
     """The trials of one study, which sees the values of these topics only."""
     try:
         import optuna
@@ -164,7 +164,7 @@ def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: t
     return numbers
 
 
-def _fold(search: Search, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
+def _fold(search: Scoring, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
     """What is chosen without a fold, and how it does on it; `unchanged` are the values of the stage as given."""
     held_out = fold_of == number
     best = search.best(pool, ~held_out)

@@ -20,7 +20,7 @@ from ..core.registry import nearest
 
 
 @dataclass(frozen=True)
-class Values:
+class Choices:
     """Values to choose from, in their order.
 
     Args:
@@ -84,7 +84,7 @@ class Range:
         return number
 
 
-Axis: TypeAlias = Values | Range
+Axis: TypeAlias = Choices | Range
 
 
 def axes_of(space: Space, maker: Maker) -> dict[str, Axis]:
@@ -114,7 +114,7 @@ def grid_of(axes: Mapping[str, Axis]) -> Iterator[Setting]:
 
 def _on_grid(name: str, axis: Axis) -> tuple[Any, ...]:
     """The values of an axis that a grid tries."""
-    if isinstance(axis, Values):
+    if isinstance(axis, Choices):
         return axis.values
     if axis.step is None:
         raise ParameterError(
@@ -132,7 +132,7 @@ def _axis(name: str, values: object, maker: Maker) -> Axis:
     listed = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
     if not listed:
         raise ParameterError(f"{name}: there is no value to try")
-    return Values(listed)
+    return Choices(listed)
 
 
 def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
@@ -147,7 +147,7 @@ def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
     # (0, 1) for a parameter that is no whole number means all between.
     whole = all(isinstance(n, (int, np.integer)) for n in bounds) and isinstance(maker.default.get(name, 0), int)
     if len(bounds) == 3:
-        return Values(_stepped(low, high, step, whole))
+        return Choices(_stepped(low, high, step, whole))
     known = maker.ranges.get(name)
     own = float(known[2]) if isinstance(known, tuple) and len(known) == 3 else None
     return Range(int(low), int(high), True, own) if whole else Range(low, high, False, own)

@@ -71,16 +71,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
     score: str = field(default="logit", metadata={"choices": FORMS})
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        if not pairs:
-            return np.zeros(0, dtype=np.float32)
-        model: Any = self._model
-        inputs = model.inputs(pairs)
-
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            logits: NDArray[np.float32] = model.logits(model.prepared.module, [inputs[i] for i in batch.tolist()]).cpu().numpy()
-            return logits
-
-        logits = self._in_batches(model.lengths(inputs), work, progress)
+        logits = super().scores(pairs, progress)
         return sigmoid(logits) if self.score == "sigmoid" else logits
 
     def check_needs(self) -> None:

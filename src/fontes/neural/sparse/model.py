@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...storage.artifact import is_plain
 from ..encoders.architectures import ENDLESS, position_limit
 from ..encoders.base import sample_ids
 from ..encoders.sentence import DOCUMENT, QUERY
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
-from ..models.hub import NO_CODE, library, quiet, read_json, readable, tensors
+from ..models.hub import NO_CODE, inside, library, modules_of, read_json, readable, tensors, tokenizer_in, without_warnings
 
 USE = "a SPLADE model"  # for what libraries are needed
 LOGITS = 1 << 23  # of a masked language model that are in memory at a time, unless its head is not a layer of its own
@@ -40,7 +39,7 @@ class SpladeModel:
         prepared: The network on its device.
     """
 
-    def __init__(self, name: str, checkpoint: Checkpoint, precision: str, where: str) -> None:
+    def __init__(self, name: str, checkpoint: SpladeCheckpoint, precision: str, where: str) -> None:
         self.checkpoint = checkpoint
         module, self.tokenizer = _masked_lm(checkpoint.transformer, name)
         self.vocabulary = _vocabulary(self.tokenizer, int(module.config.vocab_size))
@@ -113,22 +112,15 @@ def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
         config = transformers.AutoConfig.from_pretrained(str(folder), **NO_CODE)
     if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING:
         raise InputError(f"{headless}its architecture is {(config.architectures or [config.model_type])[0]}")
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()  # of weights that are lacking the error below tells
-    try:
-        with readable(f"transformers cannot read the model {name}"), quiet():
-            module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
-    finally:
-        transformers.logging.set_verbosity(verbosity)
+    with readable(f"transformers cannot read the model {name}"), without_warnings():
+        module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
     if absent := sorted(report["missing_keys"]):
         raise InputError(f"{headless}its weights have no {', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}")
     return module.float().eval(), _tokenizer(folder, name)
 
 
 def _tokenizer(folder: Path, name: str) -> Any:
-    transformers = library("transformers", USE)
-    with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
-        return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
+    return tokenizer_in(folder, f"transformers finds no tokenizer in the model {name}")
 
 
 def _vocabulary(tokenizer: Any, size: int) -> list[str]:
@@ -149,7 +141,7 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
     torch = library("torch", USE)
     head = _taken_out(module)
 
-    class Network(torch.nn.Module):  # type: ignore[name-defined,misc]
+    class TermNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
             self.body, self.head = module, head
@@ -172,7 +164,7 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
                 parts.append(_pooled(logits, bias, inside, pooling, logarithms))
             return torch.cat(parts).T
 
-    return Network()
+    return TermNetwork()
 
 
 def _taken_out(module: Any) -> Any:
@@ -211,7 +203,7 @@ LOGARITHMS = {"relu": 1, "log1p_relu": 2}  # by the name of the activation how o
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SpladeCheckpoint:
     """A checkpoint on disk, before its weights are loaded.
 
     Args:
@@ -235,7 +227,7 @@ class Checkpoint:
     static: Path | None = None
 
     @classmethod
-    def of(cls, folder: Path) -> Checkpoint:
+    def of(cls, folder: Path) -> SpladeCheckpoint:
         """What the files of a folder say.
 
         Raises:
@@ -249,12 +241,10 @@ class Checkpoint:
             ) from error
 
     @classmethod
-    def _of(cls, folder: Path) -> Checkpoint:
+    def _of(cls, folder: Path) -> SpladeCheckpoint:
         if not (folder / "modules.json").is_file():
             return cls(folder, max_length=_max_length(folder))
-        listed = read_json(folder / "modules.json")
-        modules = [(_kind(module["type"]), folder / _inside(folder, module["path"])) for module in listed]
-        static = None
+        modules, static = modules_of(folder), None
         if [kind for kind, _ in modules] == ["Router"]:
             modules, static = _routes(modules[0][1])
         kinds = [kind for kind, _ in modules]
@@ -287,7 +277,7 @@ def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
     """
     router = read_json(folder / "router_config.json")
     documents, queries = (
-        [(_kind(router["types"][module]), folder / _inside(folder, module)) for module in router["structure"].get(name, ())]
+        [(router["types"][module].rpartition(".")[2], inside(folder, module)) for module in router["structure"].get(name, ())]
         for name in ("document", "query")
     )
     kinds = [kind for kind, _ in queries]
@@ -307,13 +297,3 @@ def _prompt(settings: Mapping[str, Any], names: Sequence[str]) -> str:
 def _max_length(transformer: Path) -> int | None:
     length: int | None = read_json(transformer / "sentence_bert_config.json", {}).get("max_seq_length")
     return length
-
-
-def _kind(type_name: str) -> str:
-    return type_name.rpartition(".")[2]
-
-
-def _inside(folder: Path, path: str) -> str:
-    if path and not is_plain(path):
-        raise InputError(f"{folder} names a module outside of the model's folder: '{path}'")
-    return path

@@ -19,7 +19,7 @@ from ...index.embeddings.weights import TermVectors
 from ..encoders.base import text_of
 from ..models.base import Pretrained, token_ids
 from ..models.compute import as_objects, in_batches
-from .model import WEIGHT, Checkpoint, SpladeModel
+from .model import WEIGHT, SpladeCheckpoint, SpladeModel
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         return {name: value for name, value in super()._settings().items() if not name.startswith("query_")}
 
     def _load(self, folder: Path, device: str) -> SpladeModel:
-        return SpladeModel(str(self.name_or_path), Checkpoint.of(folder), self.precision, device)
+        return SpladeModel(str(self.name_or_path), SpladeCheckpoint.of(folder), self.precision, device)
 
 
 def _one_by_one(lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]]) -> NDArray[Any]:
