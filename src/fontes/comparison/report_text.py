@@ -122,7 +122,7 @@ def notebook(report: Report) -> str:
 
 def means_table(report: Report, beside: bool = True) -> ResultTable:
     """A row for each system: its letter, its name, its means; with `beside` also what is judged, candidates and seconds."""
-    labels = _labels(report)
+    labels = letters_of(report)
     columns: list[tuple[str, list[ResultCell], bool]] = []
     shown: set[Measure] = set()
     for measure in report.measures:
@@ -140,12 +140,10 @@ def means_table(report: Report, beside: bool = True) -> ResultTable:
         cells = [ResultCell(NOTHING if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
         columns.append(("a topic", cells, True))
     rows = zip(*(cells for _, cells, _ in columns), strict=True)
+    names = [(name, f"{name} (baseline)" if name == report.baseline else name) for name in report.systems]
     return ResultTable(
         ("", "system", *(header for header, _, _ in columns)),
-        tuple(
-            (ResultCell(labels[name]), ResultCell(_marked(report, name)), *row)
-            for name, row in zip(report.systems, rows, strict=True)
-        ),
+        tuple((ResultCell(labels[name]), ResultCell(marked), *row) for (name, marked), row in zip(names, rows, strict=True)),
         2,
         frozenset(i for i, (_, _, light) in enumerate(columns, 2) if light),
     )
@@ -153,7 +151,7 @@ def means_table(report: Report, beside: bool = True) -> ResultTable:
 
 def tests_table(report: Report, *, letters: bool) -> ResultTable:
     """A row for each comparison; with `letters`, the systems are called by them."""
-    labels = _labels(report)
+    labels = letters_of(report)
     fixed = report.testing.applied_correction == "none"
     rows = []
     for c in report.comparisons:
@@ -179,14 +177,14 @@ def superscript(cell: ResultCell) -> str:
 
 
 def notes(report: Report) -> list[str]:
-    """What the tables stand on: the tests, the topics, and what is unusual about them."""
+    """Notes under the tables: tests, topics, and anything unusual about them."""
     lines = []
     if report.comparisons:
         testing = f"{report.testing}, p ≤ {report.testing.alpha:g}"
         if report.baseline is None:
             lines.append(f"superscripts: significantly better than the systems with these letters ({testing})")
         else:
-            against = f"the baseline {_labels(report)[report.baseline]} ({report.baseline})"
+            against = f"the baseline {letters_of(report)[report.baseline]} ({report.baseline})"
             lines.append(f"tests: each system against {against}, over {_topics(len(report.topics))} ({testing})")
             lines.append("superscripts: significantly better than the system with this letter")
         lines += filter(None, [disagreements(report)])
@@ -221,7 +219,6 @@ def _enumerated(parts: list[str]) -> str:
 
 
 def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[ResultCell]:
-    """The cells of the means by a measure."""
     best = report.best(measure)
     return [
         ResultCell(
@@ -233,57 +230,40 @@ def _values(report: Report, measure: Measure, labels: dict[str, str]) -> list[Re
     ]
 
 
-def _labels(report: Report) -> dict[str, str]:
-    """The letter of each system."""
-    return {name: _label(place) for place, name in enumerate(report.systems)}
-
-
-def _marked(report: Report, name: str) -> str:
-    """The name of a system, with a word where it is the baseline."""
-    return f"{name} (baseline)" if name == report.baseline else name
+def letters_of(report: Report) -> dict[str, str]:
+    """The letter of each system: a, b, …; a2, b2, … from the second round on."""
+    rounds = {name: divmod(place, len(LETTERS)) for place, name in enumerate(report.systems)}
+    return {name: LETTERS[letter] + (str(turn + 1) if turn else "") for name, (turn, letter) in rounds.items()}
 
 
 def _topics(count: int) -> str:
-    """A number of topics in words."""
     return f"{count} topic{'' if count == 1 else 's'}"
 
 
-def _label(place: int) -> str:
-    """The letter of a system, with a number from the second round on."""
-    turn, letter = divmod(place, len(LETTERS))
-    return LETTERS[letter] + (str(turn + 1) if turn else "")
-
-
-def _shown(report: Report) -> bool:
-    """Whether the tests are few enough to be printed."""
-    return 0 < len(report.comparisons) <= MAX_COMPARISONS
-
-
 def _p(p: float) -> str:
-    """A p-value in four decimals."""
     if math.isnan(p):
         return NOTHING
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def _signed(effect: float) -> str:
-    """An effect size with its sign."""
     return f"{effect:+.2f}" if math.isfinite(effect) else NOTHING
 
 
 def _pieces(report: Report) -> Iterator[tuple[str, str]]:
-    """The text of a report, and the style of each piece of it."""
+    """Pieces of text, each with its style."""
     yield from _aligned(means_table(report))
-    if _shown(report):
+    more: list[str] = []
+    if len(report.comparisons) > MAX_COMPARISONS:
+        more = [f"{len(report.comparisons)} tests, too many to print; the other forms list them"]
+    elif report.comparisons:
         yield "\n", ""
         yield from _aligned(tests_table(report, letters=True))
-    unseen = report.comparisons and not _shown(report)
-    more = [f"{len(report.comparisons)} tests, too many to print; the other forms list them"] if unseen else []
     yield "\n" + "\n".join([*notes(report), *more]), ""
 
 
 def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
-    """The lines of a table, in pieces; superscripts stand right of the columns of digits."""
+    """The lines of a table, in pieces with styles; superscripts stand right of the columns of digits."""
     columns = list(zip(*table.rows, strict=True))
     raised = [max(len(cell.raised) for cell in column) for column in columns]
     widths = [max(len(h), *(len(c.text) for c in column)) for h, column in zip(table.header, columns, strict=True)]
@@ -302,7 +282,6 @@ def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
 
 
 def _markdown(table: ResultTable) -> str:
-    """A table in Markdown."""
     rule = ["---"] * table.names + ["---:"] * (len(table.header) - table.names)
     rows = [[_escaped_markdown(h) for h in table.header], rule]
     for row in table.rows:
@@ -312,26 +291,19 @@ def _markdown(table: ResultTable) -> str:
 
 
 def _escaped_markdown(text: str) -> str:
-    """Text whose characters mean nothing to Markdown."""
     for character in "\\|*_`<[":
         text = text.replace(character, "\\" + character)
     return text
 
 
 def _html(table: ResultTable) -> str:
-    """A table in HTML."""
-    rows = [
-        [
-            f"<b>{escape(cell.text)}</b>{superscript(cell)}" if cell.best else f"{escape(cell.text)}{superscript(cell)}"
-            for cell in row
-        ]
-        for row in table.rows
-    ]
-    return html_table(table.header, rows, safe=True)
+    def text(cell: ResultCell) -> str:
+        return (f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)) + superscript(cell)
+
+    return html_table(table.header, [list(map(text, row)) for row in table.rows], safe=True)
 
 
 def _latex_cell(cell: ResultCell) -> str:
-    """A cell in LaTeX."""
     text = _escaped_latex(cell.text)
     shown = rf"\textbf{{{text}}}" if cell.best else text
     # \rlap takes no room, so the digits of a column end below each other.
@@ -339,7 +311,6 @@ def _latex_cell(cell: ResultCell) -> str:
 
 
 def _caption(report: Report) -> str:
-    """The caption of the table in LaTeX."""
     topics = f"Means over {_topics(len(report.topics))}"
     if not report.comparisons:
         return topics + "."
@@ -353,5 +324,4 @@ def _caption(report: Report) -> str:
 
 
 def _escaped_latex(text: str) -> str:
-    """Text whose characters mean nothing to LaTeX."""
     return "".join(LATEX.get(character, character) for character in " ".join(text.split()))

@@ -198,7 +198,7 @@ class PairedValues:
         return tuple(Comparison(*side, **dict(zip(columns, row, strict=True))) for side, row in zip(sides, rows, strict=True))
 
     def _intervals_of_differences(self, differences: Any, ours: Any, theirs: Any, alpha: float) -> tuple[Any, Any]:
-        """Some columns at a time, which bounds the memory where there are many pairs."""
+        """The intervals, some columns at a time to bound the memory."""
         parts = []
         for start in range(0, len(ours), COLUMNS):
             part = slice(start, start + COLUMNS)

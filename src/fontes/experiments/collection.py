@@ -89,13 +89,13 @@ class Collection:
         return of_files if as_usual else hash_json([of_files, reading.encoding, reading.errors])
 
     def at(self, folder: Path, progress: Report) -> Collection:
-        """The same documents with another folder and report."""
+        """A copy with another folder and report."""
         other = copy.copy(self)
         other.folder, other._progress = folder, progress
         return other
 
     def split(self, passages: Passages) -> Collection:
-        """The same documents in passages, each of which is a document."""
+        """A copy whose documents are passages of these."""
         other = copy.copy(self)
         other._source, other._path = _Passages(passages, self), None
         other.__dict__["hash"] = hash_json([self.hash, passages.key()])
@@ -137,14 +137,12 @@ class Collection:
         return index
 
     def _unfinished(self, progress: Progress) -> None:
-        """Hands progress on, save the last, whose number of documents may not be all."""
+        """Reports progress, save the last, whose number of documents may not be all."""
         if not progress.finished:
             self._progress(progress)
 
 
 class _Passages:
-    """The passages of a collection's documents."""
-
     def __init__(self, passages: Passages, collection: Collection) -> None:
         self._passages, self._collection = passages, collection
 
@@ -153,8 +151,6 @@ class _Passages:
 
 
 class _IndexDocuments:
-    """The documents of an index."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
 

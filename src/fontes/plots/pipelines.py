@@ -33,15 +33,7 @@ MAX_STAGES = 400  # stages of a plot
 
 @dataclass(frozen=True)
 class Box:
-    """A stage in the plot.
-
-    Args:
-        column: Counted from 0 at the left.
-        row: Counted from 0 at the top.
-        title: The first line.
-        lines: The parameters.
-        colour: Of the box; empty: text alone.
-    """
+    """A stage in the plot; without a colour it is text alone."""
 
     column: int
     row: float
@@ -52,7 +44,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Diagram:
-    """Boxes and the arrows between them, with where arrows come in and leave; columns and rows count from the block's own."""
+    """Boxes and arrows, with the places at which arrows come in and leave, counted from the diagram's own corner."""
 
     columns: int
     rows: float
@@ -108,7 +100,6 @@ def pipeline(stage: AnyStage) -> Plot:
 
 
 def _block(stage: AnyStage) -> Diagram:
-    """The boxes of a stage."""
     if isinstance(stage, Pipeline):
         return _in_a_row([_block(one) for one in steps(stage)])
     if isinstance(stage, Scaled):
@@ -127,7 +118,7 @@ def _block(stage: AnyStage) -> Diagram:
 
 
 def _parameters(stage: AnyStage) -> Iterator[str]:
-    """The parameters that the text of a stage shows, each in a few lines, and the depth of a cut."""
+    """The parameters in the text of a stage, each in a few lines, and the depth of a cut."""
     text = stage.written(index_names(stage), strict=False)
     for key, value in stage.shown().items():
         if key != stage.variadic:
@@ -141,7 +132,7 @@ def _leaf(box: Box) -> Diagram:
 
 
 def _in_a_row(blocks: Sequence[Diagram]) -> Diagram:
-    """Blocks from left to right, all at one height."""
+    """Diagrams from left to right, all at one height."""
     rows = max(block.rows for block in blocks)
     row = Diagram(0, rows, (), (), (), ())
     for block in blocks:
@@ -166,7 +157,6 @@ def _joined(stages: Sequence[AnyStage], box: Box) -> Diagram:
 
 
 def _width(box: Box) -> float:
-    """Of a box, in inches."""
     return LETTER * max(map(len, (box.title, *box.lines))) + 2 * PADDING
 
 

@@ -80,14 +80,14 @@ class Scoring:
         return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
 
     def makes_again(self, setting: Setting) -> Callable[[], Scoring]:
-        """What makes the same search in another process, its models in the precision in which those of a setting run here."""
+        """A function that makes an equal scoring in another process, with models in the precision used here."""
         from ..neural.models.base import precisions_of
 
         precisions = precisions_of(self._maker(setting))
         return partial(Scoring, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 
     def memory(self, setting: Setting) -> int:
-        """Bytes that a process takes which holds the models of a setting; see `cluster.stages.memory_of`."""
+        """Bytes of a process that holds the models of a setting; see `cluster.stages.memory_of`."""
         return memory_of(self._maker(setting))
 
 
@@ -148,11 +148,7 @@ RUNS = 8  # that are remembered; a stage that no setting changes is asked for ev
 
 
 class RunMemory:
-    """The runs of a few stages for some topics, those used last.
-
-    Attributes:
-        topics: The topics.
-    """
+    """The runs that a few stages gave for some topics, the least recently used dropped first."""
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
@@ -160,7 +156,7 @@ class RunMemory:
         self._runs: OrderedDict[int, tuple[Stage[Any, Run], Run]] = OrderedDict()
 
     def run(self, stage: Stage[Any, Run]) -> Run:
-        """What the stage gives for the topics."""
+        """The run of a stage for the topics."""
         if id(stage) not in self._runs:
             self._runs[id(stage)] = (stage, stage(self.topics))
             if len(self._runs) > RUNS:
@@ -169,13 +165,12 @@ class RunMemory:
         return self._runs[id(stage)][1]
 
     def reusing(self, stage: Stage[Any, Any]) -> Stage[Any, Any]:
-        """The same stage, whose inner stages from topics to a run are remembered; for one without any, the stage itself."""
+        """A copy whose inner stages from topics to a run are memoized; the stage itself where it has none."""
         reused = stage.map(self._remembered)
         assert isinstance(reused, Stage)
         return stage if isinstance(reused, MemoizedStage) else reused
 
     def _remembered(self, part: Part) -> Part:
-        """A stage from topics to a run that has none inside it, remembered; any other part as it is."""
         if not isinstance(part, Stage) or part.takes is not Topics or part.gives is not Run:
             return part
         return part if any(isinstance(inner, MemoizedStage) for inner in walk(part)) else MemoizedStage(part, self)
@@ -183,12 +178,7 @@ class RunMemory:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoizedStage(Stage[Topics, Run]):
-    """A stage whose run for the memory's topics is made once.
-
-    Args:
-        stage: The stage.
-        memory: Where its run is.
-    """
+    """A stage that runs once for the memory's topics."""
 
     stage: Stage[Topics, Run]
     memory: RunMemory = field(repr=False)

@@ -165,7 +165,6 @@ def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: t
 
 
 def _fold(search: Scoring, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
-    """What is chosen without a fold, and how it does on it; `unchanged` are the values of the stage as given."""
     held_out = fold_of == number
     best = search.best(pool, ~held_out)
     return TunedFold(
@@ -178,7 +177,6 @@ def _fold(search: Scoring, pool: list[int], number: int, fold_of: NDArray[np.int
 
 
 def _measure(name: str | Measure) -> Measure:
-    """The measure. Raises ParameterError for a count."""
     measure = parse(name)
     if measure.summed:
         raise ParameterError(f"{measure} is a count, not an average; tune on a measure such as nDCG@10")
@@ -186,7 +184,7 @@ def _measure(name: str | Measure) -> Measure:
 
 
 def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
-    """The topics that have judgments, and the judgments, both in the order of the ids, whatever order they came in."""
+    """Judged topics and judgments, in the order of the ids."""
     known, judgments = Topics.read(topics), judgments_of(qrels)
     missing = [topic_id for topic_id in judgments if topic_id not in known]
     if missing:
@@ -199,7 +197,6 @@ def _judged(topics: object, qrels: object) -> tuple[Topics, Qrels]:
 
 
 def _count(method: str, trials: int | None) -> int:
-    """How many settings are tried. Raises ParameterError for a method or a number that cannot be."""
     if method not in METHODS:
         raise ParameterError(f"unknown method '{method}'; there are {', '.join(METHODS)}")
     if trials is None:

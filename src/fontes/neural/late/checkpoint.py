@@ -32,17 +32,17 @@ SENTENCE_CONFIG = "config_sentence_transformers.json"
 
 @dataclass(frozen=True)
 class TokenSettings:
-    """How texts become tokens, and which of these get vectors.
+    """The way from texts to tokens, and which of these get vectors.
 
     Args:
         form: "colbert", "pylate" or "encoder" (a model that was not made for late interaction).
         query_length: Tokens of a query, its three special ones included: longer ones are cut, shorter ones filled up.
-        document_length: Tokens of a document at most, its three special ones included.
+        document_length: Greatest number of tokens of a document, its three special ones included.
         query_marker: The token after the first one of a query; "" for none.
-        document_marker: The same of a document.
+        document_marker: The token after the first one of a document; "" for none.
         expand: Whether queries are filled up with [MASK] to query_length, each of which gets a vector.
         attend: Whether the other tokens attend to these.
-        skip: The tokens of documents that get no vector: single characters or words.
+        skip: Tokens of documents that get no vector: single characters or words.
     """
 
     form: str
@@ -73,8 +73,8 @@ class ColBERTCheckpoint:
 
     Args:
         backbone: The folder of the transformer.
-        dense: The folders of its projections; for ColBERT's form none, as the projection is among the backbone's weights.
-        settings: How texts become tokens.
+        dense: The folders of its projections; none in ColBERT's form, whose projection is among the backbone's weights.
+        settings: The way from texts to tokens.
     """
 
     backbone: Path
@@ -83,10 +83,10 @@ class ColBERTCheckpoint:
 
     @classmethod
     def of(cls, folder: Path) -> ColBERTCheckpoint:
-        """What the files of a folder say.
+        """The checkpoint of a folder.
 
         Raises:
-            InputError: For files that cannot be read.
+            InputError: A file cannot be read.
         """
         if (folder / "modules.json").is_file():
             modules = modules_of(folder)

@@ -59,7 +59,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
     @property
     def settings(self) -> TokenSettings:
-        """How texts become tokens: the checkpoint's settings, with the parameters that were given."""
+        """The checkpoint's settings, with the parameters that were given."""
         return self._checkpoint.settings.with_(
             query_length=self.query_length,
             document_length=self.document_length,
@@ -70,11 +70,11 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
     @property
     def length(self) -> int:
-        """Tokens that are read of a document at most, its special ones included."""
+        """Greatest number of tokens that are read of a document, special ones included."""
         return self.settings.document_length
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
-        """The tokens of whole documents, as many as there would be without a limit; special ones included."""
+        """The tokens of whole documents, special ones included."""
         return list(map(self._model.whole_length, map(text_of, docs)))
 
     @property
@@ -83,9 +83,9 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return int(self._model.width)
 
     def encode_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """For each query its token vectors, (tokens, dim), float32, of unit length.
+        """The token vectors of each query, (tokens, dim), float32, of unit length.
 
-        Each is encoded by itself on a CPU, where a batch would gain little, so that its vectors do not depend on the others.
+        On a CPU each query is encoded by itself, so that its vectors do not depend on the others.
         """
         if not texts:
             return []
@@ -259,7 +259,6 @@ def _vectors(module: Any, ids: list[list[int]], fill: int, attended: list[int] |
 
 
 def _flat(module: Any, ids: list[list[int]], fill: int) -> Any:
-    """The vectors of a sample as rows of a tensor, for the calibration."""
     vectors = _vectors(module, ids, fill)
     rows = np.concatenate([vectors[i, : len(one)] for i, one in enumerate(ids)])
     return library("torch", "a ColBERT model").from_numpy(rows)

@@ -56,12 +56,7 @@ class SpladeModel:
         return token_ids(self.tokenizer, texts, length)
 
     def weights(self, ids: list[list[int]], terms: int | None) -> list[NDArray[Any]]:
-        """For each text of a batch its tokens with a weight above 0, of dtype WEIGHT, in ascending order of their numbers.
-
-        Args:
-            ids: The token ids of each text.
-            terms: How many tokens of the greatest weights are kept; None for all.
-        """
+        """The tokens of each text of a batch with weights above 0, of dtype WEIGHT, by ascending number; at most `terms`."""
         torch = library("torch", USE)
         with torch.inference_mode():
             pooled = self._pooled(self.prepared.module, ids).cpu().numpy()
@@ -82,7 +77,7 @@ class Static:
         self._length = int(min(self._tokenizer.model_max_length, ENDLESS))
 
     def weights(self, text: str, terms: int | None) -> NDArray[Any]:
-        """The tokens of a text with their weights, of dtype WEIGHT, as those of `SpladeModel.weights`."""
+        """The tokens of each text of a batch with weights above 0, of dtype WEIGHT, by ascending number; at most `terms`."""
         (ids,) = token_ids(self._tokenizer, [text], self._length, special=False)
         row = np.zeros_like(self._weights)
         row[ids] = self._weights[ids]
@@ -100,11 +95,7 @@ def _row(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
 
 
 def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
-    """The masked language model of a folder, in float32, and its tokenizer.
-
-    Raises:
-        InputError: It cannot be read, or has no head that predicts tokens.
-    """
+    """The masked language model of a folder, in float32, and its tokenizer."""
     transformers = library("transformers", USE)
     library("torch", USE)
     headless = f"{name} is no masked language model, whose head SPLADE needs: "
@@ -124,7 +115,7 @@ def _tokenizer(folder: Path, name: str) -> Any:
 
 
 def _vocabulary(tokenizer: Any, size: int) -> list[str]:
-    """The tokens by number; one that the tokenizer does not have, as vocabularies are filled up, is called by its number."""
+    """The tokens by number; a number without a token, as padded vocabularies have, is called [number]."""
     tokens = [f"[{number}]" for number in range(size)]
     for token, number in tokenizer.get_vocab().items():
         if number < size:
@@ -168,7 +159,7 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
 
 
 def _taken_out(module: Any) -> Any:
-    """The last layer of a model, in whose place it now gives what that layer takes; None where it has no such layer."""
+    """The last layer of a model, which then gives that layer's input instead; None where it has no such layer."""
     torch = library("torch", USE)
     head = module.get_output_embeddings()
     place = next((name for name, inner in module.named_modules() if inner is head), "") if head is not None else ""
@@ -211,10 +202,10 @@ class SpladeCheckpoint:
         pooling: "max" or "sum" over the positions.
         logarithms: How often log(1 + x) is taken of relu(logit).
         max_length: Tokens that are read of a text; None where the checkpoint does not say.
-        terms: How many terms of a vector are kept; None for all.
+        terms: Terms of a vector that are kept; None for all.
         query_prompt: Text before each query.
         document_prompt: Text before each document.
-        static: The folder of the weights that queries get without a transformer; None where they have none.
+        static: The folder of weights for queries without a transformer, if any.
     """
 
     transformer: Path
@@ -228,10 +219,10 @@ class SpladeCheckpoint:
 
     @classmethod
     def of(cls, folder: Path) -> SpladeCheckpoint:
-        """What the files of a folder say.
+        """The checkpoint of a folder.
 
         Raises:
-            InputError: For files that cannot be read, and for modules that make no SPLADE model.
+            InputError: A file cannot be read, or the modules make no SPLADE model.
         """
         try:
             return cls._of(folder)
@@ -288,7 +279,7 @@ def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
 
 
 def _prompt(settings: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The prompt under the first of `names` that there is; the default one where there is none."""
+    """The prompt under the first of `names` that exists, or the default one."""
     prompts = settings.get("prompts") or {}
     name = next((name for name in names if name in prompts), settings.get("default_prompt_name"))
     return prompts.get(name) or ""
