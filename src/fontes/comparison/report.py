@@ -270,9 +270,8 @@ class Report:
         }
         own = [c for c in self.comparisons if c.measure == measure and c.system == name]
         nothing: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
-        return [{**line, **nothing, **json_values({key: vars(c)[key] for key in nothing})} for c in own] or [
-            {**line, **nothing}
-        ]
+        tests = [json_values({key: vars(c)[key] for key in nothing}) for c in own] or [nothing]
+        return [{**line, **test} for test in tests]
 
     def _repr_html_(self) -> str:
         """HTML for a notebook."""

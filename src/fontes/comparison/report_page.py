@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import Report
 from ..core import Qrels, Topics
 from ..core.progress import Report as Listener, silent
+from ..core.work import work
 from ..datasets import Dataset, named
 from .collection import Collection
 from .lock import Check, read_lock
@@ -68,7 +69,8 @@ class Experiment:
                 anything is built or encoded, and said at once.
         """
         plan = self._plan(Problems())
-        report = run(plan, self.output, progress, ray).report
+        with work(ray=ray):
+            report = run(plan, self.output, progress).report
         assert report is not None
         return report
 

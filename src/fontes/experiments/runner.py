@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..cluster import joined
 from ..comparison import Report, SystemRun, Testing, report_of
 from ..comparison.report import SUFFIXES
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import Part, indexes_of
 from ..core.progress import Progress, Report as Listener, silent
+from ..core.work import cluster, work
 from ..formats import write_run
 from ..measures import Measure
 from ..storage.files import write
@@ -101,7 +101,7 @@ class Results:
         return f"{self.folder}: {', '.join([*others, LOCK])}, runs of {count} system{'s' * (count != 1)}"
 
 
-def run(plan: Plan, folder: Path, progress: Listener = silent, ray: bool | str | None = None) -> Results:
+def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
     """Runs all systems of a plan into a folder: runs/NAME.run, the report, the pages of the plan, and the lock.
 
     What is in the way of it, such as a model that is not here, is better looked for before: see `Problems`.
@@ -113,8 +113,6 @@ def run(plan: Plan, folder: Path, progress: Listener = silent, ray: bool | str |
         plan: What is run.
         folder: Where it is written.
         progress: Is called with how far each step is.
-        ray: The cluster that encodes documents and over which the topics of each step are spread; None: all is done here. See
-            `fontes.cluster.joined`.
 
     Raises:
         InputError: Something that is read cannot be used, or the folder cannot.
@@ -122,9 +120,11 @@ def run(plan: Plan, folder: Path, progress: Listener = silent, ray: bool | str |
     """
     documents = plan.documents or Collection([], folder)
     with alone(folder):
-        systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
-        with joined(ray, "the experiment") if ray else nullcontext():
-            runs = _made(plan, systems, Cache(folder / "cache"), progress, ray)
+        with work(ray=False):  # a cluster does not read every collection
+            systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
+        actors = cluster()
+        with nullcontext() if actors is None else actors.joined_here("the experiment"):
+            runs = _made(plan, systems, Cache(folder / "cache"), progress)
         return _written(plan, systems, Results(folder, runs, _report(plan, runs)))
 
 
@@ -141,16 +141,14 @@ def _in_float32(part: Part) -> Part:
     return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
 
 
-def _made(
-    plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener, ray: bool | str | None
-) -> dict[str, SystemRun]:
+def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:
     """The run of each system. Missing vectors are built before the first system runs."""
     stages = [system for system in systems.values() if isinstance(system, Stage)]
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
         raise InputError(f"there are no documents to run {plan.title} on")
     for stage in stages:
-        stage.prepare(progress, ray)
-    searches = Searches(plan.topics or Topics(), cache, progress, ray)
+        stage.prepare(progress)
+    searches = Searches(plan.topics or Topics(), cache, progress)
     runs = {}
     for name, system in systems.items():
         one = runs[name] = searches.of(name, system)

@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..cluster import apply
 from ..comparison import Report, SystemRun, Testing, report_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
 from ..core.part import Names, indexes_of, walk
 from ..core.progress import Progress, Report as Listener, silent
 from ..core.stage import Cut, Scaled, Sum, steps as steps_of
+from ..core.work import cluster
 from ..fusion import Fusion
 from ..measures.agreement import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure
@@ -109,14 +109,12 @@ class Searches:
         topics: The topics that stages are run on.
         cache: Where runs are kept; None keeps none.
         progress: Is called where a step begins, and with how far it is.
-        ray: The cluster over which the topics of a step are spread; None: it is done here.
     """
 
-    def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent, ray: bool | str | None = None) -> None:
+    def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent) -> None:
         self._topics = topics
         self._cache = cache
         self._progress = progress
-        self._ray = ray
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def of(self, name: str, system: object) -> SystemRun:
@@ -179,10 +177,11 @@ class Searches:
 
     def _applied(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
         """The result of a step. Steps without topics of their own, and sums of finished runs, stay in this process."""
-        if not self._ray or stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)):
-            result: Topics | Run = stage(value, progress=self._progress)
-            return result
-        return apply(stage, value, self._ray, self._progress)
+        actors = None if stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)) else cluster()
+        result: Topics | Run = (
+            stage(value, progress=self._progress) if actors is None else actors.apply(stage, value, progress=self._progress)
+        )
+        return result
 
     def _stored(self, steps: Steps, identity: tuple[str | int, ...]) -> Output | None:
         key = self._key(identity)

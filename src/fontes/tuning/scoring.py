@@ -6,14 +6,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cluster import Actors, joined
-from ..cluster.stages import memory_of
-from ..cluster.tasks import in_order
 from ..core import Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
 from ..core.progress import Report
@@ -79,6 +77,10 @@ class Scoring:
         """The first trial of the pool with the greatest mean over these topics."""
         return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
 
+    def stage(self, setting: Setting) -> Any:
+        """The stage of a setting."""
+        return self._maker(setting)
+
     def makes_again(self, setting: Setting) -> Callable[[], Scoring]:
         """A function that makes an equal scoring in another process, with models in the precision used here."""
         from ..neural.models.base import precisions_of
@@ -86,21 +88,17 @@ class Scoring:
         precisions = precisions_of(self._maker(setting))
         return partial(Scoring, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 
-    def memory(self, setting: Setting) -> int:
-        """Bytes of a process that holds the models of a setting; see `cluster.stages.memory_of`."""
-        return memory_of(self._maker(setting))
-
 
 class ScoringActors:
     """Actors that score settings for a search.
 
     Args:
         search: The search.
-        ray: See `cluster.joined`.
+        actors: The package that works on a cluster.
     """
 
-    def __init__(self, search: Scoring, ray: bool | str) -> None:
-        self._search, self._ray = search, ray
+    def __init__(self, search: Scoring, actors: ModuleType) -> None:
+        self._search, self._actors = search, actors
 
     def value(self, settings: Sequence[Setting]) -> None:
         """Tells the search the values of settings."""
@@ -119,10 +117,9 @@ class ScoringActors:
         return pools
 
     def _spread(self, function: Callable[[Scoring, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
-        with joined(self._ray, "tuning on a cluster") as cluster:
-            make, memory = self._search.makes_again(example), self._search.memory(example)
-            with Actors.alike(cluster, make, "tuning", len(parts), memory) as actors:
-                return list(in_order(actors.spread(function, parts)))
+        make, stage = self._search.makes_again(example), self._search.stage(example)
+        results: list[Any] = self._actors.map_with(make, function, parts, "tuning", stage)
+        return results
 
 
 def _valued(search: Scoring, setting: Setting) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Topics
+from ..core.work import cluster, work
 from ..measures.agreement import judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
@@ -89,9 +90,11 @@ def tune(
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
     search = Scoring(maker, judged, judgments, parsed)
     numbers = np.array([fold_of[topic_id] for topic_id in judgments])
-    with in_memory():  # a setting is searched once: its weights would fill the folder of the index in vain
+    with in_memory(), work(ray=ray):  # a setting is searched once: its weights would fill the folder of the index in vain
         unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
-        pools = _settings(method, axes, count, search, numbers, seed, ScoringActors(search, ray) if ray else None)
+        room = cluster()
+        actors = None if room is None else ScoringActors(search, room)
+        pools = _settings(method, axes, count, search, numbers, seed, actors)
     return Tuning(
         measure=parsed,
         method=method,

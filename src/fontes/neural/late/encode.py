@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Topics
+from ...core.work import work as working
 from ...index.embeddings.embeddings import Embeddings
-from ...index.embeddings.encoding import Job, VectorEncoding
+from ...index.embeddings.encoding import Job, VectorEncoding, vector_encoding
 from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
-from ...index.embeddings.remote_encoder import RemoteEncoder, remote_encoder
-from ...index.embeddings.store import check_there, encode_segment, in_turn, vector_encoding
+from ...index.embeddings.journal import remote_encoder
+from ...index.embeddings.store import check_there, encode_segment, in_turn
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from ..dense.settings import in_precision, precision_of
@@ -29,26 +30,27 @@ from .colbert import ColBERT
 from .residual import FITTING, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
     KIND,
+    ROWS,
     TOGETHER,
+    TOKENS,
+    WIDTHS,
     JoinedTokens,
     TokenVectors,
     WholeVectors,
     best,
     effort,
-    folder_name,
-    forget,
     scores_of,
     stored,
     whole_vectors,
-    widths_of,
+    write_lists,
 )
 
 if TYPE_CHECKING:
+    from ...cluster.encoding import RemoteEncoder
     from ...index import Index
     from ...index.segment import Segment
     from ...index.state import State
 
-ROWS = 1 << 16  # vectors that are compressed at a time
 QUERIES = 32  # that recall is measured with, unless topics are given
 DEPTHS = (10, 100, 1000)  # at which recall is measured
 
@@ -94,14 +96,20 @@ def encode_late(
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
     reader = index.state
     check_there(reader.path, reader.leaves)
-    widths = [nbits] if nbits else widths_of(reader, colbert.fingerprint) or [FITTING]
-    with remote_encoder(ray, colbert) as actors:
+    widths = [nbits] if nbits else _widths(reader, colbert.fingerprint) or [FITTING]
+    with working(ray=ray), remote_encoder(colbert) as actors:
         for bits in widths:
             work = _Work(reader, colbert, bits, centroids, topics, overwrite)
             with contextlib.ExitStack() as stack:
                 work.run(stack, progress, actors)
-    forget(reader)
+    reader.vectors.forget(TOKENS)
     return stored(reader, colbert, widths[0]).info()
+
+
+def _widths(state: State, fingerprint: str) -> list[int]:
+    """Bits in which some documents have token vectors of a model, most bits first."""
+    folders = [leaf.segment.folder for leaf in state.leaves]
+    return [bits for bits in WIDTHS if any((folder / TOKENS.name_of(fingerprint, bits)).is_dir() for folder in folders)]
 
 
 class _Work:
@@ -112,7 +120,7 @@ class _Work:
     ) -> None:
         self._index, self._colbert, self._nbits = index, colbert, nbits
         self._centroids, self._topics, self._overwrite = centroids, topics, overwrite
-        self._name = folder_name(colbert.fingerprint, nbits)
+        self._name = TOKENS.name_of(colbert.fingerprint, nbits)
         self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
 
     def run(self, stack: contextlib.ExitStack, progress: Report, actors: RemoteEncoder | None) -> None:
@@ -154,7 +162,7 @@ class _Work:
 
     def _remove_whole(self) -> None:
         """Removes whole vectors that are compressed now, also those of a killed process, unless others need them."""
-        name = folder_name(self._colbert.fingerprint, 16)
+        name = TOKENS.name_of(self._colbert.fingerprint, 16)
         for leaf in self._index.leaves:
             segment = leaf.segment.folder
             if not (segment / name).is_dir() and not (segment / f".{name}").is_dir():
@@ -224,7 +232,7 @@ class _Work:
 
     def _twin(self, count: int) -> JoinedTokens | None:
         """Those of the same model in other bits with as many centroids, which need not be found again."""
-        for bits in reversed(widths_of(self._index, self._colbert.fingerprint)):
+        for bits in reversed(_widths(self._index, self._colbert.fingerprint)):
             with contextlib.suppress(IndexFormatError, ParameterError):
                 if len((vectors := stored(self._index, self._colbert, bits)).codec.centroids) == count:
                     return vectors
@@ -253,16 +261,6 @@ def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin:
         residuals.close()
     write_array(draft, "codes", codes)
     return codes
-
-
-def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
-    """Writes for each centroid the documents with a token there, in ascending order."""
-    documents = len(bounds) - 1
-    docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
-    pairs = np.unique(codes.astype(np.int64) * max(1, documents) + docs)
-    list_bounds = np.searchsorted(pairs, np.arange(centroids + 1, dtype=np.int64) * max(1, documents))
-    write_array(draft, "lists", (pairs % max(1, documents)).astype(np.int32))
-    write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
 def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:

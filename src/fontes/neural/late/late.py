@@ -110,13 +110,13 @@ class Late(Stage[Topics, Run], name="late"):
         recall = store.meta["recall"] if self.algorithm == "centroids" else None
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
-    def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
+    def prepare(self, progress: Report) -> None:
         """Encodes the documents' tokens where the index has no token vectors of this model: in 4 bits where none are named."""
         self.check()
         try:
             self._stored()
         except ParameterError:  # there are none
-            encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress, ray=ray)
+            encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress)
 
     def cut(self, k: int) -> Stage[Topics, Run] | None:
         """Only the exhaustive search is sure to find the same with a smaller k."""

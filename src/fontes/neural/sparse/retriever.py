@@ -19,8 +19,7 @@ from .splade import SparseEncoder, is_sparse
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.embeddings.joined_weights import JoinedWeights
-    from ...index.embeddings.weights import WeightLists
+    from ...index.embeddings.weights import JoinedWeights, WeightLists
 
 
 @dataclass(frozen=True)
@@ -80,13 +79,13 @@ class SpladeRetriever(Lexical, name="splade"):
         facts = {"encoder": lists.meta["fingerprint"], "weights": lists.fingerprint}
         return run.with_(provenance={**run.provenance, **facts})
 
-    def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
+    def prepare(self, progress: Report) -> None:
         """Encodes the documents where the index has no weights of this encoder."""
         self.check()
         try:
             self.searched  # noqa: B018
         except ParameterError:  # there are none
-            self.index.encode(self._encoder, progress=progress, ray=ray)
+            self.index.encode(self._encoder, progress=progress)
 
     def key(self) -> str | None:
         """The stage with all parameters of its encoder; None for an encoder that is not of Fontes."""

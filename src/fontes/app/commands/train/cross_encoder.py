@@ -68,8 +68,7 @@ def cross_encoder(
 ) -> None:
     """Train a cross-encoder that reranks. Interrupted, the same command goes on from its last checkpoint."""
     from ....train import CrossEncoderSettings, train_cross_encoder
-    from ....train.cross_encoder import Validation
-    from ....train.pair_settings import settings_of
+    from ....train.cross_encoder import Validation, settings_of
     from ...progress import reporting
 
     named = chosen(CrossEncoderSettings, locals())

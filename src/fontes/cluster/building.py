@@ -14,21 +14,22 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from ...cluster import Cluster, joined as joined_cluster, spread
-from ...core.errors import FontesError, InputError, ParameterError
-from ...core.progress import Progress, Report
-from ...formats import read_corpus
-from ...formats.ciff import ciff_file
-from ...formats.corpus import Corpus
-from ...storage.artifact import META, drafting
-from ...storage.files import STANDARD
-from ...storage.hashes import hash_json
-from ...storage.interrupts import uninterrupted
-from ..build import IndexSettings
-from ..columns import Schema, joined_schema, stored_kind
-from ..columns.schema import MAX_COLUMNS
-from ..files import FORMAT, VERSION, check_place, commit, place_of
-from .tasks import Child, Finished, Merge, Part, make_check, make_merge, make_part, segment_at
+from ..core.errors import FontesError, InputError, ParameterError
+from ..core.progress import Progress, Report
+from ..formats import read_corpus
+from ..formats.ciff import ciff_file
+from ..formats.corpus import Corpus
+from ..index.build import IndexSettings
+from ..index.columns import Schema, joined_schema, stored_kind
+from ..index.columns.schema import MAX_COLUMNS
+from ..index.files import FORMAT, VERSION, check_place, commit, place_of
+from ..storage.artifact import META, drafting
+from ..storage.files import STANDARD
+from ..storage.hashes import hash_json
+from ..storage.interrupts import uninterrupted
+from .joining import Cluster, joined_here
+from .segments import Child, Finished, Merge, Part, make_check, make_merge, make_part, segment_at
+from .tasks import spread
 
 TASK = "building an index"
 IN_PARTS = "building-in_parts"  # as `staging` ends the names of its folders, so that another build, or `clean`, removes it
@@ -69,7 +70,6 @@ def build_on_cluster(
     form: IndexSettings,
     columns: Mapping[str, str] | None,
     *,
-    ray: bool | str,
     shards: int | None,
     memory: int,
     threads: int | None,
@@ -80,7 +80,7 @@ def build_on_cluster(
     """Makes an index in a directory by tasks of Ray; see `Index.build`."""
     corpus = _corpus(docs)
     with _working(path, overwrite, drop_vectors) as folder:
-        with joined_cluster(ray, TASK) as cluster:
+        with joined_here(TASK) as cluster:
             work = Work(cluster, folder, form, _bounded(cluster, memory), progress)
             parts = _parts(work, corpus, Schema.of(columns), threads or 1)
             segments = _segments(work, parts)

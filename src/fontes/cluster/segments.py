@@ -15,19 +15,19 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.errors import IndexFormatError
-from ...core.progress import silent
-from ...core.strings import Strings
-from ...formats.corpus import Corpus
-from ...storage.arrays import sync_folder
-from ...storage.artifact import META, Artifact, ArtifactKind, seal
-from ..build import IndexSettings, build_segment
-from ..columns import ColumnWriter, Schema, columns_anew, columns_of
-from ..deletions import Deletions
-from ..leaf import Leaf
-from ..merge import merge_segments
-from ..segment import Segment
-from ..tables import first_repeated, joined
+from ..core.errors import IndexFormatError
+from ..core.progress import silent
+from ..core.strings import Strings
+from ..formats.corpus import Corpus
+from ..index.build import IndexSettings, build_segment
+from ..index.columns import ColumnWriter, Schema, columns_anew, columns_of
+from ..index.deletions import Deletions
+from ..index.leaf import Leaf
+from ..index.merge import merge_segments
+from ..index.segment import Segment
+from ..index.tables import first_repeated, joined
+from ..storage.arrays import sync_folder
+from ..storage.artifact import META, Artifact, ArtifactKind, seal
 
 KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the build again")
 

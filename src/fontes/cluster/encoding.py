@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ...cluster import Actors, joined
-from ...cluster.stages import memory_of
-from ...cluster.tasks import in_order
-from ...core.errors import FontesError
-from ...core.progress import silent
-from ...storage.files import write
-from ...storage.hashes import hash_json
-from ..segment import Segment
-from .journal import PARTS, Block, Blocks, Encoding, Span
+from ..core.errors import FontesError
+from ..core.progress import silent
+from ..index.embeddings.journal import PARTS, Block, Blocks, Encoding, Span
+from ..index.segment import Segment
+from ..storage.files import write
+from ..storage.hashes import hash_json
+from .actors import Actors, memory_of
+from .joining import joined_here
+from .tasks import in_order
 
 Make = Callable[[Segment], Encoding[Any]]
 Work = tuple[int, int, Path]
@@ -33,13 +33,12 @@ class RemoteEncoder:
     """The actors that encode for an index, which are there from the first block that is needed.
 
     Args:
-        ray: See `cluster.joined`.
         encoder: Whose model they hold.
         stack: Ends them.
     """
 
-    def __init__(self, ray: bool | str, encoder: Any, stack: contextlib.ExitStack) -> None:
-        self._ray, self._encoder, self._stack = ray, encoder, stack
+    def __init__(self, encoder: Any, stack: contextlib.ExitStack) -> None:
+        self._encoder, self._stack = encoder, stack
         self._actors: Actors[Encodings] | None = None
 
     def blocks(self, make: Make, segment: Segment) -> Blocks:
@@ -74,7 +73,7 @@ class RemoteEncoder:
         if not work:
             return
         if self._actors is None:
-            cluster = self._stack.enter_context(joined(self._ray, "encoding on a cluster"))
+            cluster = self._stack.enter_context(joined_here("encoding on a cluster"))
             actors: Actors[Encodings] = Actors.alike(cluster, dict, "encoding", len(work), memory_of(self._encoder))
             self._actors = self._stack.enter_context(actors)
         with contextlib.closing(self._actors.spread(function, work)) as results:
@@ -82,13 +81,10 @@ class RemoteEncoder:
 
 
 @contextlib.contextmanager
-def remote_encoder(ray: bool | str | None, encoder: Any) -> Iterator[RemoteEncoder | None]:
-    """The actors of a cluster while the block runs; None without `ray`."""
-    if not ray:
-        yield None
-        return
+def remote_encoder(encoder: Any) -> Iterator[RemoteEncoder]:
+    """The actors of a cluster while the block runs."""
     with contextlib.ExitStack() as stack:
-        yield RemoteEncoder(ray, encoder, stack)
+        yield RemoteEncoder(encoder, stack)
 
 
 def _opened(make: Make, encoder: Any, fingerprint: str, folder: Path, texts: bool) -> Encoding[Any]:

@@ -49,7 +49,7 @@ class UsedRows(torch.nn.Module):
         return rows
 
 
-class Vocabulary:
+class UsedEmbeddings:
     """The word embeddings of a model, of which the rows that occur are trained.
 
     Args:

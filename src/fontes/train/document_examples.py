@@ -10,18 +10,16 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ...core.checks import check_whole
-from ...core.errors import ParameterError
-from ...core.progress import Progress, Report, silent
-from ...core.stage import Stage
-from ...core.values import Doc, Documents, Topic, Topics
-from ...formats import read_corpus
-from ...neural.encoders.base import text_of
-from ...text.sentences import sentence_spans
-from ..examples import Example, Passage
-from .mined import Mined, Tally
-from .miner import Group, Miner, Mining, drawn
-from .negatives import run_of
+from ..core.checks import check_whole
+from ..core.errors import ParameterError
+from ..core.progress import Progress, Report, silent
+from ..core.stage import Stage
+from ..core.values import Doc, Documents, Topic, Topics
+from ..formats import read_corpus
+from ..neural.encoders.base import text_of
+from ..text.sentences import sentence_spans
+from .examples import Example, Passage
+from .mining import Group, Mined, Miner, Mining, Tally, drawn, run_of
 
 BATCH = 1_000  # documents that are read, and queries that are searched for, at once
 MIN_WORDS = 4  # words of a sentence or section that can be a query
