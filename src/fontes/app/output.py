@@ -175,9 +175,8 @@ def _weights(facts: dict[str, Any]) -> str:
 
 def _token_vectors(facts: dict[str, Any]) -> str:
     """The token vectors of one model, in a line."""
-    return (
-        f"{facts['colbert']}: {facts['tokens']:,} of {facts['dim']} dimensions, {facts['nbits']} bits, {size(facts['bytes'])}"
-    )
+    kept = f"{facts['nbits']} bits, {size(facts['bytes'])}"
+    return f"{facts['colbert']}: {facts['tokens']:,} of {facts['dim']} dimensions, {kept}"
 
 
 def _short(value: Any) -> str:

@@ -17,6 +17,7 @@ from ..core.progress import Report, silent
 from ..core.run import Ranking
 from ..core.strings import Strings
 from ..core.values import Doc, Topic
+from ..core.work import work
 from ..storage.arrays import REMEDY
 from ..storage.files import write
 from ..storage.hashes import hash_json
@@ -37,7 +38,7 @@ from .inverted import PostingLists
 from .joined import POSTINGS, JoinedLists
 from .leaf import Leaf, leaves_of
 from .segment import Segment
-from .shards.partial import readable
+from .shards import readable
 from .tables import joined, located
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
@@ -469,7 +470,8 @@ class State:
         Raises:
             FontesError: The disk is full, or the cluster lost; what is encoded stays.
         """
-        encode(self.vectors, encoder, dtype, overwrite, progress, ray)
+        with work(ray=ray):
+            encode(self.vectors, encoder, dtype, overwrite, progress)
 
     def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""
