@@ -13,6 +13,7 @@ from typing import Any
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, Report
 from ..core.strings import encodable
+from ..core.threads import Queue, Workers
 from ..core.values import Doc
 from ..formats.corpus import Corpus
 from ..text import Analyzer
@@ -20,7 +21,6 @@ from .building.batches import Batch, batches
 from .building.ids import IdWriter
 from .building.inversion import Inversion
 from .building.runs import PostingRuns
-from .building.workers import Queue, Workers
 from .columns import ColumnWriter
 from .documents import Block, DocumentWriter, packed
 from .postings import ListsWriter, write_runs

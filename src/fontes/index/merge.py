@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from ..core.progress import Progress, Report
+from ..core.threads import Workers, in_order
 from ..storage.arrays import smallest, write_array
-from .building.workers import Workers, in_order
 from .columns import SegmentColumns, merge_columns
 from .documents import Block, Blocks, DocumentWriter, packed
 from .inverted import PostingLists

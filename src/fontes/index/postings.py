@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.strings import Strings
+from ..core.threads import Workers, in_order
 from ..storage.arrays import ByteWriter, NumberWriter
 from .building.runs import Chunk, Inverter, PostingRuns
-from .building.workers import Workers, in_order
 from .inverted import chunks
 from .kernels import MOST_BYTES, pack_postings
 
