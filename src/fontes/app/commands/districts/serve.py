@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..server.settings import Settings
+from ...server.settings import Settings
 
 commands = typer.Typer()
 DEFAULT = Settings()
@@ -59,14 +59,14 @@ def serve(
     log_queries: Annotated[bool, typer.Option("--log-queries", help="Have queries in the log.")] = False,
 ) -> None:
     """Serve indexes over HTTP, with a page to search them. --quiet logs errors alone."""
-    from ...core.errors import MissingExtraError
-    from ..output import say
-    from ..server.settings import KEY, TOKEN, named, secret_of
-    from ..usage import refuse_misspelt
+    from ....core.errors import MissingExtraError
+    from ...output import say
+    from ...server.settings import KEY, TOKEN, named, secret_of
+    from ...usage import refuse_misspelt
 
     try:
-        from ..server.running import serve as run
-        from ..server.service import Service
+        from ...server.running import serve as run
+        from ...server.service import Service
     except ImportError as error:
         if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
             raise
