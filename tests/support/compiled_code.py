@@ -21,7 +21,7 @@ MOST = 5  # collections of code that are kept, the newest
 PACKAGE = Path(fontes.__file__).resolve().parent
 
 
-CACHE = platformdirs.user_cache_path("fontes-tests")
+CACHE = platformdirs.user_cache_path("fontes-tests")  # compiled code outlives runs and clones
 
 
 def compile_once() -> None:
