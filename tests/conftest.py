@@ -8,7 +8,9 @@ import shutil
 import signal
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compiled code comes from an earlier run; what is missing is compiled by one process of xdist for both."""
     if hasattr(config, "workerinput"):
         compiled_code.compile_once()
-    else:
-        compiled_code.take_over()
+        return
+    # Rooms find each other by entry points: those that are installed must be those of pyproject.toml.
+    groups = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"]
+    declared = {(group, name, value) for group, points in groups.items() for name, value in points.items()}
+    installed = {(point.group, point.name, point.value) for point in distribution("fontes").entry_points}
+    if not declared <= installed:
+        raise pytest.UsageError("entry points of pyproject.toml are not installed; pip install --no-deps -e . installs them")
+    compiled_code.take_over()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -170,7 +170,7 @@ def _topic(facts: dict[str, Any]) -> Topic:
 
 @cache
 def _code() -> list[Any]:
-    """What else runs depend on: the version of Fontes and the state of its files, the libraries, and the processor."""
+    """Everything else that runs depend on: Fontes' version and files, the libraries, and the processor."""
     package = Path(__file__).parent.parent
     files = sorted(package.glob("*/**/*.py"))
     states = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
@@ -178,7 +178,6 @@ def _code() -> list[Any]:
 
 
 def _is_sound(run: Run) -> bool:
-    """Whether the columns fit together."""
     bounds = run.bounds
     return bool(
         len(bounds) == len(run.topics) + 1

@@ -44,7 +44,7 @@ KINDS = {
 }
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table of the file: no other keys, and no value of another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -53,8 +53,8 @@ class Table(BaseModel):
 Text = Field(default=None, min_length=1)
 
 
-class CollectionTable(Table):
-    """Where documents, topics and judgments are: paths, or collections by name: irds:NAME, sample:NAME."""
+class CollectionTable(TomlTable):
+    """Documents, topics and judgments: paths, or collections by name: irds:NAME, sample:NAME."""
 
     dataset: str | None = Text
     split: str | None = Text
@@ -64,8 +64,8 @@ class CollectionTable(Table):
     format: str | None = Text
 
 
-class IndexTable(Table):
-    """How the documents are indexed, or, in `path`, the index that there is already."""
+class IndexTable(TomlTable):
+    """Settings of the index to build, or, in `path`, an existing index."""
 
     path: str | None = Text
     folder: str | None = Text
@@ -74,14 +74,14 @@ class IndexTable(Table):
     vectors: str | None = Text
 
 
-class RunTable(Table):
+class RunTable(TomlTable):
     """A system that is a run that is there already."""
 
     run: str = Field(min_length=1)
 
 
-class ReportTable(Table):
-    """What is measured and tested, and in which forms the report is written."""
+class ReportTable(TomlTable):
+    """Measures, tests and forms of the report."""
 
     measures: list[str] = Field(default=list(DEFAULT), min_length=1)
     forms: list[str] = Field(default=list(FORMS), min_length=1)
@@ -92,7 +92,7 @@ class ReportTable(Table):
     seed: int | None = None
 
 
-class FileTable(Table):
+class FileTable(TomlTable):
     """The whole file. A system is an expression, or the table of a run."""
 
     output: str | None = Text
@@ -104,14 +104,7 @@ class FileTable(Table):
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the data are: paths, or collections by name: irds:NAME, sample:NAME.
-
-    Args:
-        corpus: The documents.
-        topics: The topics.
-        qrels: The judgments.
-        format: Of the documents, where it is not detected.
-    """
+    """Paths of the data, or collections by name: irds:NAME, sample:NAME."""
 
     corpus: Path | str | None
     topics: Path | str | None
@@ -121,21 +114,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class ExperimentFile:
-    """An experiment as its file has it.
-
-    Args:
-        path: The file.
-        output: The folder of results.
-        sources: Where the data are.
-        index: The table of the index.
-        expressions: The systems that are expressions.
-        runs: The systems that are runs, as the paths of their files.
-        measures: What is measured.
-        forms: Of the report.
-        baseline: The system that the others are tested against; None: all pairs are tested.
-        testing: How differences are tested.
-        raw: The whole file.
-    """
+    """The contents of an experiment's file, checked; `raw` is all of it."""
 
     path: Path
     output: Path
@@ -156,7 +135,7 @@ def problem_in(path: Path, table: str, problem: str) -> InputError:
 
 
 def read_file(path: str | Path) -> ExperimentFile:
-    """Reads and checks the file of an experiment, save its expressions.
+    """Reads and checks the file of an experiment, except its expressions.
 
     Raises:
         InputError: It cannot be used; the message names file, table and key.
@@ -167,13 +146,11 @@ def read_file(path: str | Path) -> ExperimentFile:
         table = FileTable.model_validate(raw)
     except ValidationError as error:
         raise _one_sentence(path, raw, error) from None
-    return _Reader(path, table, raw).file()
+    return _FileReader(path, table, raw).file()
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """What a file says, put together."""
-
+class _FileReader:
     path: Path
     table: FileTable
     raw: Mapping[str, Any]
@@ -240,7 +217,6 @@ class _Reader:
         return isinstance(source, str) or (source is not None and source.is_dir())
 
     def _piece(self, part: str, name: str | None, split: str | None) -> Path | str | None:
-        """Where the corpus, the topics or the qrels of a source are: of a folder in BEIR's form the file."""
         source = self._source(name)
         if isinstance(source, str):
             return source if part == "corpus" or split is None else f"{source}/{split}"
@@ -342,11 +318,8 @@ ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are on
 class Expressions:
     """The systems of a file as stages and runs.
 
-    Args:
-        file: The file.
-
     Raises:
-        InputError: An expression cannot be read, or speaks of what there is not; the message names file, table and key.
+        InputError: An expression cannot be read, or names something unknown; the message names file, table and key.
     """
 
     def __init__(self, file: ExperimentFile) -> None:
@@ -371,7 +344,6 @@ class Expressions:
 
     @property
     def _fused(self) -> bool:
-        """Whether an expression speaks of a run."""
         return any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
 
     def _resolved(self, index: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
@@ -381,7 +353,7 @@ class Expressions:
         return systems
 
     def _resolve(self, name: str, index: Any, systems: dict[str, Any], within: tuple[str, ...]) -> None:
-        """Makes a system, and those that it speaks of before it."""
+        """Makes a system, and those that it names before it."""
         if name in within:
             raise self._error(name, f"the system is part of itself: {' > '.join([*within[within.index(name) :], name])}")
         if name in systems:
@@ -402,7 +374,7 @@ class Expressions:
         systems[name] = system.map(self._located) if isinstance(system, Stage) else system
 
     def _located(self, one: Part) -> Part:
-        """A part whose model is a folder beside the file, with the path of the folder."""
+        """The part with its model's path, where the model is a folder beside the file."""
         model = one.params().get(MODEL)
         if not isinstance(model, str):
             return one
@@ -414,7 +386,7 @@ class Expressions:
 
 
 def _names_in(text: str) -> list[str]:
-    """The names that an expression speaks of without calling them; none where it is no expression."""
+    """Names in an expression that are not called; none where it is no expression."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""What is in the way of a run: looked for before anything is built or encoded, and said at once."""
+"""Problems of a run, looked for before anything is built or encoded, and raised at once."""
 
 from __future__ import annotations
 
@@ -122,12 +122,7 @@ class Problems:
 
 
 class Rehearsal(Collection):
-    """A collection without documents, whose indexes collect what their analyzers lack.
-
-    Args:
-        folder: Where its indexes are.
-        problems: What is collected.
-    """
+    """A collection without documents, whose indexes collect what their analyzers lack."""
 
     def __init__(self, folder: str | Path, problems: Problems) -> None:
         super().__init__([], folder)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..cluster import joined
 from ..comparison import Report, SystemRun, Testing, report_of
 from ..comparison.report import SUFFIXES
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import Part, indexes_of
 from ..core.progress import Progress, Report as Listener, silent
+from ..core.work import cluster, work
 from ..formats import write_run
 from ..measures import Measure
 from ..storage.files import write
@@ -72,14 +72,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Results:
-    """What came of a plan.
+    """The results of a plan.
 
     Args:
-        folder: Where all of it was written.
-        systems: By name, the run of each system and how it came about.
-        report: The comparison of the systems that are measured; None without judgments.
+        folder: Their folder.
+        systems: By name, the run of each system and its origin.
+        report: The comparison of the measured systems; None without judgments.
         files: The files of the folder, without the lock.
-        lock: What the lock has; empty while pages are made.
+        lock: The lock; empty while pages are made.
     """
 
     folder: Path
@@ -101,7 +101,7 @@ class Results:
         return f"{self.folder}: {', '.join([*others, LOCK])}, runs of {count} system{'s' * (count != 1)}"
 
 
-def run(plan: Plan, folder: Path, progress: Listener = silent, ray: bool | str | None = None) -> Results:
+def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
     """Runs all systems of a plan into a folder: runs/NAME.run, the report, the pages of the plan, and the lock.
 
     What is in the way of it, such as a model that is not here, is better looked for before: see `Problems`.
@@ -113,8 +113,6 @@ def run(plan: Plan, folder: Path, progress: Listener = silent, ray: bool | str |
         plan: What is run.
         folder: Where it is written.
         progress: Is called with how far each step is.
-        ray: The cluster that encodes documents and over which the topics of each step are spread; None: all is done here. See
-            `fontes.cluster.joined`.
 
     Raises:
         InputError: Something that is read cannot be used, or the folder cannot.
@@ -122,9 +120,11 @@ def run(plan: Plan, folder: Path, progress: Listener = silent, ray: bool | str |
     """
     documents = plan.documents or Collection([], folder)
     with alone(folder):
-        systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
-        with joined(ray, "the experiment") if ray else nullcontext():
-            runs = _made(plan, systems, Cache(folder / "cache"), progress, ray)
+        with work(ray=False):  # a cluster does not read every collection
+            systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
+        actors = cluster()
+        with nullcontext() if actors is None else actors.joined_here("the experiment"):
+            runs = _made(plan, systems, Cache(folder / "cache"), progress)
         return _written(plan, systems, Results(folder, runs, _report(plan, runs)))
 
 
@@ -141,16 +141,14 @@ def _in_float32(part: Part) -> Part:
     return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
 
 
-def _made(
-    plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener, ray: bool | str | None
-) -> dict[str, SystemRun]:
-    """The run of each system. What is lacking is built before the first one is run, such as the documents' vectors."""
+def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:
+    """The run of each system. Missing vectors are built before the first system runs."""
     stages = [system for system in systems.values() if isinstance(system, Stage)]
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
         raise InputError(f"there are no documents to run {plan.title} on")
     for stage in stages:
-        stage.prepare(progress, ray)
-    searches = Searches(plan.topics or Topics(), cache, progress, ray)
+        stage.prepare(progress)
+    searches = Searches(plan.topics or Topics(), cache, progress)
     runs = {}
     for name, system in systems.items():
         one = runs[name] = searches.of(name, system)
@@ -171,7 +169,6 @@ def _report(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
 
 
 def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Results:
-    """The results, once they are written."""
     folder, report = results.folder, results.report
     runs = {name: f"runs/{name}.run" for name in results.systems}
     reports = [f"report.{form}" for form in plan.forms] if report is not None else []
@@ -236,12 +233,12 @@ def alone(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """What the block writes, `files`, replaces the files of earlier runs into the folder.
+    """The block writes `files`, which replace those of earlier runs into the folder.
 
-    A process that is killed in the block leaves no lock, and a list by which the next one removes what is not its own.
+    A process that is killed in the block leaves no lock, and a list by which the next one removes foreign files.
 
     Yields:
-        What writes the lock, as the last file of all.
+        A function that writes the lock, the last file of all.
     """
     before = {*PAGES, *_files(folder / LOCK), *_files(folder / UNFINISHED)}
     write_json(folder / UNFINISHED, {"files": sorted(before | set(files))})
@@ -265,13 +262,13 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def _links(folder: Path) -> Iterator[Path]:
-    """The links among what is written or removed in the folder, which somebody else may have filled."""
+    """Links among the files that are written or removed in the folder, which may come from others."""
     for name in (LOCK, UNFINISHED, *PAGES, *FOLDERS):
         yield from links_in(folder / name)
 
 
 def _files(path: Path) -> list[str]:
-    """The files that a lock or a list names, none where it is damaged; only such as results may consist of."""
+    """Result files that a lock or a list names; none where it is damaged."""
     try:
         names = json.loads(path.read_text(encoding="utf-8"))["files"]
         return [name for name in names if isinstance(name, str) and _is_ours(name)]

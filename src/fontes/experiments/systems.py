@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..cluster import apply
 from ..comparison import Report, SystemRun, Testing, report_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
 from ..core.part import Names, indexes_of, walk
 from ..core.progress import Progress, Report as Listener, silent
 from ..core.stage import Cut, Scaled, Sum, steps as steps_of
+from ..core.work import cluster
 from ..fusion import Fusion
 from ..measures.agreement import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure
@@ -92,7 +92,7 @@ def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache |
 
 @dataclass(frozen=True)
 class Output:
-    """What some stages gave, and in how many seconds."""
+    """The result of some stages, and their seconds."""
 
     value: Topics | Run
     seconds: float
@@ -109,14 +109,12 @@ class Searches:
         topics: The topics that stages are run on.
         cache: Where runs are kept; None keeps none.
         progress: Is called where a step begins, and with how far it is.
-        ray: The cluster over which the topics of a step are spread; None: it is done here.
     """
 
-    def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent, ray: bool | str | None = None) -> None:
+    def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent) -> None:
         self._topics = topics
         self._cache = cache
         self._progress = progress
-        self._ray = ray
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def of(self, name: str, system: object) -> SystemRun:
@@ -152,7 +150,6 @@ class Searches:
         return SystemRun(output.value, repr(stage), output.seconds, candidates, output.cached)
 
     def _output(self, steps: Steps) -> Output:
-        """What the steps give, from memory, from the cache, or new."""
         identity = tuple(stage.key() or id(stage) for stage in steps)
         if identity not in self._outputs:
             self._outputs[identity] = self._stored(steps, identity) or self._new(steps, identity)
@@ -179,11 +176,12 @@ class Searches:
         return Output(value, seconds)
 
     def _applied(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
-        """What a step gives. What has no topics of its own, or only adds up what was run, is not worth the way."""
-        if not self._ray or stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)):
-            result: Topics | Run = stage(value, progress=self._progress)
-            return result
-        return apply(stage, value, self._ray, self._progress)
+        """The result of a step. Steps without topics of their own, and sums of finished runs, stay in this process."""
+        actors = None if stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)) else cluster()
+        result: Topics | Run = (
+            stage(value, progress=self._progress) if actors is None else actors.apply(stage, value, progress=self._progress)
+        )
+        return result
 
     def _stored(self, steps: Steps, identity: tuple[str | int, ...]) -> Output | None:
         key = self._key(identity)
@@ -202,7 +200,7 @@ class Searches:
         return hash_of_topics(self._topics)
 
     def _with_parts_done(self, stage: Stage[Any, Any], before: Steps) -> tuple[Stage[Any, Any], float]:
-        """A weighted stage, a sum or a fusion whose parts have been run, and how many seconds these took."""
+        """A weighted stage, a sum or a fusion whose parts have been run, and their seconds."""
         total = 0.0
 
         def done(part: Stage[Any, Run]) -> Stage[Any, Run]:
@@ -312,7 +310,7 @@ def compare(
 
 
 def _name_of(baseline: str, names: list[str]) -> str:
-    """The name of the baseline, which may be written as the path of its file."""
+    """The name of the baseline, which may be the path of its file."""
     for name in (baseline, stem(baseline)):
         if name in names:
             return name

@@ -17,9 +17,10 @@ from ..core.parameters import meant, parameters
 from ..core.part import fields, stages
 from ..core.progress import Report
 from ..core.registry import nearest
+from ..core.work import resources
 from .embeddings.encoded import EncodingJob
 from .embeddings.encoding import VECTORS
-from .embeddings.remote_encoder import remote_encoder
+from .embeddings.journal import remote_encoder
 from .embeddings.store import VectorStore
 from .embeddings.weights import WEIGHTS
 
@@ -88,7 +89,6 @@ def encode(
     dtype: str | None,
     overwrite: bool,
     progress: Report,
-    ray: bool | str | None,
 ) -> None:
     """Stores what an encoder makes of the documents; see `Index.encode`."""
     from ..neural.dense.settings import in_precision, precision_of, settings_of
@@ -103,10 +103,10 @@ def encode(
     if component is WEIGHTS and dtype is not None:
         raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
     own = encoder if overwrite else in_precision(encoder, vectors.precision(component, encoder.fingerprint))
-    own = settled(own) if ray else own
+    own = settled(own) if resources().ray else own
     encoded = (
         cast("SparseEncoder", own).encode_documents if component is WEIGHTS else partial(document_vectors, cast("Encoder", own))
     )
     job = EncodingJob(settings_of(encoder), encoded, partial(precision_of, own))
-    with remote_encoder(ray, encoder) as actors:
+    with remote_encoder(encoder) as actors:
         vectors.add(component, encoder, job, dtype, overwrite, progress, actors)

@@ -1,4 +1,4 @@
-"""The result of `tune`: the score on held-out topics, the choices, the trials, the final stage; as values, text and plot."""
+"""The result of `tune`: held-out score, choices of the folds, trials and final stage; as values, text and plot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core import ParameterError, Run, Stage, Topics
 from ..measures.measure import Measure
 from ..plots.plot import COLOURS, INK, Plot, drawn
-from .space import Values
+from .space import Choices
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -233,7 +233,6 @@ class Tuning:
         return "\n".join(lines + [f"note: {warning}" for warning in self.warnings])
 
     def _table(self) -> list[str]:
-        """The folds, a line each."""
         head = ["fold", "topics", *self.space, "chosen at", "held out", "as given"]
         rows = [
             [
@@ -283,22 +282,18 @@ def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> t
 
 
 def _between(bounds: tuple[float, float], sign: str = "") -> str:
-    """An interval in words."""
     return f"[{bounds[0]:{sign}.4f}, {bounds[1]:{sign}.4f}]"
 
 
 def _listed(setting: Setting) -> str:
-    """A setting in words."""
     return ", ".join(f"{name}={_short(value)}" for name, value in setting.items())
 
 
 def _short(value: Any) -> str:
-    """A value in four digits or as it is."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _plain(setting: Setting) -> dict[str, Any]:
-    """Values that JSON can hold; others as text."""
     simple = (bool, int, float, str, type(None))
     return {
         name: value if isinstance(value, simple) else list(value) if isinstance(value, (list, tuple)) else repr(value)
@@ -337,7 +332,6 @@ def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
 
 
 def _curve(axes: Any, tuning: Tuning, name: str) -> None:
-    """The best mean over one parameter."""
     place = _places(tuning, name)
     best: dict[float, float] = {}
     for trial in tuning.trials:
@@ -362,7 +356,6 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
 
 
 def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
-    """The best mean over two parameters."""
     place_x, place_y = _places(tuning, x), _places(tuning, y)
     best: dict[tuple[float, float], float] = {}
     for trial in tuning.trials:
@@ -397,13 +390,12 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
 
 
 def _numeric(tuning: Tuning, name: str) -> bool:
-    """Whether the values of a parameter are numbers."""
     axis = tuning.space[name]
-    return not isinstance(axis, Values) or axis.ordered
+    return not isinstance(axis, Choices) or axis.ordered
 
 
 def _places(tuning: Tuning, name: str) -> Any:
-    """From a value to where it is drawn: a number at its value, anything else at its place in the list."""
+    """From a value to its place on the axis: numbers at their value, others at their place in the list."""
     if _numeric(tuning, name):
         return float
     values = list(map(repr, tuning.space[name].values))  # type: ignore[union-attr]
@@ -411,15 +403,13 @@ def _places(tuning: Tuning, name: str) -> Any:
 
 
 def _shown(tuning: Tuning, name: str, value: Any) -> bool:
-    """Whether the value has a place in the plot."""
     axis = tuning.space[name]
     if axis.ends is not None:
         return isinstance(value, (int, float)) and axis.ends[0] <= value <= axis.ends[1]
-    return isinstance(axis, Values) and repr(value) in map(repr, axis.values)
+    return isinstance(axis, Choices) and repr(value) in map(repr, axis.values)
 
 
 def _ticks(axis: Any, tuning: Tuning, name: str) -> None:
-    """The values of a parameter that are no numbers, at the axis."""
     if not _numeric(tuning, name):
         values = tuning.space[name].values  # type: ignore[union-attr]
         axis.set_ticks(range(len(values)), [str(value) for value in values])

@@ -20,8 +20,8 @@ from .journal import Encoding, encode
 from .weights import WEIGHTS
 
 if TYPE_CHECKING:
+    from ...cluster.encoding import RemoteEncoder
     from ..state import State
-    from .remote_encoder import RemoteEncoder
 
 P = TypeVar("P", bound=Encoded)
 J = TypeVar("J")

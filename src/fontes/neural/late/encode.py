@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Report, silent
 from ...core.values import Topics
+from ...core.work import work as working
 from ...index.embeddings.embeddings import Embeddings
 from ...index.embeddings.encoding import Job, VectorEncoding, vector_encoding
 from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
-from ...index.embeddings.remote_encoder import RemoteEncoder, remote_encoder
+from ...index.embeddings.journal import remote_encoder
 from ...index.embeddings.store import check_there, encode_segment, in_turn
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
@@ -45,6 +46,7 @@ from .store import (
 )
 
 if TYPE_CHECKING:
+    from ...cluster.encoding import RemoteEncoder
     from ...index import Index
     from ...index.segment import Segment
     from ...index.state import State
@@ -95,7 +97,7 @@ def encode_late(
     reader = index.state
     check_there(reader.path, reader.leaves)
     widths = [nbits] if nbits else _widths(reader, colbert.fingerprint) or [FITTING]
-    with remote_encoder(ray, colbert) as actors:
+    with working(ray=ray), remote_encoder(colbert) as actors:
         for bits in widths:
             work = _Work(reader, colbert, bits, centroids, topics, overwrite)
             with contextlib.ExitStack() as stack:
@@ -111,16 +113,7 @@ def _widths(state: State, fingerprint: str) -> list[int]:
 
 
 class _Work:
-    """Making the token vectors of one width.
-
-    Args:
-        index: The reader whose documents are encoded.
-        colbert: The model.
-        nbits: Bits a dimension.
-        centroids: How many; None: as many as suit the tokens.
-        topics: Queries to measure recall with, or None.
-        overwrite: Whether what is there is made again.
-    """
+    """The making of the token vectors of one width."""
 
     def __init__(
         self, index: State, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
@@ -149,11 +142,10 @@ class _Work:
             self._remove_whole()
 
     def _lacking(self) -> list[int]:
-        """The numbers of the segments that have none, or are to have new ones."""
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
     def _encoded(self, numbers: Sequence[int], progress: Report, actors: RemoteEncoder | None) -> dict[int, Embeddings]:
-        """The token vectors of segments, whole; those that are there already serve."""
+        """Whole token vectors of segments; stored ones are used again."""
         leaves, colbert = self._index.leaves, self._colbert
         whole: dict[int, Embeddings] = {}
         if self._nbits != 32 and not self._overwrite:
@@ -169,7 +161,7 @@ class _Work:
         return whole
 
     def _remove_whole(self) -> None:
-        """Removes whole vectors that are compressed now, also those of a process that was killed, unless others need them."""
+        """Removes whole vectors that are compressed now, also those of a killed process, unless others need them."""
         name = TOKENS.name_of(self._colbert.fingerprint, 16)
         for leaf in self._index.leaves:
             segment = leaf.segment.folder
@@ -179,7 +171,6 @@ class _Work:
                         shutil.rmtree(vectors.folder, ignore_errors=True)
 
     def _making(self, travels: bool) -> Callable[[Segment], VectorEncoding]:
-        """What makes the encoding of a segment."""
         colbert = self._colbert
         own = colbert if self._overwrite else in_precision(colbert, self._precision())
         own = settled(own) if travels else own
@@ -188,11 +179,11 @@ class _Work:
         return partial(vector_encoding, job, own.encode_documents)
 
     def _precision(self) -> object:
-        """The precision in which the model has made those of other documents; None where that is not known."""
+        """The precision in which other documents were encoded; None where that is not known."""
         return next((TokenVectors(folder).meta.get("precision") for folder in self._folders if folder.is_dir()), None)
 
     def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:
-        """Makes the files of token vectors in drafts that are put in their places one after the other."""
+        """Writes token vectors in drafts, which are put in their places one after the other."""
         leaves = self._index.leaves
         for draft in drafts.values():
             for left in draft.iterdir():  # by a process that was killed
@@ -222,7 +213,6 @@ class _Work:
             commit(draft, self._folders[number])
 
     def _write(self, draft: Path, codec: Codec, whole: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
-        """Writes the token vectors of a segment."""
         bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
         codec.save(draft)
         write_array(draft, "bounds", bounds)
@@ -250,7 +240,7 @@ class _Work:
 
 
 def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
-    """Vectors drawn with a fixed seed, in their order; any one where there are none."""
+    """Vectors drawn with a fixed seed, in their order; a unit vector where there are none."""
     if not len(whole):
         return np.eye(1, whole.dim, dtype=np.float32)
     rows = np.sort(np.random.default_rng(SEED).permutation(len(whole))[:size])
@@ -258,7 +248,6 @@ def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
 
 
 def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin: TokenVectors | None) -> NDArray[np.int32]:
-    """Writes codes, and residuals where vectors are not kept whole."""
     codes = np.empty(len(whole), dtype=np.int32) if twin is None else twin.codes
     residuals = ByteWriter(draft, "residuals") if nbits in NBITS else None
     for first in range(0, len(whole), ROWS):
@@ -275,7 +264,7 @@ def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin:
 
 
 def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
-    """The share of the exhaustive search's best k that the search finds, for each k that the collection is larger than."""
+    """The share of the exhaustive search's best k that the search finds, for each k below the size of the collection."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
     depths = [k for k in DEPTHS if k < vectors.documents]
     if not texts or not depths:
