@@ -8,7 +8,9 @@ import shutil
 import signal
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)  # the same examples each time
 settings.register_profile("fresh", derandomize=False, database=None, deadline=None, print_blob=True)
 settings.load_profile("fixed")
+
+
+def pytest_configure() -> None:
+    """Rooms find each other by entry points: those that are installed must be those of pyproject.toml."""
+    groups = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"]
+    declared = {(group, name, value) for group, points in groups.items() for name, value in points.items()}
+    installed = {(point.group, point.name, point.value) for point in distribution("fontes").entry_points}
+    if not declared <= installed:
+        raise pytest.UsageError("entry points of pyproject.toml are not installed; pip install --no-deps -e . installs them")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,7 +13,7 @@ import pytest
 from support import ray_parts
 
 from fontes.cluster import Actors, Cluster, joined, joining, spread
-from fontes.cluster.errors import translated
+from fontes.cluster.joining import translated
 from fontes.cluster.tasks import in_order
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from fontes.core.progress import Progress

@@ -174,6 +174,15 @@ def test_three_collections_become_one_index_with_the_ids_of_cast(kilt: Path, wap
     one = run("index", kilt, "--id-prefix", "KILT_", "-o", tmp_path / "one.index")
     assert one.exit_code == 0, one.exception
     assert sorted(Index.open(tmp_path / "one.index").ids) == ["KILT_1101759", "KILT_7"]
+    more = run("add", tmp_path / "one.index", marco, wapo, "--id-prefix", "M_", "--id-prefix", "W_")
+    assert more.exit_code == 0, more.exception
+    assert sorted(Index.open(tmp_path / "one.index").ids) == [
+        "KILT_1101759",
+        "KILT_7",
+        "M_D59865",
+        f"W_{ARTICLE['id']}",
+        "W_old",
+    ]
     packed = run("index", marco, "--id-prefix", "M_", "-o", tmp_path / "packed.index")
     assert packed.exit_code == 0, packed.exception
     assert list(Index.open(tmp_path / "packed.index").ids) == ["M_D59865"]
@@ -205,3 +214,27 @@ def test_an_article_without_blocks_may_be_the_first_one(tmp_path: Path) -> None:
     assert corpus.format == "wapo"
     assert [doc.title for doc in corpus] == ["Danny Coale: a tale"] * 2
     assert read_corpus(lines(tmp_path / "b.jl", {"id": "1", "text": "a page"})).format == "jsonl"  # type: ignore[union-attr]
+
+
+def test_a_recipe_reads_files_of_another_encoding(tmp_path: Path) -> None:
+    (tmp_path / "docs.tsv").write_bytes("D1\tkrásný přístav\nD2\tpole\n".encode("cp1250"))
+    topics = lines(tmp_path / "topics.jsonl", {"_id": "1_1", "text": "přístav", "turns": [{"text": "přístav"}]})
+    command = [
+        "recipe",
+        "run",
+        "cast2021",
+        "--topics",
+        topics,
+        "-s",
+        "automatic=raw()",
+        "-s",
+        "manual=None",
+        "-s",
+        "reranker=None",
+    ]
+    command += ["-s", "passages=passages(words=150)", "-o", tmp_path / "out", "--collection", tmp_path / "docs.tsv"]
+    right, wrong = run(*command, "--encoding", "cp1250"), run(*command, "--encoding", "cp1252")
+    assert right.exit_code == wrong.exit_code == 0, (right.exception, wrong.exception)
+    indexes = sorted((tmp_path / "out").rglob("*.index"))
+    texts = {Index.open(path).doc("D1").text for path in indexes if "D1" in Index.open(path).ids}
+    assert texts == {"krásný přístav", "krásný přístav".encode("cp1250").decode("cp1252")}

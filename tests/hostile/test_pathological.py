@@ -12,10 +12,10 @@ from support.hostile import outcome, within
 import fontes as ft
 from fontes.core import InputError
 from fontes.core.errors import MAX_MESSAGE as LONGEST_MESSAGE, ParameterError
+from fontes.core.work import memory_size
+from fontes.experiments.file import read_file
 from fontes.experiments.lock import read_lock
-from fontes.experiments.settings import read_file
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_qrels, write_run
-from fontes.index.build import memory_size
 from fontes.measures import evaluate, parse
 from fontes.storage import files
 

@@ -37,10 +37,10 @@ from support.hostile import (
 import fontes as ft
 from fontes.core.errors import ParameterError
 from fontes.core.expression import pipeline, tunable
+from fontes.core.work import memory_size
+from fontes.experiments.file import read_file
 from fontes.experiments.lock import Check, read_lock
-from fontes.experiments.settings import read_file
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_qrels, write_run, write_topics
-from fontes.index.build import memory_size
 from fontes.measures import evaluate, parse
 from fontes.train import Examples, LabelledPairs
 

@@ -195,7 +195,7 @@ def test_what_is_encoded_while_segments_are_merged_is_carried_along(tmp_path: Pa
         return merged(*what, **how)
 
     monkeypatch.setattr(draft, "merge_segments", meanwhile)
-    monkeypatch.setattr(draft, "merge_attachments", carried_late(draft.merge_attachments))
+    monkeypatch.setattr(draft, "merge_encoded", carried_late(draft.merge_encoded))
     index.merge()
     assert len(index.dense(Hashed()).search("w1 w2", 300)) == 257
 

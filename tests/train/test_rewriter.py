@@ -20,7 +20,7 @@ from fontes.app import cli
 from fontes.core import InputError, ParameterError
 from fontes.core.progress import Progress
 from fontes.train import RewriterSettings, train_rewriter
-from fontes.train.rewrite_pairs import rewrite_pairs
+from fontes.train.rewriter import rewrite_pairs
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

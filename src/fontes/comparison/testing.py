@@ -139,7 +139,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class PairedValues:
     """The values of all systems by all measures side by side, and their means in samples of the topics.
 
     Args:
@@ -155,7 +155,7 @@ class Columns:
     resampled: NDArray[np.floating[Any]]
 
     @classmethod
-    def of(cls, values: Mapping[Measure, Floats], names: list[str], seed: int) -> Columns:
+    def of(cls, values: Mapping[Measure, Floats], names: list[str], seed: int) -> PairedValues:
         """The columns of each measure's values (topics by systems), with samples drawn by `seed`."""
         columns = np.concatenate(list(values.values()), axis=1)
         return cls(tuple(values), names, columns, statistics.resampled(columns, RESAMPLES, seed))
@@ -198,7 +198,7 @@ class Columns:
         return tuple(Comparison(*side, **dict(zip(columns, row, strict=True))) for side, row in zip(sides, rows, strict=True))
 
     def _intervals_of_differences(self, differences: Any, ours: Any, theirs: Any, alpha: float) -> tuple[Any, Any]:
-        """Some columns at a time, which bounds the memory where there are many pairs."""
+        """The intervals, some columns at a time to bound the memory."""
         parts = []
         for start in range(0, len(ours), COLUMNS):
             part = slice(start, start + COLUMNS)

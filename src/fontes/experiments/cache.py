@@ -24,8 +24,7 @@ from ..core.values import Documents
 from ..storage.caches import cache_folder
 from ..storage.files import write
 from ..storage.hashes import hash_json
-from .environment import installed, processor
-from .hashes import topic_facts
+from .provenance import installed, processor, topic_facts
 
 LIMIT = 2 << 30  # bytes that the folder may hold; the runs used longest ago go first
 LAYOUT = 1  # of the files
@@ -171,7 +170,7 @@ def _topic(facts: dict[str, Any]) -> Topic:
 
 @cache
 def _code() -> list[Any]:
-    """What else runs depend on: the version of Fontes and the state of its files, the libraries, and the processor."""
+    """Everything else that runs depend on: Fontes' version and files, the libraries, and the processor."""
     package = Path(__file__).parent.parent
     files = sorted(package.glob("*/**/*.py"))
     states = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
@@ -179,7 +178,6 @@ def _code() -> list[Any]:
 
 
 def _is_sound(run: Run) -> bool:
-    """Whether the columns fit together."""
     bounds = run.bounds
     return bool(
         len(bounds) == len(run.topics) + 1

@@ -1,4 +1,4 @@
-"""What is in the way of a run: looked for before anything is built or encoded, and said at once."""
+"""Problems of a run, looked for before anything is built or encoded, and raised at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.part import Part, walk
 from .collection import Collection
-from .folder import is_inside
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -123,12 +122,7 @@ class Problems:
 
 
 class Rehearsal(Collection):
-    """A collection without documents, whose indexes collect what their analyzers lack.
-
-    Args:
-        folder: Where its indexes are.
-        problems: What is collected.
-    """
+    """A collection without documents, whose indexes collect what their analyzers lack."""
 
     def __init__(self, folder: str | Path, problems: Problems) -> None:
         super().__init__([], folder)
@@ -145,3 +139,8 @@ class Rehearsal(Collection):
             Analyzer.of(analyzer)("a")  # raises where the library or its model is not there
             usable = analyzer
         return super().index(usable, fields, vectors)
+
+
+def is_inside(name: str) -> bool:
+    """Whether a path, its parts joined by "/", stays in the folder that it starts from."""
+    return bool(name) and "\\" not in name and "\0" not in name and not {"", ".", ".."} & set(name.split("/"))

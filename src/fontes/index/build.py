@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
 MIN_BATCH = 1 << 18  # and where there is little memory
 IN_FLIGHT = 32  # parts of the memory, of which each thread works on batches of one
 IDS = 8  # parts of the memory, of which ids take one
-MEMORY = 1 << 50  # bytes, the most that may be asked for
 SCALE = 100  # of term weights that come with the documents, which are stored as whole numbers
 
 
@@ -162,19 +160,6 @@ def build_segment(
     finally:
         for file in (texts, ids, lists):
             file.abandon()
-
-
-def memory_size(size: str | int) -> int:
-    """Bytes from a number or from text such as "500M" or "2G".
-
-    Raises:
-        ParameterError: For anything else.
-    """
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)i?B?", str(size).strip(), re.IGNORECASE)
-    memory = float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") if match else 0
-    if not 1 <= memory <= MEMORY:
-        raise ParameterError(f"memory must be a size such as 500M or 2G, 1024T at the most, not '{size}'")
-    return int(memory)
 
 
 def _progress(docs: Any, done: int, seconds: float) -> Progress:

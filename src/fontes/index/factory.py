@@ -7,9 +7,8 @@ method as well. What encoders store is made by the rooms of neural models, which
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
-from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
@@ -18,13 +17,16 @@ from ..core.parameters import meant, parameters
 from ..core.part import fields, stages
 from ..core.progress import Report
 from ..core.registry import nearest
-from .embeddings.remote_encoder import remote_encoder
-from .embeddings.store import EncodingJob, VectorStore
-from .leaf import Leaf
+from ..core.work import resources
+from .embeddings.encoded import EncodingJob
+from .embeddings.encoding import VECTORS
+from .embeddings.journal import remote_encoder
+from .embeddings.store import VectorStore
+from .embeddings.weights import WEIGHTS
 
 if TYPE_CHECKING:
     from ..neural.encoders.base import Encoder
-    from ..neural.sparse.base import SparseEncoder
+    from ..neural.sparse.splade import SparseEncoder
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -87,43 +89,24 @@ def encode(
     dtype: str | None,
     overwrite: bool,
     progress: Report,
-    ray: bool | str | None,
 ) -> None:
     """Stores what an encoder makes of the documents; see `Index.encode`."""
     from ..neural.dense.settings import in_precision, precision_of, settings_of
     from ..neural.encoders.base import document_vectors
     from ..neural.late.colbert import ColBERT
     from ..neural.models.base import settled
-    from ..neural.sparse.base import is_sparse
+    from ..neural.sparse.splade import is_sparse
 
-    settings, own = settings_of(encoder), encoder
-    if not overwrite:
-        own = in_precision(encoder, vectors.precision(encoder.fingerprint))
-    own = settled(own) if ray else own
-    precision = partial(precision_of, own)
-    if is_sparse(encoder):
-        if dtype is not None:
-            raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
-        weights = EncodingJob(settings, cast("SparseEncoder", own).encode_documents, precision)
-        with remote_encoder(ray, encoder) as actors:
-            vectors.add_weights(encoder, weights, overwrite, progress, actors)
-        return
     if isinstance(encoder, ColBERT):
         raise ParameterError(f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them")
-    dense = EncodingJob(settings, partial(document_vectors, cast("Encoder", own)), precision)
-    with remote_encoder(ray, encoder) as actors:
-        vectors.add(cast("Encoder", encoder), dense, dtype, overwrite, progress, actors)
-
-
-def merge_token_vectors(leaves: Sequence[Leaf], folders: Sequence[Path], folder: Path) -> None:
-    """Carries token vectors over to a merged segment; see `neural.late.merging.merge_tokens`."""
-    from ..neural.late.merging import merge_tokens
-
-    merge_tokens(leaves, folders, folder)
-
-
-def token_vectors_fit(folder: Path) -> list[str]:
-    """What tells the centroids of token vectors from those of another fit; see `neural.late.merging.fit_in`."""
-    from ..neural.late.merging import fit_in
-
-    return fit_in(folder)
+    component: Any = WEIGHTS if is_sparse(encoder) else VECTORS
+    if component is WEIGHTS and dtype is not None:
+        raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
+    own = encoder if overwrite else in_precision(encoder, vectors.precision(component, encoder.fingerprint))
+    own = settled(own) if resources().ray else own
+    encoded = (
+        cast("SparseEncoder", own).encode_documents if component is WEIGHTS else partial(document_vectors, cast("Encoder", own))
+    )
+    job = EncodingJob(settings_of(encoder), encoded, partial(precision_of, own))
+    with remote_encoder(encoder) as actors:
+        vectors.add(component, encoder, job, dtype, overwrite, progress, actors)

@@ -37,7 +37,7 @@ def facts_of(reader: State) -> dict[str, Any]:
         "format": reader.manifest["version"],
         "fontes": reader.manifest["fontes"],
         "fingerprint": reader.fingerprint,
-        **reader.vectors.info(),
+        **reader.vectors.facts(reader),
     }
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.progress import Report, silent
+from ..core.work import cluster, memory_size, work
 from ..storage.files import as_path
 from ..storage.remote import address_of
 from ..text import Analyzer
-from .build import IndexSettings, memory_size
+from .build import IndexSettings
 from .facts import shown
 from .remote import local_copy
-from .shards.actors import ShardActors
 from .state import State, stored_analyzer
 from .writer import Change, add, build, delete, merge
 
@@ -90,19 +90,19 @@ class Index(_State):
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
         form = IndexSettings.of(analyzer, fields, vectors)
-        build(
-            docs,
-            Path(path),
-            form,
-            columns,
-            shards=check_whole("shards", shards) if shards != 1 else None,
-            ray=ray,
-            memory=memory_size(memory),
-            threads=threads,
-            overwrite=overwrite,
-            drop_vectors=drop_vectors,
-            progress=progress,
-        )
+        with work(ray=ray):
+            build(
+                docs,
+                Path(path),
+                form,
+                columns,
+                shards=check_whole("shards", shards) if shards != 1 else None,
+                memory=memory_size(memory),
+                threads=threads,
+                overwrite=overwrite,
+                drop_vectors=drop_vectors,
+                progress=progress,
+            )
         return cls.open(path, analyzer=form.analyzer)
 
     @classmethod
@@ -140,8 +140,9 @@ class Index(_State):
         path = as_path(path) if address is None else local_copy(address)
         analyzer_of = functools.partial(stored_analyzer, path, analyzer=analyzer)
         reader = State.newest(path, analyzer_of, partial=partial, verify=verify)
-        if ray:
-            reader.actors = ShardActors(reader, ray, partial)
+        with work(ray=ray or False):
+            if (actors := cluster()) is not None:
+                reader.actors = actors.ShardActors(reader, partial)
         return cls(reader)
 
     @property

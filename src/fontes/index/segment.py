@@ -69,3 +69,8 @@ class Segment(PostingLists):
                 "make an index of the documents for what reads them"
             )
         return self.store.read(ids, places)
+
+    def docs(self, first: int, last: int) -> list[Doc]:
+        """The documents from one place up to another, deleted ones too."""
+        places = range(first, last)
+        return self.read([self.ids[place] for place in places], places)

@@ -17,6 +17,7 @@ from ..core.progress import Report, silent
 from ..core.run import Ranking
 from ..core.strings import Strings
 from ..core.values import Doc, Topic
+from ..core.work import work
 from ..storage.arrays import REMEDY
 from ..storage.files import write
 from ..storage.hashes import hash_json
@@ -27,7 +28,9 @@ from .building.batches import content
 from .ciff import ciff_messages
 from .columns import Schema, columns_of, facets_of
 from .deletions import Deletions
+from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
+from .embeddings.weights import WEIGHTS
 from .factory import StageMethod, encode, stage_method, stage_methods
 from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
@@ -35,7 +38,7 @@ from .inverted import PostingLists
 from .joined import JoinedLists
 from .leaf import Leaf, leaves_of
 from .segment import Segment
-from .shards.partial import readable
+from .shards import readable
 from .tables import joined, located
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
@@ -46,11 +49,10 @@ if TYPE_CHECKING:
     from ..neural.dense.dense import Dense
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
-    from ..neural.sparse.base import SparseEncoder
     from ..neural.sparse.retriever import SpladeRetriever
+    from ..neural.sparse.splade import SparseEncoder
     from .embeddings.joined_embeddings import JoinedEmbeddings
-    from .embeddings.joined_weights import JoinedWeights
-    from .embeddings.weights import WeightLists
+    from .embeddings.weights import JoinedWeights, WeightLists
 
 
 class Searchers(Protocol):
@@ -395,7 +397,7 @@ class State:
             ParameterError: Where there are none.
             IndexFormatError: Where they are damaged.
         """
-        return self._vectors.of(encoder, dtype)
+        return self._vectors.of(VECTORS, encoder, dtype)
 
     def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
         """The weights of terms that a learned sparse encoder gave the documents.
@@ -404,7 +406,7 @@ class State:
             ParameterError: Where there are none.
             IndexFormatError: Where they are damaged.
         """
-        return self._vectors.weights(encoder)
+        return self._vectors.of(WEIGHTS, encoder)
 
     @property
     def has_texts(self) -> bool:
@@ -471,7 +473,8 @@ class State:
         Raises:
             FontesError: The disk is full, or the cluster lost; what is encoded stays.
         """
-        encode(self.vectors, encoder, dtype, overwrite, progress, ray)
+        with work(ray=ray):
+            encode(self.vectors, encoder, dtype, overwrite, progress)
 
     def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""

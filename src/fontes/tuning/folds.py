@@ -76,7 +76,6 @@ def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
 
 
 def _named(names: Mapping[str, object]) -> list[list[str]]:
-    """The topic ids of each name."""
     units: dict[object, list[str]] = {}
     for topic_id, name in names.items():
         units.setdefault(name, []).append(topic_id)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Corpus, Format, IndexPath, Json, Memory, Threads, documents, reads_files
+from ..options import Analyzer, Format, IdPrefixes, IndexPath, Json, Memory, Parts, Threads, documents, reads_files
 
 commands = typer.Typer()
 
@@ -16,25 +16,28 @@ commands = typer.Typer()
 @reads_files("id", "title", "text")
 def add(
     index: IndexPath,
-    corpus: Corpus,
+    part: Parts,
     duplicates: Annotated[
         str, typer.Option(help="Of ids that the index has: error, skip, or replace, the newer document for the older.")
     ] = "error",
     format: Format = None,
+    id_prefix: IdPrefixes = None,
     analyzer: Analyzer = None,
     memory: Memory = "2G",
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Add documents to an index, or replace some that it has. Whoever searches meanwhile is not disturbed."""
+    from ...formats.prefixed import with_prefixes
     from ..output import counted, print_change
     from ..pipelines import open_index
     from ..progress import reporting
 
     opened = open_index(index, analyzer)
+    docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
-        change = opened.add(documents(corpus, format), duplicates=duplicates, memory=memory, threads=threads, progress=report)
+        change = opened.add(docs, duplicates=duplicates, memory=memory, threads=threads, progress=report)
     older = "an older one" if change.replaced == 1 else "older ones"
     replaced = f", {change.replaced:,} in place of {older}" if change.replaced else ""
     skipped = f", {change.skipped:,} skipped" if change.skipped else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
-from ...comparison.agreement import kappa
+from ...comparison.statistics import kappa
 from ...core.qrels import Qrels
 from .store import GRADES, RESERVED, Judgment, Store
 

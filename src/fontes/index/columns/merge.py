@@ -48,8 +48,7 @@ def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColum
     assert segment.store is not None
     writer = ColumnWriter(folder, schema, lenient=True)
     for first in range(0, segment.documents, SOME):
-        places = range(first, min(first + SOME, segment.documents))
-        docs = segment.read([segment.ids[place] for place in places], places)
+        docs = segment.docs(first, min(first + SOME, segment.documents))
         taken = [{name: value for name, value in doc.metadata.items() if name in schema.types} for doc in docs]
         writer.add([doc.id for doc in docs], taken)
     writer.close()

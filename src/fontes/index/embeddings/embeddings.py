@@ -17,7 +17,7 @@ from ...storage.artifact import Artifact, ArtifactKind
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-vectors", 1, "vectors", REMEDY)
-FOLDER = re.compile(r"vectors-([0-9a-f]{16}-(?:float32|float16|int8))-(\d+)")
+FOLDER = re.compile(r"(vectors-[0-9a-f]{16}-(?:float32|float16|int8))-(\d+)")
 ROWS = 1 << 14  # that are looked at together
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1"}
 
@@ -82,11 +82,6 @@ class Embeddings:
         """Whether each document has one vector."""
         return not len(self.bounds)
 
-    @property
-    def name(self) -> str:
-        """What they are called among those of a segment, by encoder and dtype."""
-        return self.folder.name.removeprefix("vectors-").rpartition("-")[0]
-
     def rows(self, first: int, last: int) -> tuple[int, int]:
         """The first row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
@@ -129,25 +124,11 @@ def fixed(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def find(segment: Path) -> dict[str, Embeddings | IndexFormatError]:
-    """All vectors of a segment, by the name of their job; for damaged ones the error."""
-    stored: dict[str, Embeddings | IndexFormatError] = {}
-    for name, folder in latest(segment).items():
-        try:
-            stored[name] = Embeddings(folder)
-        except IndexFormatError as error:
-            if folder.exists():  # else it has just been replaced
-                stored[name] = error
-            elif name in (newer := latest(segment)):
-                stored[name] = Embeddings(newer[name])
-    return stored
-
-
 def latest(segment: Path) -> dict[str, Path]:
-    """The newest vectors of each name."""
+    """Folders of the newest vectors of each name."""
     numbers: dict[str, int] = {}
     with contextlib.suppress(OSError):
         for entry in os.scandir(segment):
             if match := FOLDER.fullmatch(entry.name):
                 numbers[match[1]] = max(int(match[2]), numbers.get(match[1], 0))
-    return {name: segment / f"vectors-{name}-{number}" for name, number in sorted(numbers.items())}
+    return {name: segment / f"{name}-{number}" for name, number in sorted(numbers.items())}

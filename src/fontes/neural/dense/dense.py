@@ -168,13 +168,13 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _ready_by_vectors(self) -> dict[tuple[int, str], Ready]:
         return {}
 
-    def prepare(self, progress: Report, ray: bool | str | None = None) -> None:
+    def prepare(self, progress: Report) -> None:
         """Encodes the documents where the index has no vectors of this encoder, and builds the approximate index."""
         self.check()
         try:
             embeddings = self._embeddings()
         except ParameterError:  # there are none
-            self.index.encode(self._encoder, dtype=self.dtype, progress=progress, ray=ray)
+            self.index.encode(self._encoder, dtype=self.dtype, progress=progress)
             embeddings = self._embeddings()
         if self.algorithm != "flat":
             self._searcher(embeddings)

@@ -22,7 +22,7 @@ def in_threads(part: Callable[[int, int], object], edges: Sequence[int], threads
 
 
 def edges_of(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
-    """Where documents with so many tokens are divided into parts of about `most` tokens."""
+    """Edges that divide documents with so many tokens into parts of about `most` tokens."""
     ends = np.cumsum(tokens)
     inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
     edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()

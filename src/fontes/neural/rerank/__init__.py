@@ -2,8 +2,7 @@
 
 from .base import Reranker
 from .crossencoder import CrossEncoder
-from .encoder import EncoderReranker
-from .late import LateReranker
+from .encoders import EncoderReranker, LateReranker
 from .monot5 import MonoT5
 
 __all__ = ["CrossEncoder", "EncoderReranker", "LateReranker", "MonoT5", "Reranker"]

@@ -6,26 +6,28 @@ Imports torch and transformers: import it inside functions only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import datasets
 import numpy as np
 import sentence_transformers
 import torch
 import transformers
+from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from ...core.errors import ParameterError
 from ...core.progress import Progress, Report
 from ...neural.models.compute import candidates, quickest
 from ...neural.models.hub import device, quiet, readable, without_warnings
 from .checkpoint_folder import CheckpointFolder
-from .fit import Fit, Rows
-from .order import LikeLength
 from .settings import LOSS, FitSettings
-from .vocabulary import Vocabulary
+from .used_embeddings import UsedEmbeddings
+
+if TYPE_CHECKING:
+    from .running import Fit, Rows
 
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
 EVERY = 1.0  # seconds from one report to the next
@@ -65,7 +67,7 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
     where = device()
     with without_warnings(), quiet():
         # Weight decay changes the rows of all words.
-        vocabulary = Vocabulary(fit.model, () if settings.weight_decay else fit.tokens or ())
+        vocabulary = UsedEmbeddings(fit.model, () if settings.weight_decay else fit.tokens or ())
         fit = _with_whole(fit, vocabulary)
         precision = place.facts.get("precision") or _precision(fit, settings, place, where)
         place.note(precision=precision)
@@ -94,7 +96,7 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
     )
 
 
-def _with_whole(fit: Fit, vocabulary: Vocabulary) -> Fit:
+def _with_whole(fit: Fit, vocabulary: UsedEmbeddings) -> Fit:
     """The same with whole embeddings in what is written and read."""
 
     def within(work: Callable[[Path], None]) -> Callable[[Path], None]:
@@ -305,3 +307,36 @@ def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: 
     best, seconds = quickest(names, step)
     said = ", ".join(f"{name} {1000 * value:.0f} ms" for name, value in seconds.items())
     return f"{best} (calibration: {said} a step)"
+
+
+class LikeLength(torch.utils.data.Sampler[list[int]]):
+    """The batches of an epoch, of rows of like length, themselves in any order: at random by the seed and the epoch alone.
+
+    Args:
+        lengths: The tokens of each row.
+        batch: Rows of a batch; the last one of an epoch may have fewer.
+        seed: Of the order.
+    """
+
+    def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
+        super().__init__()
+        self._lengths, self._batch, self._seed, self._epoch = list(lengths), batch, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes the order that of an epoch."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        return -(-len(self._lengths) // self._batch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        generator = torch.Generator()
+        generator.manual_seed(self._seed + self._epoch)
+        # In each part from the longest to the shortest, which is learned from less well than batches in any order.
+        grouped: list[int] = get_length_grouped_indices(  # type: ignore[no-untyped-call]
+            self._lengths, self._batch, generator=generator
+        )
+        whole = len(grouped) // self._batch
+        for at in [*torch.randperm(whole, generator=generator).tolist(), whole]:
+            if batch := grouped[at * self._batch : (at + 1) * self._batch]:
+                yield batch

@@ -25,7 +25,7 @@ from ...core.values import Topic
 from ...neural.models.compute import candidates
 from ...neural.models.hub import NO_CODE, device, fingerprint, quiet, readable, without_warnings
 from ...rewrite.quretec import RELEVANT, Pieces, positions_of
-from ..runner.order import LikeLength
+from ..runner.fitting import LikeLength
 from .data import IGNORED, Example, examples_of
 from .settings import TermSettings, check_finite
 

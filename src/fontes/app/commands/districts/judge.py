@@ -1,0 +1,130 @@
+"""`fontes judge`: a pool of several pipelines' documents, judged in the browser."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from ...judging.store import Store
+
+from ...options import reads_files
+
+commands = typer.Typer()
+DEFAULT = ServerSettings()
+
+
+@commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
+def judge(
+    index: Annotated[Path | None, typer.Argument(help="The index directory.", show_default=False)] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default="those typed in the page"
+        ),
+    ] = None,
+    pipeline: Annotated[
+        list[str] | None,
+        typer.Option(help="What makes the pool, NAME=EXPR or EXPR; more than once.", show_default="bm25=bm25()"),
+    ] = None,
+    depth: Annotated[int, typer.Option(help="How many documents of each pipeline go into a pool.", min=1, max=10_000)] = 20,
+    judgments: Annotated[Path, typer.Option(help="The file of judgments; it is begun, or gone on with.")] = Path(
+        "judgments.sqlite"
+    ),
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Who judges, by name; more than once. Who is new gets a token.", show_default="those in the file, or 'judge'"
+        ),
+    ] = None,
+    renew: Annotated[list[str] | None, typer.Option(help="A judge who gets another token; more than once.")] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A new file for new tokens, to be read by you alone.", show_default="they are printed, once"),
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65_535)] = DEFAULT.port,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = DEFAULT.host,
+    name: Annotated[list[str] | None, typer.Option(help="Another name of this server, as in its address.")] = None,
+) -> None:
+    """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
+    from ....core.errors import MissingExtraError, ParameterError
+    from ...judging.store import Store
+    from ...output import say
+    from ...server.settings import named_expressions
+
+    if export is not None:
+        _export(judgments, export)
+        return
+    if index is None:
+        raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
+    try:
+        from ...judging.judging import Judging
+        from ...judging.pool import fill
+        from ...judging.routes import router
+        from ...server.running import serve
+        from ...server.service import Service
+    except ImportError as error:
+        if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
+            raise
+        raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes judge") from None
+    from ...progress import reporting
+    from ...usage import refuse_misspelt
+
+    refuse_misspelt(index)
+    service = Service([index], ServerSettings(host=host, port=port, hosts=tuple(name or ())), named_expressions(pipeline or []))
+    with Store(judgments) as store:
+        if topics is not None:
+            from ....datasets import topics_of
+
+            store.add_topics(topics_of(topics))
+        with reporting(compiling=True) as report:
+            fill(store, service.served(None).state, depth, report)
+        _name_judges(store, judge or [], renew or [], token_file)
+        service.described["judging"] = True
+        pooled = sum(len(store.pool(topic)) for topic in store.topics())
+        documents = f"{len(store.topics()):,} topics, {pooled:,} documents to judge, {judgments}"
+        serve(service, [router(Judging(store, depth))], lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends"))
+
+
+def _name_judges(store: Store, judges: list[str], renewed: list[str], path: Path | None) -> None:
+    """Adds judges who are new, and tells their tokens: in a file, or on the terminal."""
+    from ....core.errors import InputError, ParameterError
+
+    known = store.judges()
+    for name in renewed:
+        if name not in known:
+            raise ParameterError(f"--renew {name}: there is no judge of this name; there are {', '.join(known) or 'none'}")
+    new = [name for name in dict.fromkeys(judges or ([] if known else ["judge"])) if name not in known]
+    if not new and not renewed:
+        return
+    if path is None:
+        for name in dict.fromkeys([*new, *renewed]):
+            typer.echo(f"The token of {name}, which is not shown again: {store.add_judge(name)}")
+        return
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            for name in dict.fromkeys([*new, *renewed]):
+                file.write(f"{name}\t{store.add_judge(name)}\n")
+    except OSError as error:
+        raise InputError(f"{path}: the file of new tokens cannot be made ({error.strerror or error})") from None
+
+
+def _export(judgments: Path, folder: Path) -> None:
+    from ...judging.export import export
+    from ...judging.store import Store
+    from ...output import say
+    from ...progress import note
+
+    with Store(judgments, reading=True) as store:
+        for sentence in export(store, folder):
+            note(sentence)
+        say(f"{len(store.topics()):,} topics, {len(store.judgments()):,} judgments of {', '.join(store.judges())} in {folder}")
