@@ -14,7 +14,7 @@ import pytest
 from support.serving import Running, process, serving, springs
 
 from fontes import Index
-from fontes.app.server.settings import TOKEN as VARIABLE, Settings, named, secret_of
+from fontes.app.server.settings import TOKEN as VARIABLE, ServerSettings, named_expressions, secret_of
 from fontes.core.errors import InputError, ParameterError
 
 TOKEN = "a token of many letters"
@@ -230,15 +230,15 @@ def test_the_token_comes_from_a_file_or_the_environment_and_is_long(tmp_path: Pa
 )
 def test_settings_that_make_no_sense_are_refused(changes: dict) -> None:
     with pytest.raises(ParameterError):
-        Settings(**changes)
+        ServerSettings(**changes)
 
 
 def test_pipelines_are_named_or_are_their_own_names() -> None:
-    assert named(["fast=bm25(k1=0.9)", "tfidf()", "bm25(k1=0.5)"]) == {
+    assert named_expressions(["fast=bm25(k1=0.9)", "tfidf()", "bm25(k1=0.5)"]) == {
         "fast": "bm25(k1=0.9)", "tfidf()": "tfidf()", "bm25(k1=0.5)": "bm25(k1=0.5)"
     }  # fmt: skip
     with pytest.raises(ParameterError, match="two pipelines are called 'a'"):
-        named(["a=bm25()", "a=tfidf()"])
+        named_expressions(["a=bm25()", "a=tfidf()"])
 
 
 def test_what_fails_inside_is_told_to_the_log_alone(path: Path, caplog: pytest.LogCaptureFixture) -> None:
