@@ -32,13 +32,7 @@ LATEX = {
 
 @dataclass(frozen=True)
 class ResultCell:
-    """A value of a table.
-
-    Args:
-        text: What is printed.
-        letters: Those of the systems than which it is significantly better.
-        best: Whether it is the best of its column, or significant.
-    """
+    """A value of a table: its text, the letters of significantly worse systems, and whether it is bold."""
 
     text: str
     letters: tuple[str, ...] = ()
@@ -57,8 +51,8 @@ class ResultTable:
     Args:
         header: The names of the columns.
         rows: The cells of each row.
-        names: How many of the first columns hold names; the others hold numbers.
-        beside: The columns that are of less weight.
+        names: The number of first columns that hold names; the others hold numbers.
+        beside: Columns of less weight.
     """
 
     header: tuple[str, ...]

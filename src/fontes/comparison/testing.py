@@ -70,12 +70,12 @@ class Testing:
     def test_all(
         self, values: Sequence[Floats], pairs: Sequence[tuple[int, int]], differences: Floats
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The tests of all pairs of systems by all measures.
+        """Tests all pairs of systems by all measures.
 
         Args:
-            values: For each measure its values, a row for each topic and a column for each system.
+            values: For each measure its values, (topics, systems).
             pairs: The pairs of systems, by their columns.
-            differences: The differences of each pair, a row for each topic and a column for each pair, measure after measure.
+            differences: The differences of each pair, (topics, pairs of all measures).
 
         Returns:
             The statistic and p of each column of `differences`.
@@ -140,13 +140,13 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """The values of all systems by all measures side by side, and their means in samples of the topics.
+    """The values of all systems by all measures side by side, and their means in bootstrap samples of the topics.
 
     Args:
         measures: The measures.
         names: The names of the systems.
-        values: The values, float64: a row for each topic, and for each measure a column for each system.
-        resampled: The means of the columns in bootstrap samples, a row for each sample.
+        values: float64, a row for each topic, and for each measure a column for each system.
+        resampled: The means of the columns, a row for each sample.
     """
 
     measures: tuple[Measure, ...]

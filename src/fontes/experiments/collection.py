@@ -36,9 +36,9 @@ class Collection:
 
     Args:
         documents: The path of a corpus or of an index, an `Index`, a `Dataset`, or any documents.
-        folder: Where indexes are built, or found again.
-        progress: Is called with how far a build is.
-        format: Of the corpus; None where it is detected.
+        folder: The folder for indexes, which are used again.
+        progress: Is called with the progress of a build.
+        format: Of the corpus; None detects it.
 
     Raises:
         InputError: These are no documents.

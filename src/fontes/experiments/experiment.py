@@ -42,9 +42,9 @@ class Experiment:
     """
 
     def __init__(self, path: str | Path, output: str | Path | None = None) -> None:
-        from .file import Expressions, problem_in, read_file
+        from .file import ExperimentFile, Expressions, problem_in
 
-        self._file = read_file(path)
+        self._file = ExperimentFile(path)
         self._systems = Expressions(self._file)
         self.output = self._file.output if output is None else Path(output)
         sources, problem = self._file.sources, ""

@@ -29,6 +29,8 @@ from .runner import FORMS
 if TYPE_CHECKING:
     from ..index import Index
 
+MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
+ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
 PARTS = 100  # of a dotted key: the time that a key takes goes with their square
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 KINDS = {
@@ -112,67 +114,37 @@ class Sources:
     format: str | None = None
 
 
-@dataclass(frozen=True)
-class ExperimentFile:
-    """The contents of an experiment's file, checked; `raw` is all of it."""
-
-    path: Path
-    output: Path
-    sources: Sources
-    index: IndexTable
-    expressions: Mapping[str, str]
-    runs: Mapping[str, Path]
-    measures: tuple[Measure, ...]
-    forms: tuple[str, ...]
-    baseline: str | None
-    testing: Testing
-    raw: Mapping[str, Any]
-
-
 def problem_in(path: Path, table: str, problem: str) -> InputError:
     """The error for a problem in a table of a file; "" is the top of the file."""
     return InputError(f"{path}{f', [{table}]' if table else ''}: {problem}")
 
 
-def read_file(path: str | Path) -> ExperimentFile:
-    """Reads and checks the file of an experiment, except its expressions.
+class ExperimentFile:
+    """The file of an experiment, read and checked, except its expressions.
 
     Raises:
         InputError: It cannot be used; the message names file, table and key.
     """
-    path = Path(path)
-    raw = _toml(path)
-    try:
-        table = FileTable.model_validate(raw)
-    except ValidationError as error:
-        raise _one_sentence(path, raw, error) from None
-    return _FileReader(path, table, raw).file()
 
-
-@dataclass(frozen=True)
-class _FileReader:
-    path: Path
-    table: FileTable
-    raw: Mapping[str, Any]
-
-    def file(self) -> ExperimentFile:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.raw = _toml(self.path)
+        try:
+            self._table = FileTable.model_validate(self.raw)
+        except ValidationError as error:
+            raise _one_sentence(self.path, self.raw, error) from None
         systems = self._systems()
-        sources = self._sources(self.table.collection)
-        self._check_index(sources)
-        expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
-        return ExperimentFile(
-            self.path,
-            self._place(self.table.output) or self.path.with_name(f"{self.path.stem}.results"),
-            sources,
-            self.table.index,
-            expressions,
-            {name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)},
-            self._measures(),
-            self._forms(),
-            self.table.report.baseline,
-            self._testing(),
-            self.raw,
-        )
+        self.sources = self._sources(self._table.collection)
+        self.index = self._checked_index()
+        self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
+        self.expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
+        self.runs = {
+            name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)
+        }
+        self.measures = self._measures()
+        self.forms = self._forms()
+        self.baseline = self._table.report.baseline
+        self.testing = self._testing()
 
     def _error(self, table: str, problem: str) -> InputError:
         return problem_in(self.path, table, problem)
@@ -184,13 +156,13 @@ class _FileReader:
         return name if name is not None and name.startswith(tuple(PREFIXES)) else self._place(name)
 
     def _systems(self) -> dict[str, str | RunTable]:
-        if not self.table.systems:
+        if not self._table.systems:
             raise self._error("", 'there is no system; NAME = "bm25()" in the table [systems] is one')
-        for name in self.table.systems:
+        for name in self._table.systems:
             if not NAME.fullmatch(name):
                 problem = f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a file is called by it"
                 raise self._error("systems", problem)
-        return self.table.systems
+        return self._table.systems
 
     def _sources(self, table: CollectionTable) -> Sources:
         names = {part: getattr(table, part) for part in ("corpus", "topics", "qrels")}
@@ -230,33 +202,34 @@ class _FileReader:
         except FontesError as error:
             raise self._error("collection", str(error)) from None
 
-    def _check_index(self, sources: Sources) -> None:
+    def _checked_index(self) -> IndexTable:
         values = self.raw.get("index", {})
         if "path" not in values:
-            return
+            return self._table.index
         for key in ("folder", "analyzer", "fields", "vectors"):
             if key in values:
                 problem = f"'path' is an index that is there already, so '{key}' says nothing; leave one of them out"
                 raise self._error("index", problem)
-        if sources.corpus is not None and self.table.collection.dataset is None:
+        if self.sources.corpus is not None and self._table.collection.dataset is None:
             raise self._error("index", "'path' is an index that is there already; leave it out, or 'corpus'")
+        return self._table.index
 
     def _measures(self) -> tuple[Measure, ...]:
         try:
-            return tuple(parse(measure) for measure in self.table.report.measures)
+            return tuple(parse(measure) for measure in self._table.report.measures)
         except FontesError as error:
             raise self._error("report", f"measures: {error}") from None
 
     def _forms(self) -> tuple[str, ...]:
         known = [suffix[1:] for suffix in SUFFIXES]
-        for form in self.table.report.forms:
+        for form in self._table.report.forms:
             if form not in known:
                 raise self._error("report", f"forms: there is no form '{form}'; {nearest(form, known)}")
-        return tuple(self.table.report.forms)
+        return tuple(self._table.report.forms)
 
     def _testing(self) -> Testing:
-        report = self.table.report
-        for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self.table.systems)):
+        report = self._table.report
+        for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self._table.systems)):
             name = getattr(report, key)
             if name is not None and name not in known:
                 raise self._error("report", f"{key}: there is no '{name}'; {nearest(name, known)}")
@@ -289,7 +262,9 @@ def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) ->
     first = error.errors()[0]
     *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
     if tables[:1] == ["systems"]:
-        return _of_system(path, raw, [*tables, key][1])
+        name = [*tables, key][1]
+        kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
+        return problem_in(path, "systems", f"{name}: a system is {kinds}, not {raw['systems'][name]!r}")
     where = f"{path}{f', [{tables[0]}]' if tables else ''}"
     if first["type"] == "extra_forbidden":
         owner = FileTable.model_fields[tables[0]].annotation if tables else FileTable
@@ -303,16 +278,6 @@ def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) ->
     if kind is None:
         return InputError(f"{where}: '{key}': {first['msg']}")
     return InputError(f"{where}: '{key}' must be {kind}{f', [{key}]' if kind == 'a table' else ''}, not {value!r}")
-
-
-def _of_system(path: Path, raw: Mapping[str, Any], name: str) -> InputError:
-    value = raw["systems"][name]
-    kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
-    return problem_in(path, "systems", f"{name}: a system is {kinds}, not {value!r}")
-
-
-MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
-ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
 
 
 class Expressions:
@@ -338,19 +303,12 @@ class Expressions:
 
     def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:
         """All systems, in the order of the file: stages over the index, runs, and paths of runs."""
-        runs = {name: Run.of(path) for name, path in self._file.runs.items()} if self._fused else self._file.runs
-        systems = self._resolved(index, runs)
-        return {name: self._file.runs.get(name, systems[name]) for name in self._names}
-
-    @property
-    def _fused(self) -> bool:
-        return any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
-
-    def _resolved(self, index: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
+        fused = any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
+        runs = {name: Run.of(path) for name, path in self._file.runs.items()} if fused else self._file.runs
         systems: dict[str, Any] = dict(runs)
         for name in self._file.expressions:
             self._resolve(name, index, systems, ())
-        return systems
+        return {name: self._file.runs.get(name, systems[name]) for name in self._names}
 
     def _resolve(self, name: str, index: Any, systems: dict[str, Any], within: tuple[str, ...]) -> None:
         """Makes a system, and those that it names before it."""

@@ -35,20 +35,20 @@ FORMS = ("md", "json", "html")  # of the report, where nothing else is said
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
+    """An experiment to run.
 
     Args:
-        title: What messages call it.
+        title: Its name in messages.
         systems: Gives the systems by name: stages over indexes of the collection, runs, or files of runs.
-        documents: What is searched; None where no system builds an index. Its folder is of no account.
-        topics: The topics that stages are run on; None where no system searches.
+        documents: The documents; None where no system builds an index. Their folder is of no account.
+        topics: The topics; None where no system searches.
         qrels: The judgments; None where nothing is measured.
-        measures: What is measured.
-        measured: Whether a system's documents are those that are judged; it is compared with others if so.
-        baseline: The system that the others are tested against; None: all pairs are tested.
-        testing: How differences are tested.
-        settings: What the lock keeps of the parameters, as JSON values.
-        data: What the lock keeps of the data, by its use.
+        measures: The measures.
+        measured: Whether a system's documents are the judged ones, so that it is compared.
+        baseline: The system that the others are tested against; None tests all pairs.
+        testing: The test of differences.
+        settings: The lock's entry of parameters, as JSON values.
+        data: The lock's entry of data, by use.
         indexes: The folder of the indexes; None for `indexes` in the folder of results.
         forms: Of the report.
         pages: Gives further pages by the names of their files.
@@ -104,18 +104,11 @@ class Results:
 def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
     """Runs all systems of a plan into a folder: runs/NAME.run, the report, the pages of the plan, and the lock.
 
-    What is in the way of it, such as a model that is not here, is better looked for before: see `Problems`.
-
-    `indexes` and `cache` in the folder are used again by the next run into it, one that was interrupted too. Results are
-    written when all systems are done, and replace earlier ones; the lock is the last of them: a folder with one is complete.
-
-    Args:
-        plan: What is run.
-        folder: Where it is written.
-        progress: Is called with how far each step is.
+    Check a plan with `Problems` first. `indexes` and `cache` in the folder are used again by the next run into it. Results are
+    written when all systems are done, and replace earlier ones; the lock is the last: a folder with one is complete.
 
     Raises:
-        InputError: Something that is read cannot be used, or the folder cannot.
+        InputError: An input or the folder cannot be used.
         ParameterError: A parameter makes no sense.
     """
     documents = plan.documents or Collection([], folder)

@@ -103,12 +103,7 @@ class Searches:
     """Applies stages to topics, each prefix of a pipeline once.
 
     Prefixes are the same where their stages have the same `key`, or are the same objects; runs of stages that all have keys
-    are kept in the cache.
-
-    Args:
-        topics: The topics that stages are run on.
-        cache: Where runs are kept; None keeps none.
-        progress: Is called where a step begins, and with how far it is.
+    are kept in the cache, if any.
     """
 
     def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent) -> None:

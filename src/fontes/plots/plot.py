@@ -100,12 +100,7 @@ class Plot:
 
 
 def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = WIDTH) -> Plot:
-    """The plot that a function makes.
-
-    Args:
-        draw: Draws on an empty figure and returns the caption.
-        height: The height of the figure in inches.
-        width: Its width in inches.
+    """The plot of a function that draws on an empty figure and returns the caption; sizes are in inches.
 
     Raises:
         MissingExtraError: There is no matplotlib.
@@ -206,15 +201,7 @@ def _first_digit(value: float) -> int:
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights that are moved apart, as little as needed.
-
-    Args:
-        heights: The heights, from 0 to 1.
-        gap: The least distance between two of them.
-
-    Returns:
-        Heights up to 1, in the same order.
-    """
+    """Heights (0 to 1), in the same order, moved apart as little as needed to be `gap` from each other."""
     order = np.argsort(np.asarray(heights), kind="stable")
     # Groups of labels that touch, each (sum of its heights, size): merged as long as a group overlaps the one below.
     groups: list[tuple[float, int]] = []

@@ -32,12 +32,7 @@ NEAR_EDGE = 0.02  # of a range without steps
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A setting that was scored.
-
-    Args:
-        params: The setting.
-        values: The measure of each topic, float64, in the order of the ids.
-    """
+    """A setting that was scored, with the measure of each topic, float64, in the order of the ids."""
 
     params: Setting
     values: Floats = field(repr=False)
@@ -128,7 +123,14 @@ class Tuning:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of `score`: Student's t over topics, or over groups where topics are in groups."""
+        """The interval of the mean of `values` by Student's t, where values of one unit may depend on each other.
+
+        The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n², of G units and n values, as for the mean of a cluster
+        sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n.
+
+        Raises:
+            ParameterError: There are fewer than two units.
+        """
         return interval(self.values, self.units)
 
     @property
@@ -259,11 +261,6 @@ def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> t
 
     The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n², of G units and n values, as for the mean of a cluster
     sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n.
-
-    Args:
-        values: The values, float64.
-        units: The number of the unit of each.
-        level: The share of samples whose interval holds the mean.
 
     Raises:
         ParameterError: There are fewer than two units.

@@ -26,14 +26,14 @@ Study = Callable[["Scoring"], list[int]]
 
 
 class Scoring:
-    """Settings that are scored once, with the values of all topics.
+    """Scores settings, each once, by the values of all topics.
 
     Args:
         maker: Makes a stage of a setting.
-        topics: What is searched for.
+        topics: The topics.
         qrels: The judgments.
-        measure: What the values are of.
-        precisions: In which precision models run that leave it open: see `neural.models.base.settled`.
+        measure: The measure.
+        precisions: Precisions of models that leave theirs open: see `neural.models.base.settled`.
     """
 
     def __init__(
@@ -90,12 +90,7 @@ class Scoring:
 
 
 class ScoringActors:
-    """Actors that score settings for a search.
-
-    Args:
-        search: The search.
-        actors: The package that works on a cluster.
-    """
+    """Actors that score settings for a search; `actors` is the package that works on a cluster."""
 
     def __init__(self, search: Scoring, actors: ModuleType) -> None:
         self._search, self._actors = search, actors

@@ -21,11 +21,7 @@ from ..core.registry import nearest
 
 @dataclass(frozen=True)
 class Choices:
-    """Values to choose from, in their order.
-
-    Args:
-        values: The values.
-    """
+    """Values to choose from, in their order."""
 
     values: tuple[Any, ...]
 
@@ -52,14 +48,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers between two, or all whole ones.
-
-    Args:
-        low: The least number.
-        high: The greatest number.
-        whole: Whether only whole numbers count.
-        step: The step of a grid, where one is known.
-    """
+    """All numbers between two, or all whole ones; `step` is that of a grid, where known."""
 
     low: float
     high: float
@@ -88,11 +77,7 @@ Axis: TypeAlias = Choices | Range
 
 
 def axes_of(space: Space, maker: Maker) -> dict[str, Axis]:
-    """The values of each parameter.
-
-    Args:
-        space: By name a list of values, (low, high, step) or (low, high).
-        maker: Knows the parameters' present values and ranges.
+    """The values of each parameter of a space; the maker knows their present values and ranges.
 
     Raises:
         ParameterError: The space is empty or cannot be read.
@@ -171,9 +156,9 @@ class Maker:
 
     Args:
         make: From the parameters' values by name to the stage.
-        unchanged: The stage with the parameters' present values, or None for a function of which some parameter has no default.
-        default: The present values of the parameters of the space, where they are known.
-        ranges: The ranges of these parameters that their classes know of.
+        unchanged: The stage with the parameters' present values; None for a function without defaults for all.
+        default: Known present values of the parameters of the space.
+        ranges: Ranges of these parameters that their classes know.
     """
 
     make: Callable[..., Any]

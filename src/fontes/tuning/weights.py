@@ -30,9 +30,9 @@ class WeightsFold:
     """A fold that was held out.
 
     Args:
-        weights: What was learned on all other judged topics.
-        trained: The mean that `weights` reach on those.
-        score: The mean that they reach on the fold's topics.
+        weights: Learned on all other judged topics.
+        trained: The mean of `weights` on those.
+        score: Their mean on the fold's topics.
         topics: The fold's topics.
     """
 
@@ -207,20 +207,20 @@ class _Space:
 
 @dataclass(frozen=True, eq=False)
 class _Judgments:
-    """The judged documents among the pairs, and what `Ranks` needs besides.
+    """The judged documents among the pairs, and everything else that `Ranks` needs.
 
     Args:
         qrels: The judgments.
-        row: For each judged document its row in the qrels.
-        pair: For each its pair.
-        first: For each the first pair of its topic.
-        size: For each the number of pairs of its topic.
-        rivals: All pairs of its topic, one document after the other, where these are few: counting those that are better is
-            then quicker than sorting. None where they are many.
-        topic: For each row of the qrels its topic, as in `Ranks`.
-        grade: For each row of the qrels its grade.
-        starts: For each topic its first row.
-        retrieved: For each topic how many pairs it has.
+        row: The row of each judged document in the qrels.
+        pair: Its pair.
+        first: The first pair of its topic.
+        size: The number of pairs of its topic.
+        rivals: All pairs of its topic, one document after the other, where few: counting the better ones is then quicker than
+            sorting. None where they are many.
+        topic: The topic of each row of the qrels, as in `Ranks`.
+        grade: The grade of each row of the qrels.
+        starts: The first row of each topic.
+        retrieved: The number of pairs of each topic.
     """
 
     qrels: Qrels

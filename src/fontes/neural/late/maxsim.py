@@ -62,12 +62,12 @@ def interaction(
     """MaxSim with each document token replaced by its centroid (Santhanam et al., CIKM 2022, "centroid interaction").
 
     Args:
-        similarities: Of all centroids with the query's tokens, (centroids, padded tokens of the query), as `padded` pads.
-        tokens: How many tokens the query has.
+        similarities: Of all centroids with the query's tokens, (centroids, padded tokens), as `padded` pads.
+        tokens: The number of tokens of the query.
         codes: The centroid of each token of all documents.
         bounds: Document d has codes[bounds[d]:bounds[d+1]].
         docs: The documents to score.
-        least: Tokens whose centroid is less similar than this to every token of the query are passed over.
+        least: Tokens whose centroid is less similar than this to every token of the query are skipped.
 
     Returns:
         One score for each of `docs`, float32.

@@ -47,15 +47,7 @@ class Reranker(Stage[Run, Run]):
 
     @abstractmethod
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        """The scores of pairs of texts.
-
-        Args:
-            pairs: Of a query and a document each.
-            progress: Is called after each batch, with the pairs that are done.
-
-        Returns:
-            One score each, float32, in their order.
-        """
+        """The scores of pairs of a query and a document, float32, in their order; `progress` is called after each batch."""
 
     @property
     @abstractmethod

@@ -32,11 +32,9 @@ class SpladeModel:
     """A checkpoint with its weights, ready to run.
 
     Attributes:
-        checkpoint: What it was loaded from.
         vocabulary: The tokens by number.
         limit: Tokens of a text that the model has positions for.
-        length: Tokens of a text that are read where nobody says another number.
-        prepared: The network on its device.
+        length: Tokens of a text that are read by default.
     """
 
     def __init__(self, name: str, checkpoint: SpladeCheckpoint, precision: str, where: str) -> None:
