@@ -79,10 +79,10 @@ def _maker(name: str) -> Callable[..., Any]:
 def _stage(name: str) -> Any:
     """The class of the stage of this name, if it works on an index."""
     try:
-        cls = stages[name] if name in stages else None
-    except ParameterError:  # it cannot be imported
-        cls = None
-    return cls if cls is not None and "index" in {field.name for field in fields(cls)} else None
+        cls = stages[name]
+    except ParameterError:  # there is none, or it cannot be imported
+        return None
+    return cls if "index" in {field.name for field in fields(cls)} else None
 
 
 def stage_methods() -> list[str]:

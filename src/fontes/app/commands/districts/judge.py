@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...server.settings import Settings
+from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
     from ...judging.store import Store
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 from ...options import reads_files
 
 commands = typer.Typer()
-DEFAULT = Settings()
+DEFAULT = ServerSettings()
 
 
 @commands.command(rich_help_panel="Measure")
@@ -59,7 +59,7 @@ def judge(
     from ....core.errors import MissingExtraError, ParameterError
     from ...judging.store import Store
     from ...output import say
-    from ...server.settings import named
+    from ...server.settings import named_expressions
 
     if export is not None:
         _export(judgments, export)
@@ -80,7 +80,7 @@ def judge(
     from ...usage import refuse_misspelt
 
     refuse_misspelt(index)
-    service = Service([index], Settings(host=host, port=port, hosts=tuple(name or ())), named(pipeline or []))
+    service = Service([index], ServerSettings(host=host, port=port, hosts=tuple(name or ())), named_expressions(pipeline or []))
     with Store(judgments) as store:
         if topics is not None:
             from ....datasets import topics_of
