@@ -10,9 +10,9 @@ from ..core.html import table
 from .ciff.header import header_of
 from .columns import COLUMNS
 from .component import components
-from .documents import TEXTS
-from .joined import POSTINGS
+from .postings import POSTINGS
 from .segment import KERNEL
+from .texts import TEXTS
 
 if TYPE_CHECKING:
     from .state import State
