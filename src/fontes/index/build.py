@@ -12,12 +12,12 @@ from typing import Any
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, Report
 from ..core.strings import encodable
+from ..core.threads import Workers
 from ..core.values import Doc
 from ..formats.corpus import Corpus
 from ..text import Analyzer
 from .building.batches import Batch, batches
 from .building.ids import IdWriter
-from .building.workers import Workers
 from .columns import ColumnWriter
 from .component import Building, Writer, components
 from .postings import IDS

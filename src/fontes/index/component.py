@@ -21,9 +21,9 @@ from ..core.progress import Report, silent
 from ..core.registry import Registry
 
 if TYPE_CHECKING:
+    from ..core.threads import Workers
     from .build import IndexSettings
     from .building.batches import Batch
-    from .building.workers import Workers
     from .leaf import Leaf
     from .segment import Segment
     from .state import State

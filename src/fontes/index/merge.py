@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..core.progress import Report
+from ..core.threads import Workers
 from ..storage.arrays import smallest, write_array
-from .building.workers import Workers
 from .component import Resources, components
 from .leaf import Leaf, leaves_of
 from .segment import KERNEL

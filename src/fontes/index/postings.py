@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.strings import Strings
+from ..core.threads import Queue, Workers, in_order
 from ..storage.arrays import ByteWriter, NumberWriter
 from .building.batches import Batch
 from .building.inversion import Inversion
 from .building.runs import Chunk, Inverter, PostingRuns
-from .building.workers import Queue, Workers, in_order
 from .component import Building, Writer
 from .inverted import chunks
 from .kernels import MOST_BYTES, pack_postings

@@ -148,12 +148,12 @@ def slowly(running: Running, seconds: float) -> None:
 
 def test_requests_beyond_those_at_once_are_to_come_again(path: Path) -> None:
     with serving(path, at_once=2) as running:
-        slowly(running, 1.0)
+        slowly(running, 0.5)
         with httpx.Client(base_url=running.address, timeout=30) as other:
             threads = [threading.Thread(target=other.get, args=("/search?q=water",)) for _ in range(2)]
             for thread in threads:
                 thread.start()
-            time.sleep(0.4)
+            time.sleep(0.2)
             response = running.client.get("/search?q=water")
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
             assert response.json()["detail"] == "2 requests are being worked on (--at-once); come again"
@@ -166,7 +166,7 @@ def test_requests_beyond_those_at_once_are_to_come_again(path: Path) -> None:
 
 def test_a_request_that_takes_too_long_is_refused(path: Path) -> None:
     with serving(path, seconds=0.3) as running:
-        slowly(running, 1.0)
+        slowly(running, 0.5)
         response = running.client.get("/search?q=water")
         assert (response.status_code, response.headers["retry-after"]) == (503, "1")
         assert response.json()["detail"] == "the answer took more than 0.3 seconds (--seconds); ask for less, or later"
@@ -296,17 +296,17 @@ def test_a_server_that_cannot_start_says_so_in_a_sentence(path: Path, tmp_path: 
         assert len(errors.splitlines()) == 1
 
 
-def test_the_log_has_a_line_of_json_a_request_and_queries_only_where_asked(path: Path) -> None:
-    for options, logged in (((), False), (("--log-queries",), True)):
-        with process(path, *options) as (running, server):
-            server.client.get("/search?q=karst", headers={"X-Request-Id": "one"})
-            running.terminate()
-            _, errors = running.communicate(timeout=60)
-        assert running.returncode == 0
-        lines = [json.loads(line) for line in errors.splitlines()]
-        (line,) = [line for line in lines if line.get("request") == "one"]
-        assert (line["method"], line["path"], line["status"]) == ("GET", "/search", 200)
-        assert ("karst" in errors) is logged
+@pytest.mark.parametrize("logged", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_log_has_a_line_of_json_a_request_and_queries_only_where_asked(path: Path, logged: bool) -> None:
+    with process(path, *["--log-queries"] * logged) as (running, server):
+        server.client.get("/search?q=karst", headers={"X-Request-Id": "one"})
+        running.terminate()
+        _, errors = running.communicate(timeout=60)
+    assert running.returncode == 0
+    lines = [json.loads(line) for line in errors.splitlines()]
+    (line,) = [line for line in lines if line.get("request") == "one"]
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/search", 200)
+    assert ("karst" in errors) is logged
 
 
 def test_the_reference_has_the_settings_as_their_class_describes_them() -> None:

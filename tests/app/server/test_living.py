@@ -141,7 +141,7 @@ def test_an_index_that_cannot_be_read_any_more_is_served_on_and_said_so(tmp_path
         until(lambda: "trouble" not in running.get("/ready")["indexes"]["springs"])
 
 
-@pytest.mark.parametrize("ending", ["terminate", "send_signal"])
+@pytest.mark.parametrize("ending", ["terminate", pytest.param("send_signal", marks=pytest.mark.slow)])
 def test_a_server_that_is_to_end_finishes_what_runs(tmp_path: Path, ending: str) -> None:
     import signal
 

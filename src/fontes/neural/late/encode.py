@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -273,11 +272,11 @@ def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: Joined
     docs, ranks, matches = np.arange(vectors.documents), index.ids.rank, dict.fromkeys(depths, 0)
     for first in range(0, len(queries), TOGETHER):
         part = queries[first : first + TOGETHER]
-        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs, os.cpu_count() or 1), strict=True):
+        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs), strict=True):
             expected = best(docs, scores, ranks, depths[-1])
             for k in depths:
                 near = vectors.candidates(query, *effort(k))
-                hits = near[best(near, vectors.scores(query, near, os.cpu_count() or 1), ranks, k)]
+                hits = near[best(near, vectors.scores(query, near), ranks, k)]
                 matches[k] += len(np.intersect1d(hits, expected[:k]))
     shares = {str(k): round(matches[k] / (k * len(queries)), 4) for k in depths}
     source = "topics" if topics is not None else "first sentences"
