@@ -123,6 +123,7 @@ def test_a_second_build_at_the_same_place_is_refused_while_the_first_runs(corpus
     assert digests(out / "x") == digests(corpus.parent / "one")
 
 
+@pytest.mark.slow
 def test_a_full_disk_in_a_task_is_one_sentence_and_leaves_nothing(ray, corpus, tmp_path, monkeypatch):
     small_parts(monkeypatch, corpus.stat().st_size // 2)
     with small_disk(tmp_path / "disk", "300k") as disk:

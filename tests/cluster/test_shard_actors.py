@@ -79,6 +79,7 @@ def test_token_vectors_are_made_by_actors_and_searched_over_shards_as_in_one_ind
         index.late(colbert, algorithm="centroids")(topics)
 
 
+@pytest.mark.slow
 def test_weights_of_documents_and_of_an_encoder_are_searched_over_shards_as_in_one_index(tmp_path: Path, ray: str) -> None:
     parameters: dict[str, Any] = {"analyzer": "whitespace", "columns": COLUMNS, "vectors": "vector", "threads": 1}
     terms = CountingTerms()
@@ -128,6 +129,7 @@ def test_a_shard_that_is_lost_while_it_is_searched_is_an_error_or_is_said_to_be_
         assert all(whole[topic][doc] == score for topic, docs in run.to_dict().items() for doc, score in docs.items())
 
 
+@pytest.mark.slow
 def test_a_shard_that_cannot_be_read_is_named_by_its_actors_and_can_be_left_out(
     indexes: tuple[Index, Index], tmp_path: Path, ray: str
 ) -> None:

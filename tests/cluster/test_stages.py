@@ -50,6 +50,7 @@ def test_runs_of_a_cluster_are_those_of_one_machine(index: Index, ray: str) -> N
         assert there.documents.fingerprint == index.fingerprint
 
 
+@pytest.mark.slow
 def test_a_reranker_scores_on_a_cluster_as_on_one_machine(index: Index, ray: str, tmp_path: Path) -> None:
     reranker = settled(CrossEncoder(str(save_cross_encoder(tmp_path / "model"))))
     assert reranker.precision != "auto"

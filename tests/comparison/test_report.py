@@ -257,7 +257,7 @@ def test_more_than_25_systems_have_letters_of_their_own() -> None:
     assert labels[15:18] == ["p", "r", "s"]
     assert labels[24:] == ["z", "a2", "b2"]
     assert "351 tests, too many to print" in str(report)
-    assert report_text.Cell("1", ("a2", "b")).raised == "ᵃ²ᵇ"
+    assert report_text.ResultCell("1", ("a2", "b")).raised == "ᵃ²ᵇ"
 
 
 def test_a_report_is_saved_in_the_form_of_its_name(tmp_path: Path) -> None:

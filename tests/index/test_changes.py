@@ -52,7 +52,7 @@ def test_a_deep_check_finds_an_id_that_two_documents_have(index: Index) -> None:
     assert leaf.dead is not None
     leaf.check()
     with pytest.raises(IndexFormatError, match="a document id occurs twice"):
-        leaf.segment.check(np.array([True, False, False, False, False, False]))
+        leaf.segment.check_ids(np.array([True, False, False, False, False, False]))
     with pytest.raises(IndexFormatError, match="a document id occurs twice"):
         Leaf(leaf.segment).check()
 

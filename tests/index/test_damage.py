@@ -223,7 +223,7 @@ def test_a_text_is_not_unpacked_to_more_than_a_document_may_have(
     compress = zlib.compressobj(9)
     text = b"".join([*(compress.compress(bytes(1 << 20)) for _ in range(size >> 20)), compress.flush()])
     writer = documents.DocumentWriter(tmp_path)
-    writer.write(documents.Block(sizes, lambda: pytest.fail("it is packed"), text))
+    writer.append(documents.Block(sizes, lambda: pytest.fail("it is packed"), text))
     writer.close()
     assert len(text) < 1 << 17
     store = documents.DocumentStore(tmp_path, len(sizes))

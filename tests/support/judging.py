@@ -23,9 +23,9 @@ def judged(
     from fontes.app.judging.routes import router
     from fontes.app.judging.store import Store
     from fontes.app.server.service import Service
-    from fontes.app.server.settings import Settings
+    from fontes.app.server.settings import ServerSettings
 
-    service = Service([index], Settings(port=0), pipelines)
+    service = Service([index], ServerSettings(port=0), pipelines)
     service.described["judging"] = True
     with Store(judgments) as store:
         store.add_topics(Topics.of(topics))

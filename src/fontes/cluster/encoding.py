@@ -48,7 +48,7 @@ class RemoteEncoder:
             make: Makes the encoding of a segment; it travels.
             segment: The segment, whose folder all nodes see.
         """
-        folder, texts = segment.folder.resolve(), segment.store is not None
+        folder, texts = segment.folder.resolve(), segment.has_texts
         return partial(self._blocks, partial(_opened, make, self._encoder, self._encoder.fingerprint, folder, texts))
 
     def _blocks(

@@ -20,7 +20,7 @@ from ..core.progress import silent
 from ..core.strings import Strings
 from ..formats.corpus import Corpus
 from ..index.build import IndexSettings, build_segment
-from ..index.columns import ColumnWriter, Schema, columns_anew, columns_of
+from ..index.columns import COLUMNS, ColumnWriter, Schema, columns_anew
 from ..index.deletions import Deletions
 from ..index.leaf import Leaf
 from ..index.merge import merge_segments
@@ -154,14 +154,13 @@ def make_merge(merge: Merge) -> Finished:
 
     def write(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
         leaves = [_leaf(merge.folder, child) for child in merge.children]
-        columns = [columns_of(leaf.segment) for leaf in leaves]
         for number, child in enumerate(merge.children):
             if child.anew:
                 other = folder.parent / f"columns-{number}"
                 other.mkdir()
-                columns[number] = columns_anew(leaves[number].segment, other, merge.schema)
-        counts = merge_segments(leaves, folder, memory=merge.memory, threads=merge.threads, progress=silent, columns=columns)
-        return counts, []
+                segment = leaves[number].segment
+                segment.opened[COLUMNS.name] = columns_anew(segment, other, merge.schema)
+        return merge_segments(leaves, folder, memory=merge.memory, threads=merge.threads, progress=silent), []
 
     return _made(merge.folder, merge.name, write)
 
@@ -219,7 +218,7 @@ def _leaf(folder: Path, child: Child) -> Leaf:
         return Leaf(segment)
     others = np.ones(segment.documents, dtype=np.bool_)
     others[child.first : child.last] = False
-    return Leaf(segment, 0, Deletions.of(segment, others))
+    return Leaf(segment, 0, Deletions.of(segment.lists, others))
 
 
 def _repeated(ids: Strings) -> tuple[str, int, int] | None:

@@ -1,4 +1,4 @@
-"""Runs side by side on the same judgments, with the statistics of their differences: `report_of`, and its report."""
+"""Runs side by side on the same judgments: `report_of`, and the report of their means, tests and rankings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,17 @@ from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse, parse_all
 from . import report_text
-from .testing import PERMUTATIONS, RESAMPLES, Columns, Comparison, Testing
+from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Testing
 
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a reranker was given.
+    """The documents that a reranker read.
 
     Args:
-        depth: How many documents a topic has at most.
+        depth: The greatest number of a topic.
         recall: Their recall, which the reranker cannot exceed.
     """
 
@@ -41,16 +41,16 @@ class Candidates:
 
 @dataclass(frozen=True)
 class System:
-    """One of the systems: its run and how good it is.
+    """A system of a report.
 
     Args:
-        name: The name of the system.
+        name: Its name.
         run: Its run.
-        evaluation: How good the run is.
-        description: What its stage prints, or its file.
-        seconds: How long all its steps took a topic, when they were run; None where nobody measured.
-        candidates: What the last reranker was given; None for a pipeline that does not end in one.
-        cached: Whether the run was made earlier.
+        evaluation: The measures of the run.
+        description: The text of its stage, or its file.
+        seconds: Seconds a topic of all its steps; None where not measured.
+        candidates: Those of the last reranker; None for a pipeline that does not end in one.
+        cached: Whether the run was read from the cache.
     """
 
     name: str
@@ -64,18 +64,18 @@ class System:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `compare` gives. `print(report)` shows it; `to_markdown` and so on give it in other forms; `save` writes it.
+    """The result of `compare`: `print` shows it, `to_markdown` and others give it in other forms, `save` writes it.
 
     Args:
-        systems: Name to `System`: run, evaluation, seconds, candidates.
-        measures: The measures, in the order in which they were given.
-        judged: For each measure that has one, the measure Judged@k that belongs to it.
-        topics: All judged topics, in the order of the qrels, with their texts where they are known.
+        systems: Name to `System`.
+        measures: The measures, in the given order.
+        judged: Judged@k for each measure that has one.
+        topics: All judged topics, in the order of the qrels, with their texts where known.
         qrels: The judgments.
-        values: For each measure its values, float64, a row for each topic and a column for each system; see `per_topic`.
+        values: For each measure its values, float64, (topics, systems); see `per_topic`.
         intervals: For each measure and system the bootstrap interval of the mean.
-        comparisons: A `Comparison` for each measure and pair of systems that was tested.
-        baseline: The name of the system that the others were tested against, or None where all pairs were.
+        comparisons: A `Comparison` for each measure and tested pair of systems.
+        baseline: The system that the others were tested against; None where all pairs were.
         testing: Test, correction, alpha and seed.
     """
 
@@ -91,10 +91,10 @@ class Report:
     testing: Testing
 
     def with_documents(self, documents: Documents) -> Report:
-        """The same report whose runs know the text of their documents, which `to_html` shows.
+        """A copy whose runs know the text of their documents, which `to_html` shows.
 
         Args:
-            documents: An index, or another that has the documents; runs that know theirs keep them.
+            documents: An index, for example; runs that know their documents keep them.
 
         Raises:
             InputError: It has none of the documents of a run.
@@ -162,7 +162,7 @@ class Report:
             "without_relevant": self._first.irrelevant,
             "measures": [str(m) for m in self.measures],
             "systems": {name: self._system(system) for name, system in self.systems.items()},
-            "comparisons": [_plain({**vars(c), "measure": str(c.measure)}) for c in self.comparisons],
+            "comparisons": [json_values({**vars(c), "measure": str(c.measure)}) for c in self.comparisons],
             "per_topic": {str(m): {name: s.evaluation.per_topic(m) for name, s in self.systems.items()} for m in self.measures},
         }
 
@@ -184,23 +184,23 @@ class Report:
         return report_text.markdown(self)
 
     def to_latex(self, *, label: str = "tab:comparison") -> str:
-        """The table of means for a paper, with the rules of booktabs and a caption that says what was tested.
+        """The table of means for a paper, with booktabs' rules and a caption that names the tests.
 
         Args:
-            label: What `\\ref` refers to.
+            label: The name for `\\ref`.
         """
         return report_text.latex(self, label)
 
     def to_html(self, path: str | Path | None = None, *, depth: int = 10, snippet: int = 200) -> str:
-        """One page that needs no other file and no network: tables that sort, tests, curves, differences and rankings by topic.
+        """One page without other files and network: sortable tables, tests, curves, differences and rankings by topic.
 
-        Beyond 300,000 ranked documents the last topics are without rankings, and beyond 3,000,000 characters texts are
-        shorter; the page says so.
+        Beyond 300,000 ranked documents the last topics lack rankings, and beyond 3,000,000 characters texts are shorter; the
+        page says so.
 
         Args:
-            path: The file to write the page to, too; None writes none.
-            depth: How many documents of each ranking the page holds, from 1 up.
-            snippet: How many characters of each document, title included, where a run knows its documents; from 0 up.
+            path: The file to write the page to as well.
+            depth: Documents of each ranking in the page, from 1 up.
+            snippet: Characters of each document, title included, where a run knows its documents; from 0 up.
 
         Raises:
             ParameterError: `depth` or `snippet` is out of its range.
@@ -219,7 +219,7 @@ class Report:
 
         Args:
             path: The file.
-            form: "md", "tex", "csv", "json" or "html"; by default the one that the name ends in.
+            form: "md", "tex", "csv", "json" or "html"; by default the file's suffix.
 
         Raises:
             ParameterError: There is no such form.
@@ -235,16 +235,14 @@ class Report:
 
     @property
     def _first(self) -> Evaluation:
-        """An evaluation, for what all have in common."""
         return next(iter(self.systems.values())).evaluation
 
     def _system(self, system: System) -> dict[str, Any]:
-        """A system as JSON values."""
         evaluation = system.evaluation
         return {
             "description": system.description,
             "means": {str(m): evaluation[m] for m in self.measures},
-            "intervals": {str(m): _numbers(self.intervals[m][system.name]) for m in self.measures},
+            "intervals": {str(m): json_values(self.intervals[m][system.name]) for m in self.measures},
             "judged": {str(m): evaluation[j] for m, j in self.judged.items()},
             "missing": evaluation.missing,
             "unjudged": evaluation.unjudged,
@@ -254,9 +252,9 @@ class Report:
         }
 
     def _lines(self, measure: Measure, name: str) -> list[dict[str, Any]]:
-        """The lines of a table of values: one for each test of the system, or one for its mean alone."""
+        """One line for each test of the system, or one for its mean alone."""
         system = self.systems[name]
-        low, high = _numbers(self.intervals[measure][name])
+        low, high = json_values(self.intervals[measure][name])
         line = {
             "measure": str(measure),
             "system": name,
@@ -272,10 +270,11 @@ class Report:
         }
         own = [c for c in self.comparisons if c.measure == measure and c.system == name]
         nothing: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
-        return [{**line, **nothing, **_plain({key: vars(c)[key] for key in nothing})} for c in own] or [{**line, **nothing}]
+        tests = [json_values({key: vars(c)[key] for key in nothing}) for c in own] or [nothing]
+        return [{**line, **test} for test in tests]
 
     def _repr_html_(self) -> str:
-        """In a notebook: the means with marks of significance, and the tests folded in."""
+        """HTML for a notebook."""
         return report_text.notebook(self)
 
     def __str__(self) -> str:
@@ -288,26 +287,25 @@ class Report:
         return f"Report({', '.join(self.systems)}: {', '.join(map(str, self.measures))})"
 
 
-def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with None for NaN and infinity."""
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in facts.items()}
-
-
-def _numbers(values: Sequence[float]) -> list[float | None]:
-    """The same with None for NaN and infinity."""
-    return [value if math.isfinite(value) else None for value in values]
+def json_values(value: Any) -> Any:
+    """A copy as JSON values, with None for NaN and infinity."""
+    if isinstance(value, Mapping):
+        return {key: json_values(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_values(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True)
 class SystemRun:
-    """A run and how it came about.
+    """A run and its origin.
 
     Args:
         run: The run.
-        description: What its stage prints, or its file.
-        seconds: How long all steps took together for all topics, when they were run; None where nobody measured.
-        candidates: The run that the last reranker was given, where there was one.
-        cached: Whether the run was made earlier.
+        description: The text of its stage, or its file.
+        seconds: Seconds of all steps for all topics; None where not measured.
+        candidates: The run that the last reranker read, where there was one.
+        cached: Whether the run was read from the cache.
     """
 
     run: Run
@@ -331,12 +329,12 @@ def report_of(
     Values are over all judged topics, as for `evaluate`. No stage is run; `fontes.compare` does that.
 
     Args:
-        runs: By name of the system, what `Run.of` accepts, or a `SystemRun`.
-        qrels: What `Qrels.of` accepts.
+        runs: By name of the system, anything that `Run.of` accepts, or a `SystemRun`.
+        qrels: Anything that `Qrels.of` accepts.
         measures: As for `evaluate`.
         topics: Topics whose texts the report shows, where the runs do not know them.
-        baseline: The name of the system that the others are tested against; without one, all pairs are tested.
-        testing: How differences are tested; by default with the t-test and Holm's correction.
+        baseline: The system to test the others against; None tests all pairs.
+        testing: By default the t-test with Holm's correction.
 
     Raises:
         InputError: A run cannot be read, or the qrels have no judgments, or none of a run's topics or documents.
@@ -357,7 +355,7 @@ def report_of(
     values = {measure: np.stack([e.array(measure) for e in evaluations.values()], axis=1) for measure in parsed}
     for array in values.values():
         array.setflags(write=False)
-    columns = Columns.of(values, list(systems), testing.seed)
+    columns = PairedValues.of(values, list(systems), testing.seed)
     return Report(
         systems={name: _system(name, s, evaluations[name], judgments) for name, s in systems.items()},
         measures=tuple(parsed),
@@ -373,7 +371,7 @@ def report_of(
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
-    """All systems against the baseline, or each against those before it, by their places."""
+    """Places of the systems to test: each against the baseline, or against those before it."""
     if baseline is None:
         return [(i, j) for i in range(len(names)) for j in range(i)]
     if baseline not in names:
@@ -382,7 +380,6 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
 
 
 def _depth(run: Run) -> int:
-    """The length of the longest ranking."""
     return int(np.diff(run.bounds).max(initial=0))
 
 
@@ -395,7 +392,6 @@ def _judged_at(measure: Measure, deepest: int) -> Measure | None:
 
 
 def _system(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) -> System:
-    """What the report holds of a system."""
     candidates = None
     if system.candidates is not None and (depth := _depth(system.candidates)):
         means = measured(system.candidates, qrels, [R, Judged @ depth])

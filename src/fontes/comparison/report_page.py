@@ -6,7 +6,8 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -22,7 +23,7 @@ from ..measures.measure import Measure
 from ..measures.ranks import FAR, Ranks
 from ..measures.sets import Complete, SetF
 from .curves import DEPTHS, against_k
-from .report_text import Cell, Table, means_table, notes, superscript, tests_table
+from .report_text import ResultCell, ResultTable, means_table, notes, superscript, tests_table
 
 if TYPE_CHECKING:
     from .report import Report
@@ -37,8 +38,10 @@ def html(report: Report, depth: int = 10, snippet: int = 200) -> str:
     links = {"means": "Means", "tests": "Tests", "curves": "Curves", "topics": "Topic by topic", "rankings": "Rankings"}
     if not report.comparisons:
         del links["tests"]
+    names = " and ".join(report.systems)
+    short = len(report.systems) < 3 and len(names) < 60
     page = Template(_part("page.html")).substitute(
-        title=escape(_title(report)),
+        title=escape(names if short else f"Comparison of {len(report.systems)} systems"),
         lead=escape(_lead(report)),
         links="".join(f'<a href="#{place}">{name}</a>' for place, name in links.items()),
         means=_means(report),
@@ -60,12 +63,11 @@ def html(report: Report, depth: int = 10, snippet: int = 200) -> str:
 
 
 def _part(name: str) -> str:
-    """One of the files that the page is made of."""
     return files(__package__).joinpath("page", name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
-    """For the policy of the page, which lets nothing run but its own script."""
+    """The hash for the page's policy, which runs no script but its own."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -74,16 +76,8 @@ def _json(values: object) -> str:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _title(report: Report) -> str:
-    """The title of the page."""
-    names = " and ".join(report.systems)
-    return names if len(report.systems) < 3 and len(names) < 60 else f"Comparison of {len(report.systems)} systems"
-
-
 def _lead(report: Report) -> str:
-    """The line under the title: topics, measures, baseline and tests."""
-    topics = len(report.topics)
-    parts = [f"{topics:,} topic{'' if topics == 1 else 's'}", ", ".join(map(str, report.measures))]
+    parts = [f"{len(report.topics):,} topic{'s' * (len(report.topics) != 1)}", ", ".join(map(str, report.measures))]
     if report.baseline is not None:
         parts.append(f"tested against {report.baseline}")
     if report.comparisons:
@@ -92,7 +86,6 @@ def _lead(report: Report) -> str:
 
 
 def _means(report: Report) -> str:
-    """The table of means; below each mean its interval."""
     table = means_table(report)
     by_name = {str(measure): measure for measure in report.measures}
     below: dict[tuple[int, int], str] = {}
@@ -108,12 +101,10 @@ def _means(report: Report) -> str:
 
 
 def _covered(report: Report) -> str:
-    """What the intervals are, in words."""
     return f"{100 * (1 - report.testing.alpha):g}% bootstrap intervals"
 
 
 def _tests(report: Report) -> str:
-    """The section of tests; empty where there are none."""
     if not report.comparisons:
         return ""
     table = tests_table(report, letters=False)
@@ -132,7 +123,6 @@ def _tests(report: Report) -> str:
 
 
 def _systems(report: Report) -> str:
-    """What is known of each system."""
     lines = []
     for name, system in report.systems.items():
         facts = [system.description] if system.description and system.description != name else []
@@ -145,8 +135,7 @@ def _systems(report: Report) -> str:
     return f"<dl>{''.join(lines)}</dl>"
 
 
-def _table(table: Table, place: str, below: dict[tuple[int, int], str]) -> str:
-    """A sortable table. `below` are small figures by row and column."""
+def _table(table: ResultTable, place: str, below: dict[tuple[int, int], str]) -> str:
     heads = []
     for column, header in enumerate(table.header):
         text = column < table.names
@@ -162,8 +151,7 @@ def _table(table: Table, place: str, below: dict[tuple[int, int], str]) -> str:
     )
 
 
-def _cell(cell: Cell, column: int, table: Table, below: str) -> str:
-    """A cell of a table; `below` is a small figure under its value."""
+def _cell(cell: ResultCell, column: int, table: ResultTable, below: str) -> str:
     marks = ["text" if column < table.names else "", "name" if 0 < column < table.names else ""]
     marks += ["beside" if column in table.beside else "", "best" if cell.best else ""]
     kind = " ".join(filter(None, marks))
@@ -264,7 +252,6 @@ def _pair(report: Report, names: list[str]) -> list[int]:
 
 
 def _curves(report: Report, ranks: dict[str, Ranks]) -> dict[str, Any]:
-    """Precision over recall, and measures over the number of documents, of each system."""
     deepest = max(int(np.diff(system.run.bounds).max(initial=1)) for system in report.systems.values())
     ks = [*(k for k in DEPTHS if k < deepest), deepest]
     return {
@@ -279,7 +266,6 @@ def _curves(report: Report, ranks: dict[str, Ranks]) -> dict[str, Any]:
 
 
 def _at_k(report: Report) -> dict[str, Measure]:
-    """The measures that are shown against k; whether evidence is complete only where there are sets of several documents."""
     sets = any(len(members) > 1 for topic_id in report.qrels for members in report.qrels.groups(topic_id))
     return {**AT_K, "Complete": Complete} if sets else AT_K
 
@@ -312,7 +298,7 @@ def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, shown: int, d
 
 
 def _add_picked(rankings: list[dict[str, Any]], topics: list[str], docs: list[str], pickers: list[Any]) -> int:
-    """Adds to the rankings the sentences that were picked of their documents; returns of how many topics there was room."""
+    """Adds the sentences picked of documents to the rankings; returns the number of topics for which there was space."""
     if not any(pickers):
         return len(rankings)
     characters = 0
@@ -329,14 +315,13 @@ def _add_picked(rankings: list[dict[str, Any]], topics: list[str], docs: list[st
 
 
 def _tops(report: Report, name: str, depth: int) -> dict[str, list[str]]:
-    """Topic id to the ids of its best documents."""
     top = report.systems[name].run.top(depth)
     ids, bounds = top.ids.take(top.codes), top.bounds.tolist()
     return {topic_id: ids[a:b] for topic_id, a, b in zip(top, bounds, bounds[1:], strict=False)}
 
 
 def _texts(report: Report, ids: list[str], length: int) -> list[Any]:
-    """[title, text] of each document, cut to `length` characters together; 0 where unknown, and nothing where all are."""
+    """[title, text] of each document, cut to `length` characters; 0 for unknown ones; empty where all are unknown."""
     docs: dict[str, Doc] = {}
     sources: list[Documents] = []
     for system in report.systems.values():
@@ -349,24 +334,18 @@ def _texts(report: Report, ids: list[str], length: int) -> list[Any]:
 
 
 def _known(source: Documents, ids: list[str]) -> Iterable[Doc]:
-    """The documents that the source has. Runs may name others, such as those that were deleted since."""
+    """The documents that the source has: runs may name deleted ones."""
     try:
         return source.docs(ids)
     except InputError:
-        return list(_one_by_one(source, ids))
-
-
-def _one_by_one(source: Documents, ids: list[str]) -> Iterator[Doc]:
-    """The documents that the source has, each looked up alone."""
-    for doc_id in ids:
-        try:
-            yield from source.docs([doc_id])
-        except InputError:
-            continue
+        docs: list[Doc] = []
+        for doc_id in ids:
+            with suppress(InputError):
+                docs += source.docs([doc_id])
+        return docs
 
 
 def _title_and_text(doc: Doc, length: int) -> list[str]:
-    """Title and text of a document, cut to `length` characters together."""
     title = _cut(doc.title, length)
     text = doc.text.removeprefix(doc.title) if doc.title else doc.text
     return [title, _cut(text, length - len(title)) if len(title) < length else ""]

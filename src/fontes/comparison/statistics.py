@@ -253,7 +253,7 @@ def deviation(values: Floats) -> Floats:
 
 
 def _same(differences: Floats) -> NDArray[np.bool_]:
-    """Which columns hold nothing but 0."""
+    """Whether each column holds nothing but 0."""
     return np.asarray(np.all(np.round(differences, DIGITS) == 0, axis=0))
 
 
@@ -265,7 +265,6 @@ def _effect(differences: Floats, spread: Floats) -> Floats:
 
 
 def _wilcoxon(differences: Floats) -> tuple[float, float]:
-    """The test for differences without 0."""
     n = len(differences)
     if not n:
         return 0.0, 1.0

@@ -29,6 +29,8 @@ from .runner import FORMS
 if TYPE_CHECKING:
     from ..index import Index
 
+MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
+ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
 PARTS = 100  # of a dotted key: the time that a key takes goes with their square
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 KINDS = {
@@ -44,7 +46,7 @@ KINDS = {
 }
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table of the file: no other keys, and no value of another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -53,8 +55,8 @@ class Table(BaseModel):
 Text = Field(default=None, min_length=1)
 
 
-class CollectionTable(Table):
-    """Where documents, topics and judgments are: paths, or collections by name: irds:NAME, sample:NAME."""
+class CollectionTable(TomlTable):
+    """Documents, topics and judgments: paths, or collections by name: irds:NAME, sample:NAME."""
 
     dataset: str | None = Text
     split: str | None = Text
@@ -64,8 +66,8 @@ class CollectionTable(Table):
     format: str | None = Text
 
 
-class IndexTable(Table):
-    """How the documents are indexed, or, in `path`, the index that there is already."""
+class IndexTable(TomlTable):
+    """Settings of the index to build, or, in `path`, an existing index."""
 
     path: str | None = Text
     folder: str | None = Text
@@ -74,14 +76,14 @@ class IndexTable(Table):
     vectors: str | None = Text
 
 
-class RunTable(Table):
+class RunTable(TomlTable):
     """A system that is a run that is there already."""
 
     run: str = Field(min_length=1)
 
 
-class ReportTable(Table):
-    """What is measured and tested, and in which forms the report is written."""
+class ReportTable(TomlTable):
+    """Measures, tests and forms of the report."""
 
     measures: list[str] = Field(default=list(DEFAULT), min_length=1)
     forms: list[str] = Field(default=list(FORMS), min_length=1)
@@ -92,7 +94,7 @@ class ReportTable(Table):
     seed: int | None = None
 
 
-class FileTable(Table):
+class FileTable(TomlTable):
     """The whole file. A system is an expression, or the table of a run."""
 
     output: str | None = Text
@@ -104,14 +106,7 @@ class FileTable(Table):
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the data are: paths, or collections by name: irds:NAME, sample:NAME.
-
-    Args:
-        corpus: The documents.
-        topics: The topics.
-        qrels: The judgments.
-        format: Of the documents, where it is not detected.
-    """
+    """Paths of the data, or collections by name: irds:NAME, sample:NAME."""
 
     corpus: Path | str | None
     topics: Path | str | None
@@ -119,83 +114,37 @@ class Sources:
     format: str | None = None
 
 
-@dataclass(frozen=True)
-class ExperimentFile:
-    """An experiment as its file has it.
-
-    Args:
-        path: The file.
-        output: The folder of results.
-        sources: Where the data are.
-        index: The table of the index.
-        expressions: The systems that are expressions.
-        runs: The systems that are runs, as the paths of their files.
-        measures: What is measured.
-        forms: Of the report.
-        baseline: The system that the others are tested against; None: all pairs are tested.
-        testing: How differences are tested.
-        raw: The whole file.
-    """
-
-    path: Path
-    output: Path
-    sources: Sources
-    index: IndexTable
-    expressions: Mapping[str, str]
-    runs: Mapping[str, Path]
-    measures: tuple[Measure, ...]
-    forms: tuple[str, ...]
-    baseline: str | None
-    testing: Testing
-    raw: Mapping[str, Any]
-
-
 def problem_in(path: Path, table: str, problem: str) -> InputError:
     """The error for a problem in a table of a file; "" is the top of the file."""
     return InputError(f"{path}{f', [{table}]' if table else ''}: {problem}")
 
 
-def read_file(path: str | Path) -> ExperimentFile:
-    """Reads and checks the file of an experiment, save its expressions.
+class ExperimentFile:
+    """The file of an experiment, read and checked, except its expressions.
 
     Raises:
         InputError: It cannot be used; the message names file, table and key.
     """
-    path = Path(path)
-    raw = _toml(path)
-    try:
-        table = FileTable.model_validate(raw)
-    except ValidationError as error:
-        raise _one_sentence(path, raw, error) from None
-    return _Reader(path, table, raw).file()
 
-
-@dataclass(frozen=True)
-class _Reader:
-    """What a file says, put together."""
-
-    path: Path
-    table: FileTable
-    raw: Mapping[str, Any]
-
-    def file(self) -> ExperimentFile:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.raw = _toml(self.path)
+        try:
+            self._table = FileTable.model_validate(self.raw)
+        except ValidationError as error:
+            raise _one_sentence(self.path, self.raw, error) from None
         systems = self._systems()
-        sources = self._sources(self.table.collection)
-        self._check_index(sources)
-        expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
-        return ExperimentFile(
-            self.path,
-            self._place(self.table.output) or self.path.with_name(f"{self.path.stem}.results"),
-            sources,
-            self.table.index,
-            expressions,
-            {name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)},
-            self._measures(),
-            self._forms(),
-            self.table.report.baseline,
-            self._testing(),
-            self.raw,
-        )
+        self.sources = self._sources(self._table.collection)
+        self.index = self._checked_index()
+        self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
+        self.expressions = {name: one for name, one in systems.items() if isinstance(one, str)}
+        self.runs = {
+            name: self.path.parent / Path(one.run).expanduser() for name, one in systems.items() if isinstance(one, RunTable)
+        }
+        self.measures = self._measures()
+        self.forms = self._forms()
+        self.baseline = self._table.report.baseline
+        self.testing = self._testing()
 
     def _error(self, table: str, problem: str) -> InputError:
         return problem_in(self.path, table, problem)
@@ -207,13 +156,13 @@ class _Reader:
         return name if name is not None and name.startswith(tuple(PREFIXES)) else self._place(name)
 
     def _systems(self) -> dict[str, str | RunTable]:
-        if not self.table.systems:
+        if not self._table.systems:
             raise self._error("", 'there is no system; NAME = "bm25()" in the table [systems] is one')
-        for name in self.table.systems:
+        for name in self._table.systems:
             if not NAME.fullmatch(name):
                 problem = f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a file is called by it"
                 raise self._error("systems", problem)
-        return self.table.systems
+        return self._table.systems
 
     def _sources(self, table: CollectionTable) -> Sources:
         names = {part: getattr(table, part) for part in ("corpus", "topics", "qrels")}
@@ -240,7 +189,6 @@ class _Reader:
         return isinstance(source, str) or (source is not None and source.is_dir())
 
     def _piece(self, part: str, name: str | None, split: str | None) -> Path | str | None:
-        """Where the corpus, the topics or the qrels of a source are: of a folder in BEIR's form the file."""
         source = self._source(name)
         if isinstance(source, str):
             return source if part == "corpus" or split is None else f"{source}/{split}"
@@ -254,33 +202,34 @@ class _Reader:
         except FontesError as error:
             raise self._error("collection", str(error)) from None
 
-    def _check_index(self, sources: Sources) -> None:
+    def _checked_index(self) -> IndexTable:
         values = self.raw.get("index", {})
         if "path" not in values:
-            return
+            return self._table.index
         for key in ("folder", "analyzer", "fields", "vectors"):
             if key in values:
                 problem = f"'path' is an index that is there already, so '{key}' says nothing; leave one of them out"
                 raise self._error("index", problem)
-        if sources.corpus is not None and self.table.collection.dataset is None:
+        if self.sources.corpus is not None and self._table.collection.dataset is None:
             raise self._error("index", "'path' is an index that is there already; leave it out, or 'corpus'")
+        return self._table.index
 
     def _measures(self) -> tuple[Measure, ...]:
         try:
-            return tuple(parse(measure) for measure in self.table.report.measures)
+            return tuple(parse(measure) for measure in self._table.report.measures)
         except FontesError as error:
             raise self._error("report", f"measures: {error}") from None
 
     def _forms(self) -> tuple[str, ...]:
         known = [suffix[1:] for suffix in SUFFIXES]
-        for form in self.table.report.forms:
+        for form in self._table.report.forms:
             if form not in known:
                 raise self._error("report", f"forms: there is no form '{form}'; {nearest(form, known)}")
-        return tuple(self.table.report.forms)
+        return tuple(self._table.report.forms)
 
     def _testing(self) -> Testing:
-        report = self.table.report
-        for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self.table.systems)):
+        report = self._table.report
+        for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self._table.systems)):
             name = getattr(report, key)
             if name is not None and name not in known:
                 raise self._error("report", f"{key}: there is no '{name}'; {nearest(name, known)}")
@@ -313,7 +262,9 @@ def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) ->
     first = error.errors()[0]
     *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
     if tables[:1] == ["systems"]:
-        return _of_system(path, raw, [*tables, key][1])
+        name = [*tables, key][1]
+        kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
+        return problem_in(path, "systems", f"{name}: a system is {kinds}, not {raw['systems'][name]!r}")
     where = f"{path}{f', [{tables[0]}]' if tables else ''}"
     if first["type"] == "extra_forbidden":
         owner = FileTable.model_fields[tables[0]].annotation if tables else FileTable
@@ -329,24 +280,11 @@ def _one_sentence(path: Path, raw: Mapping[str, Any], error: ValidationError) ->
     return InputError(f"{where}: '{key}' must be {kind}{f', [{key}]' if kind == 'a table' else ''}, not {value!r}")
 
 
-def _of_system(path: Path, raw: Mapping[str, Any], name: str) -> InputError:
-    value = raw["systems"][name]
-    kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
-    return problem_in(path, "systems", f"{name}: a system is {kinds}, not {value!r}")
-
-
-MODEL = "name_or_path"  # the parameter of parts that is the folder or the name of a model
-ANY_RUN = Run.of({"1": {"1": 1.0}})  # stands for a run where expressions are only looked at
-
-
 class Expressions:
     """The systems of a file as stages and runs.
 
-    Args:
-        file: The file.
-
     Raises:
-        InputError: An expression cannot be read, or speaks of what there is not; the message names file, table and key.
+        InputError: An expression cannot be read, or names something unknown; the message names file, table and key.
     """
 
     def __init__(self, file: ExperimentFile) -> None:
@@ -365,23 +303,15 @@ class Expressions:
 
     def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:
         """All systems, in the order of the file: stages over the index, runs, and paths of runs."""
-        runs = {name: Run.of(path) for name, path in self._file.runs.items()} if self._fused else self._file.runs
-        systems = self._resolved(index, runs)
-        return {name: self._file.runs.get(name, systems[name]) for name in self._names}
-
-    @property
-    def _fused(self) -> bool:
-        """Whether an expression speaks of a run."""
-        return any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
-
-    def _resolved(self, index: Any, runs: Mapping[str, Any]) -> dict[str, Any]:
+        fused = any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
+        runs = {name: Run.of(path) for name, path in self._file.runs.items()} if fused else self._file.runs
         systems: dict[str, Any] = dict(runs)
         for name in self._file.expressions:
             self._resolve(name, index, systems, ())
-        return systems
+        return {name: self._file.runs.get(name, systems[name]) for name in self._names}
 
     def _resolve(self, name: str, index: Any, systems: dict[str, Any], within: tuple[str, ...]) -> None:
-        """Makes a system, and those that it speaks of before it."""
+        """Makes a system, and those that it names before it."""
         if name in within:
             raise self._error(name, f"the system is part of itself: {' > '.join([*within[within.index(name) :], name])}")
         if name in systems:
@@ -402,7 +332,7 @@ class Expressions:
         systems[name] = system.map(self._located) if isinstance(system, Stage) else system
 
     def _located(self, one: Part) -> Part:
-        """A part whose model is a folder beside the file, with the path of the folder."""
+        """The part with its model's path, where the model is a folder beside the file."""
         model = one.params().get(MODEL)
         if not isinstance(model, str):
             return one
@@ -414,7 +344,7 @@ class Expressions:
 
 
 def _names_in(text: str) -> list[str]:
-    """The names that an expression speaks of without calling them; none where it is no expression."""
+    """Names in an expression that are not called; none where it is no expression."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -35,20 +35,20 @@ FORMS = ("md", "json", "html")  # of the report, where nothing else is said
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
+    """An experiment to run.
 
     Args:
-        title: What messages call it.
+        title: Its name in messages.
         systems: Gives the systems by name: stages over indexes of the collection, runs, or files of runs.
-        documents: What is searched; None where no system builds an index. Its folder is of no account.
-        topics: The topics that stages are run on; None where no system searches.
+        documents: The documents; None where no system builds an index. Their folder is of no account.
+        topics: The topics; None where no system searches.
         qrels: The judgments; None where nothing is measured.
-        measures: What is measured.
-        measured: Whether a system's documents are those that are judged; it is compared with others if so.
-        baseline: The system that the others are tested against; None: all pairs are tested.
-        testing: How differences are tested.
-        settings: What the lock keeps of the parameters, as JSON values.
-        data: What the lock keeps of the data, by its use.
+        measures: The measures.
+        measured: Whether a system's documents are the judged ones, so that it is compared.
+        baseline: The system that the others are tested against; None tests all pairs.
+        testing: The test of differences.
+        settings: The lock's entry of parameters, as JSON values.
+        data: The lock's entry of data, by use.
         indexes: The folder of the indexes; None for `indexes` in the folder of results.
         forms: Of the report.
         pages: Gives further pages by the names of their files.
@@ -72,14 +72,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Results:
-    """What came of a plan.
+    """The results of a plan.
 
     Args:
-        folder: Where all of it was written.
-        systems: By name, the run of each system and how it came about.
-        report: The comparison of the systems that are measured; None without judgments.
+        folder: Their folder.
+        systems: By name, the run of each system and its origin.
+        report: The comparison of the measured systems; None without judgments.
         files: The files of the folder, without the lock.
-        lock: What the lock has; empty while pages are made.
+        lock: The lock; empty while pages are made.
     """
 
     folder: Path
@@ -104,18 +104,11 @@ class Results:
 def run(plan: Plan, folder: Path, progress: Listener = silent) -> Results:
     """Runs all systems of a plan into a folder: runs/NAME.run, the report, the pages of the plan, and the lock.
 
-    What is in the way of it, such as a model that is not here, is better looked for before: see `Problems`.
-
-    `indexes` and `cache` in the folder are used again by the next run into it, one that was interrupted too. Results are
-    written when all systems are done, and replace earlier ones; the lock is the last of them: a folder with one is complete.
-
-    Args:
-        plan: What is run.
-        folder: Where it is written.
-        progress: Is called with how far each step is.
+    Check a plan with `Problems` first. `indexes` and `cache` in the folder are used again by the next run into it. Results are
+    written when all systems are done, and replace earlier ones; the lock is the last: a folder with one is complete.
 
     Raises:
-        InputError: Something that is read cannot be used, or the folder cannot.
+        InputError: An input or the folder cannot be used.
         ParameterError: A parameter makes no sense.
     """
     documents = plan.documents or Collection([], folder)
@@ -142,7 +135,7 @@ def _in_float32(part: Part) -> Part:
 
 
 def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Listener) -> dict[str, SystemRun]:
-    """The run of each system. What is lacking is built before the first one is run, such as the documents' vectors."""
+    """The run of each system. Missing vectors are built before the first system runs."""
     stages = [system for system in systems.values() if isinstance(system, Stage)]
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
         raise InputError(f"there are no documents to run {plan.title} on")
@@ -169,7 +162,6 @@ def _report(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
 
 
 def _written(plan: Plan, systems: Mapping[str, System], results: Results) -> Results:
-    """The results, once they are written."""
     folder, report = results.folder, results.report
     runs = {name: f"runs/{name}.run" for name in results.systems}
     reports = [f"report.{form}" for form in plan.forms] if report is not None else []
@@ -234,12 +226,12 @@ def alone(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """What the block writes, `files`, replaces the files of earlier runs into the folder.
+    """The block writes `files`, which replace those of earlier runs into the folder.
 
-    A process that is killed in the block leaves no lock, and a list by which the next one removes what is not its own.
+    A process that is killed in the block leaves no lock, and a list by which the next one removes foreign files.
 
     Yields:
-        What writes the lock, as the last file of all.
+        A function that writes the lock, the last file of all.
     """
     before = {*PAGES, *_files(folder / LOCK), *_files(folder / UNFINISHED)}
     write_json(folder / UNFINISHED, {"files": sorted(before | set(files))})
@@ -263,13 +255,13 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def _links(folder: Path) -> Iterator[Path]:
-    """The links among what is written or removed in the folder, which somebody else may have filled."""
+    """Links among the files that are written or removed in the folder, which may come from others."""
     for name in (LOCK, UNFINISHED, *PAGES, *FOLDERS):
         yield from links_in(folder / name)
 
 
 def _files(path: Path) -> list[str]:
-    """The files that a lock or a list names, none where it is damaged; only such as results may consist of."""
+    """Result files that a lock or a list names; none where it is damaged."""
     try:
         names = json.loads(path.read_text(encoding="utf-8"))["files"]
         return [name for name in names if isinstance(name, str) and _is_ours(name)]

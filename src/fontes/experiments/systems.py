@@ -92,7 +92,7 @@ def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache |
 
 @dataclass(frozen=True)
 class Output:
-    """What some stages gave, and in how many seconds."""
+    """The result of some stages, and their seconds."""
 
     value: Topics | Run
     seconds: float
@@ -103,12 +103,7 @@ class Searches:
     """Applies stages to topics, each prefix of a pipeline once.
 
     Prefixes are the same where their stages have the same `key`, or are the same objects; runs of stages that all have keys
-    are kept in the cache.
-
-    Args:
-        topics: The topics that stages are run on.
-        cache: Where runs are kept; None keeps none.
-        progress: Is called where a step begins, and with how far it is.
+    are kept in the cache, if any.
     """
 
     def __init__(self, topics: Topics, cache: Cache | None, progress: Listener = silent) -> None:
@@ -150,7 +145,6 @@ class Searches:
         return SystemRun(output.value, repr(stage), output.seconds, candidates, output.cached)
 
     def _output(self, steps: Steps) -> Output:
-        """What the steps give, from memory, from the cache, or new."""
         identity = tuple(stage.key() or id(stage) for stage in steps)
         if identity not in self._outputs:
             self._outputs[identity] = self._stored(steps, identity) or self._new(steps, identity)
@@ -177,7 +171,7 @@ class Searches:
         return Output(value, seconds)
 
     def _applied(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
-        """What a step gives. What has no topics of its own, or only adds up what was run, is not worth the way."""
+        """The result of a step. Steps without topics of their own, and sums of finished runs, stay in this process."""
         actors = None if stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)) else cluster()
         result: Topics | Run = (
             stage(value, progress=self._progress) if actors is None else actors.apply(stage, value, progress=self._progress)
@@ -201,7 +195,7 @@ class Searches:
         return hash_of_topics(self._topics)
 
     def _with_parts_done(self, stage: Stage[Any, Any], before: Steps) -> tuple[Stage[Any, Any], float]:
-        """A weighted stage, a sum or a fusion whose parts have been run, and how many seconds these took."""
+        """A weighted stage, a sum or a fusion whose parts have been run, and their seconds."""
         total = 0.0
 
         def done(part: Stage[Any, Run]) -> Stage[Any, Run]:
@@ -311,7 +305,7 @@ def compare(
 
 
 def _name_of(baseline: str, names: list[str]) -> str:
-    """The name of the baseline, which may be written as the path of its file."""
+    """The name of the baseline, which may be the path of its file."""
     for name in (baseline, stem(baseline)):
         if name in names:
             return name

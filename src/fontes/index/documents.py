@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -10,17 +11,26 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
+from ..core.progress import Progress, Report
+from ..core.threads import Queue, Workers, in_order
 from ..core.values import Doc
 from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached
 from ..storage.files import MAX_PIECE, check_length
+from .component import Building, Component, Resources, Writer, components
+
+if TYPE_CHECKING:
+    from .building.batches import Batch
+    from .leaf import Leaf
+    from .segment import Segment
+    from .state import State
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
 RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
@@ -92,19 +102,31 @@ class Blocks:
         yield from parts if len(parts) == 1 else ()
 
 
-class DocumentWriter:
-    """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each), text.sizes."""
+class DocumentWriter(Writer):
+    """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each), text.sizes.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where the files go.
+        workers: Threads that compress.
+    """
+
+    def __init__(self, folder: Path, workers: Workers | None = None) -> None:
         self._folder = folder
+        self._queue = Queue(workers or Workers(1), self._append_all)
         self._bytes = ByteWriter(folder, "text.bytes")
         self._sizes = NumberWriter(folder, "text.sizes", 3)
         self._starts = array("q")
         self._count = 0
         self._blocks = Blocks()
 
+    def write(self, batch: Batch, first: int) -> None:
+        self._queue.add(_packed_all, list(self.blocks(batch.docs)))
+
+    def finish(self) -> None:
+        self._queue.close()
+
     def blocks(self, docs: Packed) -> Iterator[Block]:
-        """Takes documents, and gives the blocks that are complete: `write` wants them, packed and in this order.
+        """Takes documents, and gives the blocks that are complete: `append` wants them, packed and in this order.
 
         Raises:
             InputError: A document is longer than what is read in one piece.
@@ -113,7 +135,7 @@ class DocumentWriter:
             check_length(int(docs.sizes[place].sum(dtype=np.int64)), f"document '{docs.ids[place]}'", "text")
         yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
 
-    def write(self, block: Block) -> None:
+    def append(self, block: Block) -> None:
         """Appends a block that is packed."""
         assert block.packed is not None
         self._starts.extend((self._count, self._bytes.length))
@@ -121,24 +143,31 @@ class DocumentWriter:
         self._sizes.write(block.sizes)
         self._count += len(block.sizes)
 
-    def close(self) -> None:
-        """Completes the files."""
+    def close(self) -> dict[str, int]:
         for block in self._blocks.rest():
-            self.write(packed(block))
+            self.append(packed(block))
         self._bytes.close()
         self._sizes.close()
         self._starts.extend((self._count, self._bytes.length))
         write_array(self._folder, "text.blocks", np.array(self._starts, dtype=np.int64).reshape(-1, 2))
+        return {}
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
         self._bytes.abandon()
         self._sizes.abandon()
+
+    def _append_all(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            self.append(block)
 
 
 def packed(block: Block) -> Block:
     """The block with its text compressed."""
     return block if block.packed is not None else replace(block, packed=zlib.compress(block.load(), 1))
+
+
+def _packed_all(blocks: list[Block]) -> list[Block]:
+    return [packed(block) for block in blocks]
 
 
 class DocumentStore:
@@ -227,3 +256,51 @@ def _metadata(text: str) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise ValueError(text)
     return metadata
+
+
+class Texts(Component[DocumentStore], name="text"):
+    """The documents as they were read: title, text and metadata."""
+
+    def open(self, segment: Segment) -> DocumentStore:
+        return DocumentStore(segment.folder, segment.documents)
+
+    def writer(self, building: Building) -> DocumentWriter:
+        return DocumentWriter(building.folder, building.workers)
+
+    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+        _merge_texts(leaves, folder, resources.threads, resources.progress)
+        return {}
+
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        if deep:
+            leaf.segment.texts.check()
+
+    def facts(self, state: State) -> dict[str, Any]:
+        files = [item for segment in state.manifest["segments"] for item in segment["files"].items()]
+        return {"bytes_of_text": sum(file["bytes"] for name, file in files if name.startswith("text."))}
+
+
+TEXTS: Texts = components["text"]  # type: ignore[assignment]
+
+
+def _merge_texts(leaves: Sequence[Leaf], folder: Path, threads: int, progress: Report) -> None:
+    start, done, total = time.perf_counter(), 0, sum(leaf.documents for leaf in leaves)
+    writer = DocumentWriter(folder)
+    try:
+        for block in in_order(packed, _blocks(leaves), threads):
+            writer.append(block)
+            done += len(block.sizes)
+            progress(Progress("merging", done, total, time.perf_counter() - start))
+        writer.close()
+    finally:
+        writer.abandon()
+
+
+def _blocks(leaves: Sequence[Leaf]) -> Iterator[Block]:
+    """The documents that live in the blocks of a build; those that a segment has alike stay packed."""
+    blocks = Blocks()
+    for leaf in leaves:
+        dead = leaf.dead
+        for first, block in leaf.segment.texts.blocks():
+            yield from blocks.add(block if dead is None else block.of(~dead[first : first + len(block.sizes)]))
+    yield from blocks.rest()

@@ -67,7 +67,7 @@ class Draft:
         """Marks documents of a segment as deleted, beside those that are."""
         leaf, entry = self.leaves[number], self.entries[number]
         self._check_deletions(number, "more of its documents cannot be deleted")
-        deletions = Deletions.of(leaf.segment, dead if leaf.dead is None else dead | leaf.dead)
+        deletions = Deletions.of(leaf.segment.lists, dead if leaf.dead is None else dead | leaf.dead)
         folder = self._folder()
         deletions.write(folder)
         files = file_table(folder)

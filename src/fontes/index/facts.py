@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.html import table
 from .ciff.header import header_of
+from .columns import COLUMNS
+from .component import components
+from .documents import TEXTS
+from .joined import POSTINGS
+from .segment import KERNEL
 
 if TYPE_CHECKING:
     from .state import State
@@ -16,28 +21,26 @@ if TYPE_CHECKING:
 def facts_of(reader: State) -> dict[str, Any]:
     """What `Index.info` gives."""
     segments = reader.manifest["segments"]
-    files = [(name, file["bytes"]) for segment in segments for name, file in segment["files"].items()]
+    others = sorted({name for leaf in reader.leaves for name in leaf.segment.opened if name not in KERNEL})
     return {
         "path": str(reader.path),
         "documents": len(reader),
-        "terms": len(reader.terms),
-        "postings": reader.count("postings"),
-        "tokens": reader.tokens,
-        "mean_length": reader.tokens / len(reader) if len(reader) else 0.0,
+        **POSTINGS.facts(reader),
         "fields": list(reader.fields),
-        "columns": reader.columns,
+        **COLUMNS.facts(reader),
         "analyzer": reader.manifest["analyzer"],
         **({"shards": reader.manifest["shards"]} if "shards" in reader.manifest else {}),
         **({"missing": reader.missing} if reader.missing else {}),
         "segments": len(segments),
         "deleted": sum(s["deleted"]["documents"] for s in segments if s["deleted"]),
-        "bytes": sum(size for _, size in files),
-        "bytes_of_text": sum(size for name, size in files if name.startswith("text.")),
+        "bytes": sum(file["bytes"] for segment in segments for file in segment["files"].values()),
+        **TEXTS.facts(reader),
         **({} if reader.ciff is None else {"ciff": asdict(header_of(reader.ciff))}),
         "format": reader.manifest["version"],
         "fontes": reader.manifest["fontes"],
         "fingerprint": reader.fingerprint,
         **reader.vectors.facts(reader),
+        **{key: value for name in others for key, value in components[name].facts(reader).items()},
     }
 
 

@@ -54,6 +54,7 @@ class Index(_State):
         fields: Sequence[str] = ("title", "text"),
         vectors: str | None = None,
         columns: Mapping[str, str] | None = None,
+        components: Sequence[str] = (),
         shards: int = 1,
         ray: bool | str | None = None,
         memory: str | int = "2G",
@@ -76,6 +77,7 @@ class Index(_State):
                 stored to two decimals.
             columns: The types of what filters compare of the metadata: "keyword", "integer", "float", "date", "boolean" or
                 "keywords", a list of them, by key; strings are then read as these. None: every key with values of one type.
+            components: Names of further components that are built with the documents; packages bring some.
             shards: How many shards it has, of as many documents each, in their order, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
                 address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
@@ -89,7 +91,7 @@ class Index(_State):
             InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
-        form = IndexSettings.of(analyzer, fields, vectors)
+        form = IndexSettings.of(analyzer, fields, vectors, components)
         with work(ray=ray):
             build(
                 docs,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
+from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays
 from ..storage.compiled import affordable
 from .kernels import unpack_plainly, unpack_postings
@@ -157,8 +157,7 @@ class PostingLists:
             df[first:last] = np.bincount(terms, minlength=last - first)
             cf[first:last] = np.bincount(terms, tfs[hits], last - first)
 
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(part, chunks(self.df, CHUNK // 4)))
+        in_threads(part, list(chunks(self.df, CHUNK // 4)))
         return df, cf
 
     def check(self) -> None:

@@ -1,10 +1,11 @@
-"""Several inverted indexes as one: those of a reader's leaves, over the documents that live."""
+"""The component of postings: several inverted indexes as one, over the documents that live, and merged."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,17 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 from ..storage.arrays import REMEDY
+from .component import Building, Component, Resources, components
 from .deletions import Deletions
 from .inverted import TERMS, PostingLists
 from .kernels import append_postings
 from .leaf import Leaf
+from .postings import InvertedWriter, write_lists
 from .tables import union
+
+if TYPE_CHECKING:
+    from .segment import Segment
+    from .state import State
 
 
 class JoinedLists:
@@ -81,6 +88,63 @@ class JoinedLists:
 def counted(leaf: Leaf, part: PostingLists) -> Leaf:
     """The leaf with its deletions counted in other lists of its documents."""
     return leaf if leaf.dead is None else Leaf(leaf.segment, leaf.first, Deletions.of(part, leaf.dead))
+
+
+def merge_lists(
+    parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int
+) -> dict[str, int]:
+    """Writes the files of one inverted index: terms, df, cf, postings, doc_lengths.
+
+    Args:
+        parts: The inverted indexes of the leaves' documents: their own, or the weights that a model gave their terms.
+        leaves: The leaves, the first of which has the ordinals from 0.
+        folder: Where the files go.
+        memory: Bounds the bytes that postings take.
+        threads: How many threads work side by side.
+
+    Returns:
+        The counts of terms, postings and tokens.
+    """
+    own = [leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
+    lists = JoinedLists(parts, own)
+    return write_lists(
+        folder,
+        lists.terms,
+        lists.df,
+        lists.lengths,
+        lambda first, last: lists.postings(np.arange(first, last)),
+        memory=memory,
+        threads=threads,
+    )
+
+
+class Postings(Component[PostingLists], name="postings"):
+    """The inverted index of the documents' terms, and their lengths."""
+
+    def open(self, segment: Segment) -> PostingLists:
+        return PostingLists(segment.folder, segment.documents, counts=segment.entry, summed=segment.has_texts)
+
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[PostingLists], facts: dict[str, Any]) -> PostingLists | JoinedLists:
+        return parts[0] if len(parts) == 1 and leaves[0].dead is None else JoinedLists(parts, leaves)
+
+    def writer(self, building: Building) -> InvertedWriter:
+        return InvertedWriter(building)
+
+    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+        lists = [leaf.segment.lists for leaf in leaves]
+        return merge_lists(lists, leaves, folder, memory=resources.memory, threads=resources.threads)
+
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        if deep:
+            leaf.segment.lists.check()
+
+    def facts(self, state: State) -> dict[str, Any]:
+        mean = state.tokens / len(state) if len(state) else 0.0
+        counts = {"terms": len(state.terms), "postings": state.count("postings"), "tokens": state.tokens}
+        return {**counts, "mean_length": mean}
+
+
+POSTINGS: Postings = components["postings"]  # type: ignore[assignment]
 
 
 def _inverse(numbers: NDArray[np.int32], count: int) -> NDArray[np.int32]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..storage.arrays import REMEDY
+from .component import components
 from .deletions import Deletions
 from .segment import Segment
 
@@ -59,10 +60,12 @@ class Leaf:
         return ordinals
 
     def check(self) -> None:
-        """Raises IndexFormatError unless all parts of the segment, and its deletions, fit together."""
-        self.segment.check(self.dead)
+        """Raises IndexFormatError unless all components of the segment, and its deletions, fit together."""
+        self.segment.check_ids(self.dead)
+        for name in self.segment.opened:
+            components[name].check(self, deep=True)
         if self.deletions is not None:
-            counted = Deletions.of(self.segment, self.deletions.dead)
+            counted = Deletions.of(self.segment.lists, self.deletions.dead)
             for name in ("terms", "df", "cf"):
                 if not np.array_equal(getattr(counted, name), getattr(self.deletions, name)):
                     raise IndexFormatError(f"{self.segment.folder} is damaged: its deletions do not fit its postings; {REMEDY}")

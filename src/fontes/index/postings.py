@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.strings import Strings
+from ..core.threads import Queue, Workers, in_order
 from ..storage.arrays import ByteWriter, NumberWriter
+from .building.batches import Batch
+from .building.inversion import Inversion
 from .building.runs import Chunk, Inverter, PostingRuns
-from .building.workers import Workers, in_order
+from .component import Building, Writer
 from .inverted import chunks
 from .kernels import MOST_BYTES, pack_postings
 
 CHUNK = 1 << 19  # postings that are merged at a time
+IDS = 8  # parts of the memory of a build, of which ids take one
 MERGED = 24  # bytes of memory that a posting takes while it is merged, at the most
 Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -105,6 +109,38 @@ class PostingsWriter:
             return self._lists.close()
         finally:
             self._lists.abandon()
+
+
+class InvertedWriter(Writer):
+    """Analyses batches of documents, several at a time, and writes their inverted index.
+
+    Args:
+        building: The build.
+    """
+
+    def __init__(self, building: Building) -> None:
+        self._workers, self._memory = building.workers, building.memory
+        self._runs, self._lists = PostingRuns(building.folder.parent), ListsWriter(building.folder)
+        analyzer, memory = building.settings.analyzer, building.memory - building.memory // IDS
+        self._inversion = Inversion(analyzer, self._runs, memory // self._workers.threads)
+        self._queue = Queue(self._workers, self._lists.lengths)
+        self._closing: list[Callable[[], None]] = []
+
+    def write(self, batch: Batch, first: int) -> None:
+        self._queue.add(self._inversion.add, first, batch.contents)
+
+    def finish(self) -> None:
+        self._queue.close()
+        self._closing = [self._workers.begin(close) for close in self._inversion.closing()]
+
+    def close(self) -> dict[str, int]:
+        for wait in self._closing:
+            wait()
+        write_runs(self._runs, self._lists, self._workers, self._memory)
+        return self._lists.close()
+
+    def abandon(self) -> None:
+        self._lists.abandon()
 
 
 def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers, memory: int) -> None:

@@ -44,7 +44,7 @@ def cut(
         others = np.ones(segment.documents, dtype=np.bool_)
         others[first:last] = False
         place.mkdir()
-        leaf = Leaf(segment, 0, Deletions.of(segment, others))
+        leaf = Leaf(segment, 0, Deletions.of(segment.lists, others))
         segments.append((place, merge_segments([leaf], place, memory=memory, threads=threads, progress=progress)))
     return segments
 

@@ -26,7 +26,7 @@ from ..text.snippets import snippets
 from .build import IndexSettings, TermWeights
 from .building.batches import content
 from .ciff import ciff_messages
-from .columns import Schema, columns_of, facets_of
+from .columns import Schema, facets_of
 from .deletions import Deletions
 from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
@@ -35,7 +35,7 @@ from .factory import StageMethod, encode, stage_method, stage_methods
 from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
 from .inverted import PostingLists
-from .joined import JoinedLists
+from .joined import POSTINGS, JoinedLists
 from .leaf import Leaf, leaves_of
 from .segment import Segment
 from .shards import readable
@@ -99,8 +99,6 @@ class State:
         self.ciff: dict[str, Any] | None = manifest.get("ciff")
         segments = [_opened(path, opened, manifest, entry) for entry in manifest["segments"]]
         self.leaves: tuple[Leaf, ...] = leaves_of(segments)
-        for leaf in self.leaves:
-            columns_of(leaf.segment)  # opens them, before a commit removes them
         self._vectors = VectorStore(path, self.leaves)
         self.actors: Searchers | None = None if before is None else before.actors
         self.missing: list[dict[str, Any]] = manifest.get("missing", [])
@@ -166,7 +164,8 @@ class State:
     @property
     def form(self) -> IndexSettings:
         """The settings of the index: its analyzer and fields."""
-        return IndexSettings(self.analyzer, self.fields, None if self.scale is None else TermWeights(self.fields[0]))
+        weights = None if self.scale is None else TermWeights(self.fields[0])
+        return IndexSettings(self.analyzer, self.fields, weights, tuple(self.manifest.get("components", ())))
 
     if TYPE_CHECKING:  # what `__getattr__` gives, for those who read types
         bm25 = StageMethod(BM25)
@@ -215,9 +214,7 @@ class State:
 
     @cached_property
     def _lists(self) -> PostingLists | JoinedLists:
-        if len(self.leaves) == 1 and self.leaves[0].dead is None:
-            return self.leaves[0].segment
-        return JoinedLists([leaf.segment for leaf in self.leaves], self.leaves)
+        return POSTINGS.join(self.leaves, [leaf.segment.lists for leaf in self.leaves], {})
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:
@@ -333,7 +330,7 @@ class State:
             ) from None
         for leaf in self.leaves if deep else ():
             leaf.check()
-            columns_of(leaf.segment).check(self.schema.types)
+            leaf.segment.columns.require(self.schema.types)
         self._vectors.check(deep)
 
     def require_all(self) -> None:
@@ -505,7 +502,7 @@ def _opened(
     folder, deleted = path / entry["name"], entry["deleted"]
     try:
         segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
-        return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment, deleted)
+        return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment.lists, deleted)
     except IndexFormatError as error:
         if "shards" not in manifest:
             raise

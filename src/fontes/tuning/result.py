@@ -1,4 +1,4 @@
-"""The result of `tune`: the score on held-out topics, the choices, the trials, the final stage; as values, text and plot."""
+"""The result of `tune`: held-out score, choices of the folds, trials and final stage; as values, text and plot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core import ParameterError, Run, Stage, Topics
 from ..measures.measure import Measure
 from ..plots.plot import COLOURS, INK, Plot, drawn
-from .space import Values
+from .space import Choices
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,12 +32,7 @@ NEAR_EDGE = 0.02  # of a range without steps
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A setting that was scored.
-
-    Args:
-        params: The setting.
-        values: The measure of each topic, float64, in the order of the ids.
-    """
+    """A setting that was scored, with the measure of each topic, float64, in the order of the ids."""
 
     params: Setting
     values: Floats = field(repr=False)
@@ -128,7 +123,14 @@ class Tuning:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of `score`: Student's t over topics, or over groups where topics are in groups."""
+        """The interval of the mean of `values` by Student's t, where values of one unit may depend on each other.
+
+        The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n², of G units and n values, as for the mean of a cluster
+        sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n.
+
+        Raises:
+            ParameterError: There are fewer than two units.
+        """
         return interval(self.values, self.units)
 
     @property
@@ -233,7 +235,6 @@ class Tuning:
         return "\n".join(lines + [f"note: {warning}" for warning in self.warnings])
 
     def _table(self) -> list[str]:
-        """The folds, a line each."""
         head = ["fold", "topics", *self.space, "chosen at", "held out", "as given"]
         rows = [
             [
@@ -261,11 +262,6 @@ def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> t
     The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n², of G units and n values, as for the mean of a cluster
     sample (Cochran 1977, ch. 11); with a value a unit it is the usual s² / n.
 
-    Args:
-        values: The values, float64.
-        units: The number of the unit of each.
-        level: The share of samples whose interval holds the mean.
-
     Raises:
         ParameterError: There are fewer than two units.
     """
@@ -283,22 +279,18 @@ def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> t
 
 
 def _between(bounds: tuple[float, float], sign: str = "") -> str:
-    """An interval in words."""
     return f"[{bounds[0]:{sign}.4f}, {bounds[1]:{sign}.4f}]"
 
 
 def _listed(setting: Setting) -> str:
-    """A setting in words."""
     return ", ".join(f"{name}={_short(value)}" for name, value in setting.items())
 
 
 def _short(value: Any) -> str:
-    """A value in four digits or as it is."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _plain(setting: Setting) -> dict[str, Any]:
-    """Values that JSON can hold; others as text."""
     simple = (bool, int, float, str, type(None))
     return {
         name: value if isinstance(value, simple) else list(value) if isinstance(value, (list, tuple)) else repr(value)
@@ -337,7 +329,6 @@ def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
 
 
 def _curve(axes: Any, tuning: Tuning, name: str) -> None:
-    """The best mean over one parameter."""
     place = _places(tuning, name)
     best: dict[float, float] = {}
     for trial in tuning.trials:
@@ -362,7 +353,6 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
 
 
 def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
-    """The best mean over two parameters."""
     place_x, place_y = _places(tuning, x), _places(tuning, y)
     best: dict[tuple[float, float], float] = {}
     for trial in tuning.trials:
@@ -397,13 +387,12 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
 
 
 def _numeric(tuning: Tuning, name: str) -> bool:
-    """Whether the values of a parameter are numbers."""
     axis = tuning.space[name]
-    return not isinstance(axis, Values) or axis.ordered
+    return not isinstance(axis, Choices) or axis.ordered
 
 
 def _places(tuning: Tuning, name: str) -> Any:
-    """From a value to where it is drawn: a number at its value, anything else at its place in the list."""
+    """From a value to its place on the axis: numbers at their value, others at their place in the list."""
     if _numeric(tuning, name):
         return float
     values = list(map(repr, tuning.space[name].values))  # type: ignore[union-attr]
@@ -411,15 +400,13 @@ def _places(tuning: Tuning, name: str) -> Any:
 
 
 def _shown(tuning: Tuning, name: str, value: Any) -> bool:
-    """Whether the value has a place in the plot."""
     axis = tuning.space[name]
     if axis.ends is not None:
         return isinstance(value, (int, float)) and axis.ends[0] <= value <= axis.ends[1]
-    return isinstance(axis, Values) and repr(value) in map(repr, axis.values)
+    return isinstance(axis, Choices) and repr(value) in map(repr, axis.values)
 
 
 def _ticks(axis: Any, tuning: Tuning, name: str) -> None:
-    """The values of a parameter that are no numbers, at the axis."""
     if not _numeric(tuning, name):
         values = tuning.space[name].values  # type: ignore[union-attr]
         axis.set_ticks(range(len(values)), [str(value) for value in values])

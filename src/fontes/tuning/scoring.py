@@ -22,18 +22,18 @@ from .result import Trial
 from .space import Maker, Setting
 
 Floats = NDArray[np.float64]
-Study = Callable[["Search"], list[int]]
+Study = Callable[["Scoring"], list[int]]
 
 
-class Search:
-    """Settings that are scored once, with the values of all topics.
+class Scoring:
+    """Scores settings, each once, by the values of all topics.
 
     Args:
         maker: Makes a stage of a setting.
-        topics: What is searched for.
+        topics: The topics.
         qrels: The judgments.
-        measure: What the values are of.
-        precisions: In which precision models run that leave it open: see `neural.models.base.settled`.
+        measure: The measure.
+        precisions: Precisions of models that leave theirs open: see `neural.models.base.settled`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Search:
         self.trials: list[Trial] = []
         self._numbers: dict[str, int] = {}
         self._known: dict[str, Floats] = {}
-        self._maker, self._memory, self._qrels, self._measure = maker, Memory(topics), qrels, measure
+        self._maker, self._memory, self._qrels, self._measure = maker, RunMemory(topics), qrels, measure
         self._precisions = precisions or {}
 
     def number(self, setting: Setting) -> int:
@@ -81,23 +81,18 @@ class Search:
         """The stage of a setting."""
         return self._maker(setting)
 
-    def makes_again(self, setting: Setting) -> Callable[[], Search]:
-        """What makes the same search in another process, its models in the precision in which those of a setting run here."""
+    def makes_again(self, setting: Setting) -> Callable[[], Scoring]:
+        """A function that makes an equal scoring in another process, with models in the precision used here."""
         from ..neural.models.base import precisions_of
 
         precisions = precisions_of(self._maker(setting))
-        return partial(Search, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
+        return partial(Scoring, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 
 
-class SearchActors:
-    """Actors that score settings for a search.
+class ScoringActors:
+    """Actors that score settings for a search; `actors` is the package that works on a cluster."""
 
-    Args:
-        search: The search.
-        actors: The package that works on a cluster.
-    """
-
-    def __init__(self, search: Search, actors: ModuleType) -> None:
+    def __init__(self, search: Scoring, actors: ModuleType) -> None:
         self._search, self._actors = search, actors
 
     def value(self, settings: Sequence[Setting]) -> None:
@@ -116,20 +111,20 @@ class SearchActors:
             pools.append([self._search.number(setting) for setting, _ in trials])
         return pools
 
-    def _spread(self, function: Callable[[Search, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
+    def _spread(self, function: Callable[[Scoring, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
         make, stage = self._search.makes_again(example), self._search.stage(example)
         results: list[Any] = self._actors.map_with(make, function, parts, "tuning", stage)
         return results
 
 
-def _valued(search: Search, setting: Setting) -> Floats:
+def _valued(search: Scoring, setting: Setting) -> Floats:
     from ..lexical.impacts import in_memory
 
     with in_memory():
         return search.trials[search.number(setting)].values
 
 
-def _studied(search: Search, study: Study) -> list[tuple[Setting, Floats]]:
+def _studied(search: Scoring, study: Study) -> list[tuple[Setting, Floats]]:
     from ..lexical.impacts import in_memory
 
     with in_memory():
@@ -144,12 +139,8 @@ def _key(setting: Setting) -> str:
 RUNS = 8  # that are remembered; a stage that no setting changes is asked for every time, and stays
 
 
-class Memory:
-    """The runs of a few stages for some topics, those used last.
-
-    Attributes:
-        topics: The topics.
-    """
+class RunMemory:
+    """The runs that a few stages gave for some topics, the least recently used dropped first."""
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
@@ -157,7 +148,7 @@ class Memory:
         self._runs: OrderedDict[int, tuple[Stage[Any, Run], Run]] = OrderedDict()
 
     def run(self, stage: Stage[Any, Run]) -> Run:
-        """What the stage gives for the topics."""
+        """The run of a stage for the topics."""
         if id(stage) not in self._runs:
             self._runs[id(stage)] = (stage, stage(self.topics))
             if len(self._runs) > RUNS:
@@ -166,29 +157,23 @@ class Memory:
         return self._runs[id(stage)][1]
 
     def reusing(self, stage: Stage[Any, Any]) -> Stage[Any, Any]:
-        """The same stage, whose inner stages from topics to a run are remembered; for one without any, the stage itself."""
+        """A copy whose inner stages from topics to a run are memoized; the stage itself where it has none."""
         reused = stage.map(self._remembered)
         assert isinstance(reused, Stage)
-        return stage if isinstance(reused, Remembered) else reused
+        return stage if isinstance(reused, MemoizedStage) else reused
 
     def _remembered(self, part: Part) -> Part:
-        """A stage from topics to a run that has none inside it, remembered; any other part as it is."""
         if not isinstance(part, Stage) or part.takes is not Topics or part.gives is not Run:
             return part
-        return part if any(isinstance(inner, Remembered) for inner in walk(part)) else Remembered(part, self)
+        return part if any(isinstance(inner, MemoizedStage) for inner in walk(part)) else MemoizedStage(part, self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Remembered(Stage[Topics, Run]):
-    """A stage whose run for the memory's topics is made once.
-
-    Args:
-        stage: The stage.
-        memory: Where its run is.
-    """
+class MemoizedStage(Stage[Topics, Run]):
+    """A stage that runs once for the memory's topics."""
 
     stage: Stage[Topics, Run]
-    memory: Memory = field(repr=False)
+    memory: RunMemory = field(repr=False)
 
     def apply(self, topics: Topics, progress: Report, /) -> Run:
         return self.memory.run(self.stage) if topics is self.memory.topics else self.stage(topics)

@@ -20,12 +20,8 @@ from ..core.registry import nearest
 
 
 @dataclass(frozen=True)
-class Values:
-    """Values to choose from, in their order.
-
-    Args:
-        values: The values.
-    """
+class Choices:
+    """Values to choose from, in their order."""
 
     values: tuple[Any, ...]
 
@@ -52,14 +48,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers between two, or all whole ones.
-
-    Args:
-        low: The least number.
-        high: The greatest number.
-        whole: Whether only whole numbers count.
-        step: The step of a grid, where one is known.
-    """
+    """All numbers between two, or all whole ones; `step` is that of a grid, where known."""
 
     low: float
     high: float
@@ -84,15 +73,11 @@ class Range:
         return number
 
 
-Axis: TypeAlias = Values | Range
+Axis: TypeAlias = Choices | Range
 
 
 def axes_of(space: Space, maker: Maker) -> dict[str, Axis]:
-    """The values of each parameter.
-
-    Args:
-        space: By name a list of values, (low, high, step) or (low, high).
-        maker: Knows the parameters' present values and ranges.
+    """The values of each parameter of a space; the maker knows their present values and ranges.
 
     Raises:
         ParameterError: The space is empty or cannot be read.
@@ -113,8 +98,7 @@ def grid_of(axes: Mapping[str, Axis]) -> Iterator[Setting]:
 
 
 def _on_grid(name: str, axis: Axis) -> tuple[Any, ...]:
-    """The values of an axis that a grid tries."""
-    if isinstance(axis, Values):
+    if isinstance(axis, Choices):
         return axis.values
     if axis.step is None:
         raise ParameterError(
@@ -124,7 +108,6 @@ def _on_grid(name: str, axis: Axis) -> tuple[Any, ...]:
 
 
 def _axis(name: str, values: object, maker: Maker) -> Axis:
-    """The values of one parameter, as they are written in a space."""
     if isinstance(values, tuple):
         return _numbers(name, values, maker)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -132,11 +115,10 @@ def _axis(name: str, values: object, maker: Maker) -> Axis:
     listed = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
     if not listed:
         raise ParameterError(f"{name}: there is no value to try")
-    return Values(listed)
+    return Choices(listed)
 
 
 def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
-    """The numbers from low to high, with a step or without."""
     if len(bounds) not in (2, 3) or any(isinstance(n, bool) or not isinstance(n, (int, float, np.number)) for n in bounds):
         raise ParameterError(
             f"{name}: a tuple is a range, (low, high) or (low, high, step), not {bounds!r}; for a choice of values give a list"
@@ -147,14 +129,13 @@ def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
     # (0, 1) for a parameter that is no whole number means all between.
     whole = all(isinstance(n, (int, np.integer)) for n in bounds) and isinstance(maker.default.get(name, 0), int)
     if len(bounds) == 3:
-        return Values(_stepped(low, high, step, whole))
+        return Choices(_stepped(low, high, step, whole))
     known = maker.ranges.get(name)
     own = float(known[2]) if isinstance(known, tuple) and len(known) == 3 else None
     return Range(int(low), int(high), True, own) if whole else Range(low, high, False, own)
 
 
 def _stepped(low: float, high: float, step: float, whole: bool) -> tuple[float, ...]:
-    """The numbers from low to high by a step."""
     count = math.floor((high - low) / step + 1e-9) + 1
     values = (round(low + i * step, 10) for i in range(count))
     return tuple(int(v) if whole else v for v in values)
@@ -175,9 +156,9 @@ class Maker:
 
     Args:
         make: From the parameters' values by name to the stage.
-        unchanged: The stage with the parameters' present values, or None for a function of which some parameter has no default.
-        default: The present values of the parameters of the space, where they are known.
-        ranges: The ranges of these parameters that their classes know of.
+        unchanged: The stage with the parameters' present values; None for a function without defaults for all.
+        default: Known present values of the parameters of the space.
+        ranges: Ranges of these parameters that their classes know.
     """
 
     make: Callable[..., Any]
@@ -196,16 +177,15 @@ class Maker:
 
 
 def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, Space]:
-    """What makes the stage for a setting, and the space that is searched.
+    """The maker of a stage for a setting, and the space to search.
 
     Args:
-        tunable: What is tuned.
-        space: The space as the caller gave it. It adds to that of a text; for a stage None is the default space.
+        tunable: A stage, a function that makes one, or a text.
+        space: The caller's space. It adds to that of a text; for a stage None is the default space.
         index: The index of a text, or several by name.
 
     Raises:
-        ParameterError: The stage, the function or the text does not have a parameter of the space, or there is no default
-            space.
+        ParameterError: The stage, the function or the text lacks a parameter of the space, or there is no default space.
         PipelineError: The stage does not go from topics to a run.
     """
     if isinstance(tunable, str):
@@ -239,7 +219,7 @@ def default_space(tunable: Retriever | Callable[..., Retriever]) -> Space:
 
 
 def _of_stage(stage: Retriever, names: list[str]) -> Maker:
-    """The maker of copies of a stage, in which every part that has one of the parameters has its value."""
+    """The maker of copies of a stage, in which every part with one of the parameters has its value."""
     owners = {name: _owner(stage, name) for name in names}
 
     def make(**setting: Any) -> Part:
@@ -254,7 +234,6 @@ def _of_stage(stage: Retriever, names: list[str]) -> Maker:
 
 
 def _of_text(text: str, space: Space | None, index: Any) -> tuple[Maker, Space]:
-    """The maker of stages from a text, and its space, with what the caller's adds to it."""
     one, several = (None, index) if isinstance(index, Mapping) else (index, None)
     make, written = parse_tunable(text, one, indexes=several)
     chosen = {**written, **(space or {})}
@@ -268,7 +247,6 @@ def _of_text(text: str, space: Space | None, index: Any) -> tuple[Maker, Space]:
 
 
 def _of_function(function: Callable[..., Any], names: list[str]) -> Maker:
-    """The maker of stages by a function, whose defaults are those of its signature."""
     try:
         known = inspect.signature(function).parameters
     except ValueError:
@@ -287,7 +265,6 @@ def _of_function(function: Callable[..., Any], names: list[str]) -> Maker:
 
 
 def _checked(stage: Any) -> Retriever:
-    """A stage from topics to a run; anything else is an error."""
     if not isinstance(stage, Stage):
         raise ParameterError(f"the function that makes the stage gave a {type(stage).__name__}, not a stage")
     stage.require(Topics, Run, "tune")
@@ -300,18 +277,16 @@ def _field(name: str) -> str:
 
 
 def _label(part: Part) -> str:
-    """What a part is called in names of the space."""
     return part.name or type(part).__name__
 
 
 def _has(part: Part, name: str) -> bool:
-    """Whether a name of the space means a parameter of this part."""
     owner, _, field = name.rpartition("__")
     return field in part.params() and owner in ("", _label(part))
 
 
 def _owner(stage: Retriever, name: str) -> Part:
-    """The first part that has a parameter. Raises ParameterError for a name that no part has, or parts of several kinds."""
+    """The first part that has a parameter."""
     owners = [part for part in walk(stage) if _has(part, name)]
     kinds = list(dict.fromkeys(map(_label, owners)))
     if not owners:
@@ -334,13 +309,11 @@ def _at(stage: Retriever, path: str) -> Part | None:
 
 
 def _present(part: Part, field: str) -> Any:
-    """The value that a parameter has now."""
     value = getattr(part, field)
     # Lexical stages fill in the defaults of their variant in `weighting`.
     return getattr(getattr(part, "weighting", None), field, None) if value is None else value
 
 
 def _ranges(owners: Mapping[str, Part]) -> Setting:
-    """By name of the space, the range that the class of the owner knows of."""
     known = {name: parameters(type(owner))[_field(name)] for name, owner in owners.items()}
     return {name: parameter.range for name, parameter in known.items() if parameter.range is not None}

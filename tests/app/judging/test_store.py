@@ -19,7 +19,7 @@ from fontes.app.judging.agreement import agreement, different_evidence, disagree
 from fontes.app.judging.export import export
 from fontes.app.judging.pool import fill, shuffled
 from fontes.app.judging.store import Store
-from fontes.app.server.served import Served
+from fontes.app.server.served import ServedIndex
 from fontes.core import FontesError, InputError, ParameterError
 from fontes.formats import read_qrels, read_topics
 
@@ -95,7 +95,7 @@ def test_the_order_is_another_for_each_judge_and_topic_and_stays_when_the_pool_g
 
 
 def test_a_pool_has_the_best_of_each_pipeline_once_and_grows_without_loss(tmp_path: Path) -> None:
-    served = Served(springs(tmp_path), "springs", PIPELINES, {})
+    served = ServedIndex(springs(tmp_path), "springs", PIPELINES, {})
     index = ft.Index.open(tmp_path / "springs.index")
     topics = Topics.of({"1": "hot spring water", "2": "nothing of that"})
     with Store(tmp_path / "j.sqlite") as store:

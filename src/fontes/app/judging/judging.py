@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.values import Topic
 from ...index import Index
-from ..server.problems import RefusedError
+from ..server.answers import RefusedError
 from ..server.searching import matches_in
 from .agreement import agreement, different_evidence, disagreements
 from .export import ALL, names

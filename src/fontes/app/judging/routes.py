@@ -10,10 +10,8 @@ from pydantic import Field
 from ...core.errors import InputError
 from ...core.values import Topic
 from ...index import Index
-from ..server.bodies import Body
-from ..server.problems import RefusedError
-from ..server.routes_health import file_of_page
-from ..server.routes_search import json_of, service_of
+from ..server.answers import Body, RefusedError, json_response, service_of
+from ..server.pages import page_file
 from ..server.served import uses_model
 from .agreement import disagreements
 from .export import content
@@ -112,19 +110,19 @@ Here = Annotated[Judging, Depends(judging_of)]
 @routes.get("/judge", include_in_schema=False)
 def page() -> Response:
     """The page."""
-    return file_of_page("judge.html")
+    return page_file("judge.html")
 
 
 @routes.get("/judging/me", response_class=Response)
 def me(judging: Here, judge: Judge) -> Response:
     """Whose token it is, who judges, and what can be exported."""
-    return json_of({"name": judge, "judges": judging.store.judges(), "exports": judging.exports(judge)})
+    return json_response({"name": judge, "judges": judging.store.judges(), "exports": judging.exports(judge)})
 
 
 @routes.get("/judging/topics", response_class=Response)
 def topics(judging: Here, judge: Judge, index: Present) -> Response:
     """The topics, and how far each judge is with them."""
-    return json_of({"topics": judging.overview(judge, index)})
+    return json_response({"topics": judging.overview(judge, index)})
 
 
 @routes.post("/judging/topics", status_code=201, response_class=Response)
@@ -139,20 +137,20 @@ async def new_topic(request: Request, judging: Here, judge: Judge, index: Presen
         fill(judging.store, state, judging.depth)
         return judging.progress(judge, topic.id, index)
 
-    return json_of(await service.work(added, model=any(map(uses_model, state.pipelines.values()))), 201)
+    return json_response(await service.work(added, model=any(map(uses_model, state.pipelines.values()))), 201)
 
 
 @routes.get("/judging/next", response_class=Response)
 def following(judging: Here, judge: Judge, index: Present, topic: TopicId, after: str | None = None) -> Response:
     """The document to judge next; with `after`, the one that follows that, which is left for later."""
-    return json_of(judging.following(judge, topic, index, after))
+    return json_response(judging.following(judge, topic, index, after))
 
 
 @routes.get("/judging/document", response_class=Response)
 def document(judging: Here, judge: Judge, index: Present, topic: TopicId, id: DocumentId) -> Response:
     """A document of a pool, with this judge's grade and note."""
     progress = judging.progress(judge, topic, index)
-    return json_of({"topic": progress, "document": judging.shown(judge, topic, id, index)})
+    return json_response({"topic": progress, "document": judging.shown(judge, topic, id, index)})
 
 
 @routes.post("/judging/grades", response_class=Response)
@@ -161,7 +159,7 @@ def judged(judging: Here, judge: Judge, index: Present, body: Grade) -> Response
     if (body.topic, body.document) in judging.store.settled():
         raise RefusedError(409, "the grade of this document is settled; where judges differ it can be settled anew")
     judging.store.judge(judge, body.topic, body.document, body.grade, body.seconds)
-    return json_of(judging.following(judge, body.topic, index, body.document))
+    return json_response(judging.following(judge, body.topic, index, body.document))
 
 
 @routes.post("/judging/undo", response_class=Response)
@@ -172,7 +170,7 @@ def undo(judging: Here, judge: Judge, index: Present) -> Response:
         raise RefusedError(409, "there is no judgment to take back")
     topic, last_document = last
     shown = judging.shown(judge, topic, last_document, index) if last_document in index else None
-    return json_of({"topic": judging.progress(judge, topic, index), "document": shown})
+    return json_response({"topic": judging.progress(judge, topic, index), "document": shown})
 
 
 @routes.post("/judging/notes", status_code=204, response_class=Response)
@@ -185,7 +183,7 @@ def note(judging: Here, judge: Judge, body: Note) -> Response:
 @routes.get("/judging/judged", response_class=Response)
 def mine(judging: Here, judge: Judge, index: Present, topic: TopicId) -> Response:
     """What this judge has judged for a topic, the latest first, and the groups of evidence."""
-    return json_of(judging.judged(judge, topic, index))
+    return json_response(judging.judged(judge, topic, index))
 
 
 @routes.post("/judging/evidence", status_code=204, response_class=Response)
@@ -199,7 +197,7 @@ def evidence(judging: Here, judge: Judge, index: Present, body: Evidence) -> Res
 @routes.get("/judging/agreement", response_class=Response)
 def compared(judging: Here, judge: Judge, index: Present) -> Response:
     """How far judges agree, and where grades and evidence differ in topics that this judge has finished."""
-    return json_of(judging.compared(judge, index))
+    return json_response(judging.compared(judge, index))
 
 
 @routes.post("/judging/settled", status_code=204, response_class=Response)

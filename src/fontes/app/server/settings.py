@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...core.checks import check_whole
 from ...core.errors import InputError, ParameterError
+from ...core.renamed import renamed
 
 NAMED = re.compile(r"([A-Za-z][\w.-]*)=(?!=)(.*)", re.DOTALL)  # NAME=EXPR
 TOKEN, KEY = "FONTES_TOKEN", "FONTES_KEY"  # variables of the environment
@@ -18,7 +19,7 @@ ORIGIN = re.compile(r"https?://[\w.:\[\]-]+|\*", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """The settings of a server. Each limit is refused with a sentence that names it.
 
     Args:
@@ -111,7 +112,7 @@ def secret_of(path: Path | None, variable: str) -> str:
     return secret
 
 
-def named(texts: list[str]) -> dict[str, str]:
+def named_expressions(texts: list[str]) -> dict[str, str]:
     """Expressions by name, in their order: `NAME=EXPR`, or an expression, which is its own name.
 
     Raises:
@@ -125,3 +126,6 @@ def named(texts: list[str]) -> dict[str, str]:
             raise ParameterError(f"two pipelines are called '{name}'; write NAME=EXPR with another name")
         expressions[name] = expression
     return expressions
+
+
+__getattr__ = renamed(__name__, {"Settings": "ServerSettings"})

@@ -1,40 +1,52 @@
-"""The columns of several segments as those of one."""
+"""The component of columns: merged, and read again from the documents."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import IndexFormatError
 from ...storage.arrays import REMEDY
+from ..component import Component, Resources, components
 from ..leaf import Leaf
 from ..segment import Segment
 from .schema import Schema
-from .stored import SegmentColumns, columns_of
+from .stored import SegmentColumns
 from .values import Values, joined, write_columns
 from .writer import ColumnWriter
+
+if TYPE_CHECKING:
+    from ..state import State
 
 SOME = 256  # documents that are read together
 
 
-def merge_columns(leaves: Sequence[Leaf], folder: Path, columns: Sequence[SegmentColumns] | None = None) -> None:
-    """Writes the columns of the living documents of some leaves, byte for byte as a build of these documents would.
+class Columns(Component[SegmentColumns], name="columns"):
+    """Values of the documents' metadata that filters compare and facets count."""
 
-    Args:
-        leaves: The leaves, in their order.
-        folder: The folder of the new segment.
-        columns: Those of each leaf, where they are not what its segment has.
+    def open(self, segment: Segment) -> SegmentColumns:
+        return SegmentColumns(segment.folder, segment.documents)
 
-    Raises:
-        IndexFormatError: A file is damaged, or the segments have columns of the same name and of other types.
-    """
-    columns = columns or [columns_of(leaf.segment) for leaf in leaves]
-    types: dict[str, str] = {}
-    for own in columns:
-        for name, kind in own.types.items():
-            if types.setdefault(name, kind) != kind:
-                raise IndexFormatError(f"{leaves[0].segment.folder.parent} is damaged: '{name}' has two types; {REMEDY}")
-    write_columns(folder, {name: _joined(leaves, columns, name, kind) for name, kind in types.items()})
+    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+        """Raises IndexFormatError where segments have columns of the same name and of other types, too."""
+        types: dict[str, str] = {}
+        for leaf in leaves:
+            for name, kind in leaf.segment.columns.types.items():
+                if types.setdefault(name, kind) != kind:
+                    raise IndexFormatError(f"{leaf.segment.folder.parent} is damaged: '{name}' has two types; {REMEDY}")
+        write_columns(folder, {name: _joined(leaves, name, kind) for name, kind in types.items()})
+        return {}
+
+    def check(self, leaf: Leaf, deep: bool) -> None:
+        if deep:
+            leaf.segment.columns.check()
+
+    def facts(self, state: State) -> dict[str, Any]:
+        return {"columns": state.columns}
+
+
+COLUMNS: Columns = components["columns"]  # type: ignore[assignment]
 
 
 def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:
@@ -45,7 +57,6 @@ def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColum
         folder: An empty folder, where their files go.
         schema: The types, which have room for all values.
     """
-    assert segment.store is not None
     writer = ColumnWriter(folder, schema, lenient=True)
     for first in range(0, segment.documents, SOME):
         docs = segment.docs(first, min(first + SOME, segment.documents))
@@ -55,6 +66,6 @@ def columns_anew(segment: Segment, folder: Path, schema: Schema) -> SegmentColum
     return SegmentColumns(folder, segment.documents)
 
 
-def _joined(leaves: Sequence[Leaf], columns: Sequence[SegmentColumns], name: str, kind: str) -> Values:
-    parts = [own.values(name, kind) for own in columns]
+def _joined(leaves: Sequence[Leaf], name: str, kind: str) -> Values:
+    parts = [leaf.segment.columns.values(name, kind) for leaf in leaves]
     return joined([part if leaf.dead is None else part.of(leaf.live) for part, leaf in zip(parts, leaves, strict=True)])

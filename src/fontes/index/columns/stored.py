@@ -17,8 +17,7 @@ from ...core.dates import date_text
 from ...core.errors import IndexFormatError
 from ...core.where import TYPES, Mask
 from ...storage.arrays import REMEDY, OpenArrays
-from ...storage.caches import Attached, Cached
-from ..segment import Segment
+from ...storage.caches import Cached
 from .values import Values, absent, read_values
 
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
@@ -106,9 +105,8 @@ class SegmentColumns:
         different, counts = np.unique(values, return_counts=True)
         return dict(zip(self._shown(own, different), counts.tolist(), strict=True))
 
-    def check(self, types: Mapping[str, str]) -> None:
-        """Raises IndexFormatError unless all columns can be read and have these types."""
-        self.require(types)
+    def check(self) -> None:
+        """Raises IndexFormatError unless all columns can be read."""
         for column in self.types:
             own = self.values(column)
             if own.table is not None:
@@ -144,18 +142,6 @@ class SegmentColumns:
         if sign in ("<", "<="):
             return np.asarray((own.values > 0) & (own.values <= place))
         return np.asarray(own.values > place)
-
-
-def columns_of(segment: Segment) -> SegmentColumns:
-    """The columns of a segment, which are opened once."""
-    return _COLUMNS.of(segment)
-
-
-def _opened(segment: Segment) -> SegmentColumns:
-    return SegmentColumns(segment.folder, segment.documents)
-
-
-_COLUMNS = Attached("columns", _opened)
 
 
 def _types(arrays: OpenArrays) -> dict[str, str]:

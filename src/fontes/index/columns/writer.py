@@ -13,13 +13,15 @@ from ...core.dates import date_of
 from ...core.strings import Strings, encodable, utf8
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
+from ..building.batches import Batch
+from ..component import Writer
 from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, kind_of_cells, stored_kind, typed, widest
 from .values import Values, ascending, write_columns
 
 KINDS: dict[type, str] = {bool: "boolean", int: "integer", float: "float", str: "keyword", list: "keywords", tuple: "keywords"}
 
 
-class ColumnWriter:
+class ColumnWriter(Writer):
     """Gathers the columns of documents and writes them.
 
     Args:
@@ -71,13 +73,16 @@ class ColumnWriter:
         self._columns[name] = _Column(name)
         return True
 
-    def close(self) -> None:
-        """Writes the files."""
+    def write(self, batch: Batch, first: int) -> None:
+        self.add(batch.docs.ids, batch.docs.values)
+
+    def close(self) -> dict[str, int]:
         finished = {name: column.values(self._count) for name, column in self._columns.items() if column.kind in TYPES}
         write_columns(self._folder, finished)
         self.names = [(name, column.detected) for name, column in self._columns.items()]
         new = {name: column.kind for name, column in self._columns.items() if column.kind in REFUSED}
         self.schema = self.schema.with_types({**new, **{name: values.kind for name, values in finished.items()}})
+        return {}
 
 
 class _Column:

@@ -14,13 +14,12 @@ from ...core.progress import Report
 from ...core.values import Doc
 from ...storage.artifact import check_folder
 from ...storage.hashes import hash_text
-from ..component import Component, Resources, components, folder_names
+from ..component import DROP, Component, Resources, components, folder_names
 from ..leaf import Leaf, leaves_of
 from ..segment import Segment
 from .journal import Encoding
 
 DRAFT = re.compile(r"\.[a-z]\w*-[0-9a-f]{16}(-\w+)?")  # folders of encodings that are not complete
-DROP = "drop_vectors=True (--drop-vectors) drops what not all documents have"
 
 
 class Encoded(Protocol):
@@ -168,7 +167,9 @@ def merge_conflict(leaves: Sequence[Leaf]) -> str | None:
         for entry in leaf.segment.folder.glob(".*-*"):
             if DRAFT.fullmatch(entry.name) and any(entry.iterdir()):
                 return f"an encoding of its documents is under way or was stopped; fontes encode goes on with it; {DROP}"
-    for name in folder_names(leaf.segment.folder for leaf in leaves):
+    folders = folder_names(leaf.segment.folder for leaf in leaves)
+    files = {name for leaf in leaves for name in (*leaf.segment.opened, *leaf.segment.unknown)}
+    for name in (*folders, *sorted(files)):
         if name not in components:
             return f"no package is installed for its component '{name}'; {DROP}"
         if (problem := components[name].conflict(leaves)) is not None:

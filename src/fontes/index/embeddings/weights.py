@@ -22,9 +22,8 @@ from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
 from ..component import Resources, components
 from ..inverted import PostingLists
-from ..joined import JoinedLists, counted
+from ..joined import JoinedLists, counted, merge_lists
 from ..leaf import Leaf
-from ..merge import merge_lists
 from ..postings import PostingsWriter
 from ..segment import Segment
 from ..tables import joined, union

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -113,16 +112,7 @@ def _widths(state: State, fingerprint: str) -> list[int]:
 
 
 class _Work:
-    """Making the token vectors of one width.
-
-    Args:
-        index: The reader whose documents are encoded.
-        colbert: The model.
-        nbits: Bits a dimension.
-        centroids: How many; None: as many as suit the tokens.
-        topics: Queries to measure recall with, or None.
-        overwrite: Whether what is there is made again.
-    """
+    """The making of the token vectors of one width."""
 
     def __init__(
         self, index: State, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
@@ -151,11 +141,10 @@ class _Work:
             self._remove_whole()
 
     def _lacking(self) -> list[int]:
-        """The numbers of the segments that have none, or are to have new ones."""
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
     def _encoded(self, numbers: Sequence[int], progress: Report, actors: RemoteEncoder | None) -> dict[int, Embeddings]:
-        """The token vectors of segments, whole; those that are there already serve."""
+        """Whole token vectors of segments; stored ones are used again."""
         leaves, colbert = self._index.leaves, self._colbert
         whole: dict[int, Embeddings] = {}
         if self._nbits != 32 and not self._overwrite:
@@ -171,7 +160,7 @@ class _Work:
         return whole
 
     def _remove_whole(self) -> None:
-        """Removes whole vectors that are compressed now, also those of a process that was killed, unless others need them."""
+        """Removes whole vectors that are compressed now, also those of a killed process, unless others need them."""
         name = TOKENS.name_of(self._colbert.fingerprint, 16)
         for leaf in self._index.leaves:
             segment = leaf.segment.folder
@@ -181,7 +170,6 @@ class _Work:
                         shutil.rmtree(vectors.folder, ignore_errors=True)
 
     def _making(self, travels: bool) -> Callable[[Segment], VectorEncoding]:
-        """What makes the encoding of a segment."""
         colbert = self._colbert
         own = colbert if self._overwrite else in_precision(colbert, self._precision())
         own = settled(own) if travels else own
@@ -190,11 +178,11 @@ class _Work:
         return partial(vector_encoding, job, own.encode_documents)
 
     def _precision(self) -> object:
-        """The precision in which the model has made those of other documents; None where that is not known."""
+        """The precision in which other documents were encoded; None where that is not known."""
         return next((TokenVectors(folder).meta.get("precision") for folder in self._folders if folder.is_dir()), None)
 
     def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:
-        """Makes the files of token vectors in drafts that are put in their places one after the other."""
+        """Writes token vectors in drafts, which are put in their places one after the other."""
         leaves = self._index.leaves
         for draft in drafts.values():
             for left in draft.iterdir():  # by a process that was killed
@@ -224,7 +212,6 @@ class _Work:
             commit(draft, self._folders[number])
 
     def _write(self, draft: Path, codec: Codec, whole: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
-        """Writes the token vectors of a segment."""
         bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
         codec.save(draft)
         write_array(draft, "bounds", bounds)
@@ -252,7 +239,7 @@ class _Work:
 
 
 def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
-    """Vectors drawn with a fixed seed, in their order; any one where there are none."""
+    """Vectors drawn with a fixed seed, in their order; a unit vector where there are none."""
     if not len(whole):
         return np.eye(1, whole.dim, dtype=np.float32)
     rows = np.sort(np.random.default_rng(SEED).permutation(len(whole))[:size])
@@ -260,7 +247,6 @@ def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
 
 
 def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin: TokenVectors | None) -> NDArray[np.int32]:
-    """Writes codes, and residuals where vectors are not kept whole."""
     codes = np.empty(len(whole), dtype=np.int32) if twin is None else twin.codes
     residuals = ByteWriter(draft, "residuals") if nbits in NBITS else None
     for first in range(0, len(whole), ROWS):
@@ -277,7 +263,7 @@ def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin:
 
 
 def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
-    """The share of the exhaustive search's best k that the search finds, for each k that the collection is larger than."""
+    """The share of the exhaustive search's best k that the search finds, for each k below the size of the collection."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
     depths = [k for k in DEPTHS if k < vectors.documents]
     if not texts or not depths:
@@ -286,11 +272,11 @@ def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: Joined
     docs, ranks, matches = np.arange(vectors.documents), index.ids.rank, dict.fromkeys(depths, 0)
     for first in range(0, len(queries), TOGETHER):
         part = queries[first : first + TOGETHER]
-        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs, os.cpu_count() or 1), strict=True):
+        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs), strict=True):
             expected = best(docs, scores, ranks, depths[-1])
             for k in depths:
                 near = vectors.candidates(query, *effort(k))
-                hits = near[best(near, vectors.scores(query, near, os.cpu_count() or 1), ranks, k)]
+                hits = near[best(near, vectors.scores(query, near), ranks, k)]
                 matches[k] += len(np.intersect1d(hits, expected[:k]))
     shares = {str(k): round(matches[k] / (k * len(queries)), 4) for k in depths}
     source = "topics" if topics is not None else "first sentences"

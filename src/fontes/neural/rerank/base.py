@@ -1,4 +1,4 @@
-"""Reranking: a model reads each topic with each of its documents, and its scores make the new order."""
+"""The frame of rerankers: a model reads each topic with each of its documents, and its scores make the new order."""
 
 from __future__ import annotations
 
@@ -47,15 +47,7 @@ class Reranker(Stage[Run, Run]):
 
     @abstractmethod
     def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        """The scores of pairs of texts.
-
-        Args:
-            pairs: Of a query and a document each.
-            progress: Is called after each batch, with the pairs that are done.
-
-        Returns:
-            One score each, float32, in their order.
-        """
+        """The scores of pairs of a query and a document, float32, in their order; `progress` is called after each batch."""
 
     @property
     @abstractmethod
@@ -68,7 +60,7 @@ class Reranker(Stage[Run, Run]):
         return "float32"
 
     def document_text(self, doc: Doc) -> str:
-        """What is read of a document: title, a space and text."""
+        """The text that is read of a document: title, a space and text."""
         return text_of(doc)
 
     def key(self) -> str | None:
@@ -81,12 +73,12 @@ class Reranker(Stage[Run, Run]):
         return run.with_scores(scores, {**run.provenance, "reranked": facts})
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """As `explain`, which reads the document's text."""
+        """As `explain`, with the document's text."""
         [doc] = run.documents_for(type(self).__name__).docs([doc_id])
         return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # those that can explain take documents
 
     def rescored(self, run: Run, progress: Report = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """The new score of each row of the run, float32, in the run's order; and how they came about."""
+        """The new score of each row of the run, float32, in the run's order; and facts for its provenance."""
         documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
         for topic, size in zip(topics, np.diff(run.bounds).tolist(), strict=True):
@@ -113,12 +105,7 @@ class Reranker(Stage[Run, Run]):
         return Interpolated(self, weight)
 
     def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
-        """The scores of pairs of texts as `scores` gives them: from the cache where they are in it, and kept there.
-
-        Args:
-            pairs: Of a query and a document each.
-            progress: Is called after each batch, with the pairs that are done.
-        """
+        """The scores of pairs of texts as `scores` gives them, read from the cache and kept there."""
         scores, start = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
         for first in range(0, len(pairs), TOGETHER):
             some = list(pairs[first : first + TOGETHER])
@@ -126,7 +113,7 @@ class Reranker(Stage[Run, Run]):
         return scores
 
     def _scored(self, pairs: list[tuple[str, str]], progress: Report) -> tuple[NDArray[np.float32], int]:
-        """The scores of pairs, and how many of them were in the cache."""
+        """The scores of pairs, and the number of them that were in the cache."""
         if not self.cache:
             return self.scores(pairs, progress), 0
         file = ScoreFile(default_file() if self.cache is True else Path(self.cache))
@@ -141,11 +128,30 @@ class Reranker(Stage[Run, Run]):
 
 @dataclass(frozen=True)
 class PretrainedReranker(Pretrained[M], Reranker):
-    """The base of rerankers with a model of their own, over pairs of texts."""
+    """The base of rerankers with a model of their own, over pairs of texts.
+
+    The model has `inputs(pairs)`, what it reads of each; `lengths(inputs)`, their tokens; and `logits(module, inputs)`, a
+    float32 tensor of one score each, computed in one batch.
+    """
 
     task = "reranking"
     unit = "pairs"
     cpu_tokens = 2048  # more is slower, since pairs are long
+
+    def scores(self, pairs: Sequence[tuple[str, str]], progress: Report = silent) -> NDArray[np.float32]:
+        if not pairs:
+            return np.zeros(0, dtype=np.float32)
+        model: Any = self._model
+        inputs = self._inputs(model, pairs)
+
+        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
+            logits: NDArray[np.float32] = model.logits(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
+            return logits
+
+        return self._in_batches(model.lengths(inputs), work, progress)
+
+    def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[Any]:
+        return model.inputs(pairs)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -178,11 +184,7 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
 
 
 def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """A run's scores, each topic's brought to 0 to 1; 1 where all are equal.
-
-    Args:
-        run: The run.
-        scores: A score for each of its rows.
+    """A run's scores, each topic's scaled to 0 to 1; 1 where all are equal.
 
     Raises:
         InputError: A score is infinite; the message names topic and document.
@@ -210,7 +212,7 @@ def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Rows first to last (exclusive) of some topics together, TOGETHER rows where one topic has no more."""
+    """First and last (exclusive) rows of groups of topics, TOGETHER rows each where no topic has more."""
     first = 0
     while first < len(bounds) - 1:
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + TOGETHER, side="right")) - 1)

@@ -144,7 +144,7 @@ class LateReranker(Reranker, name="late_reranker"):
         return explained(self._colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
 
     def _store(self, run: Run) -> JoinedTokens | None:
-        """The stored token vectors of the run's documents, where there are any and they are to be used."""
+        """The stored token vectors of the run's documents, where there are any to be used."""
         if self.nbits == 0:
             return None
         if not isinstance(run.documents, Index | State):
@@ -176,7 +176,7 @@ class LateReranker(Reranker, name="late_reranker"):
 
 
 def _parts(docs: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Documents, some at a time in ascending order, and the pairs with one of them."""
+    """Groups of documents in ascending order, and the pairs with one of them."""
     used = np.unique(docs)
     order = np.argsort(docs, kind="stable")
     ends = np.searchsorted(docs[order], used, side="right")

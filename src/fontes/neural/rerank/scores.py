@@ -70,7 +70,6 @@ class ScoreFile:
 
     @staticmethod
     def _size(file: sqlite3.Connection) -> int:
-        """The bytes in use."""
         pages, free, size = (
             file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
         )
@@ -107,7 +106,7 @@ def _packed(key: bytes, score: float) -> bytes:
 
 
 def _unpacked(key: bytes, stored: object) -> float | None:
-    """The score of a row; None where it is not as it was written."""
+    """The score of a row; None where it is damaged."""
     if (
         not isinstance(stored, bytes)
         or len(stored) != 8

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...storage.artifact import is_plain
 from ..encoders.architectures import ENDLESS, position_limit
 from ..encoders.base import sample_ids
 from ..encoders.sentence import DOCUMENT, QUERY
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
-from ..models.hub import NO_CODE, library, quiet, read_json, readable, tensors
+from ..models.hub import NO_CODE, inside, library, modules_of, read_json, readable, tensors, tokenizer_in, without_warnings
 
 USE = "a SPLADE model"  # for what libraries are needed
 LOGITS = 1 << 23  # of a masked language model that are in memory at a time, unless its head is not a layer of its own
@@ -33,14 +32,12 @@ class SpladeModel:
     """A checkpoint with its weights, ready to run.
 
     Attributes:
-        checkpoint: What it was loaded from.
         vocabulary: The tokens by number.
         limit: Tokens of a text that the model has positions for.
-        length: Tokens of a text that are read where nobody says another number.
-        prepared: The network on its device.
+        length: Tokens of a text that are read by default.
     """
 
-    def __init__(self, name: str, checkpoint: Checkpoint, precision: str, where: str) -> None:
+    def __init__(self, name: str, checkpoint: SpladeCheckpoint, precision: str, where: str) -> None:
         self.checkpoint = checkpoint
         module, self.tokenizer = _masked_lm(checkpoint.transformer, name)
         self.vocabulary = _vocabulary(self.tokenizer, int(module.config.vocab_size))
@@ -57,12 +54,7 @@ class SpladeModel:
         return token_ids(self.tokenizer, texts, length)
 
     def weights(self, ids: list[list[int]], terms: int | None) -> list[NDArray[Any]]:
-        """For each text of a batch its tokens with a weight above 0, of dtype WEIGHT, in ascending order of their numbers.
-
-        Args:
-            ids: The token ids of each text.
-            terms: How many tokens of the greatest weights are kept; None for all.
-        """
+        """The tokens of each text of a batch with weights above 0, of dtype WEIGHT, by ascending number; at most `terms`."""
         torch = library("torch", USE)
         with torch.inference_mode():
             pooled = self._pooled(self.prepared.module, ids).cpu().numpy()
@@ -83,7 +75,7 @@ class Static:
         self._length = int(min(self._tokenizer.model_max_length, ENDLESS))
 
     def weights(self, text: str, terms: int | None) -> NDArray[Any]:
-        """The tokens of a text with their weights, of dtype WEIGHT, as those of `SpladeModel.weights`."""
+        """The tokens of each text of a batch with weights above 0, of dtype WEIGHT, by ascending number; at most `terms`."""
         (ids,) = token_ids(self._tokenizer, [text], self._length, special=False)
         row = np.zeros_like(self._weights)
         row[ids] = self._weights[ids]
@@ -101,11 +93,7 @@ def _row(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
 
 
 def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
-    """The masked language model of a folder, in float32, and its tokenizer.
-
-    Raises:
-        InputError: It cannot be read, or has no head that predicts tokens.
-    """
+    """The masked language model of a folder, in float32, and its tokenizer."""
     transformers = library("transformers", USE)
     library("torch", USE)
     headless = f"{name} is no masked language model, whose head SPLADE needs: "
@@ -113,26 +101,19 @@ def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
         config = transformers.AutoConfig.from_pretrained(str(folder), **NO_CODE)
     if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING:
         raise InputError(f"{headless}its architecture is {(config.architectures or [config.model_type])[0]}")
-    verbosity = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()  # of weights that are lacking the error below tells
-    try:
-        with readable(f"transformers cannot read the model {name}"), quiet():
-            module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
-    finally:
-        transformers.logging.set_verbosity(verbosity)
+    with readable(f"transformers cannot read the model {name}"), without_warnings():
+        module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
     if absent := sorted(report["missing_keys"]):
         raise InputError(f"{headless}its weights have no {', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}")
     return module.float().eval(), _tokenizer(folder, name)
 
 
 def _tokenizer(folder: Path, name: str) -> Any:
-    transformers = library("transformers", USE)
-    with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
-        return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
+    return tokenizer_in(folder, f"transformers finds no tokenizer in the model {name}")
 
 
 def _vocabulary(tokenizer: Any, size: int) -> list[str]:
-    """The tokens by number; one that the tokenizer does not have, as vocabularies are filled up, is called by its number."""
+    """The tokens by number; a number without a token, as padded vocabularies have, is called [number]."""
     tokens = [f"[{number}]" for number in range(size)]
     for token, number in tokenizer.get_vocab().items():
         if number < size:
@@ -149,7 +130,7 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
     torch = library("torch", USE)
     head = _taken_out(module)
 
-    class Network(torch.nn.Module):  # type: ignore[name-defined,misc]
+    class TermNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
             self.body, self.head = module, head
@@ -172,11 +153,11 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
                 parts.append(_pooled(logits, bias, inside, pooling, logarithms))
             return torch.cat(parts).T
 
-    return Network()
+    return TermNetwork()
 
 
 def _taken_out(module: Any) -> Any:
-    """The last layer of a model, in whose place it now gives what that layer takes; None where it has no such layer."""
+    """The last layer of a model, which then gives that layer's input instead; None where it has no such layer."""
     torch = library("torch", USE)
     head = module.get_output_embeddings()
     place = next((name for name, inner in module.named_modules() if inner is head), "") if head is not None else ""
@@ -211,7 +192,7 @@ LOGARITHMS = {"relu": 1, "log1p_relu": 2}  # by the name of the activation how o
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SpladeCheckpoint:
     """A checkpoint on disk, before its weights are loaded.
 
     Args:
@@ -219,10 +200,10 @@ class Checkpoint:
         pooling: "max" or "sum" over the positions.
         logarithms: How often log(1 + x) is taken of relu(logit).
         max_length: Tokens that are read of a text; None where the checkpoint does not say.
-        terms: How many terms of a vector are kept; None for all.
+        terms: Terms of a vector that are kept; None for all.
         query_prompt: Text before each query.
         document_prompt: Text before each document.
-        static: The folder of the weights that queries get without a transformer; None where they have none.
+        static: The folder of weights for queries without a transformer, if any.
     """
 
     transformer: Path
@@ -235,11 +216,11 @@ class Checkpoint:
     static: Path | None = None
 
     @classmethod
-    def of(cls, folder: Path) -> Checkpoint:
-        """What the files of a folder say.
+    def of(cls, folder: Path) -> SpladeCheckpoint:
+        """The checkpoint of a folder.
 
         Raises:
-            InputError: For files that cannot be read, and for modules that make no SPLADE model.
+            InputError: A file cannot be read, or the modules make no SPLADE model.
         """
         try:
             return cls._of(folder)
@@ -249,12 +230,10 @@ class Checkpoint:
             ) from error
 
     @classmethod
-    def _of(cls, folder: Path) -> Checkpoint:
+    def _of(cls, folder: Path) -> SpladeCheckpoint:
         if not (folder / "modules.json").is_file():
             return cls(folder, max_length=_max_length(folder))
-        listed = read_json(folder / "modules.json")
-        modules = [(_kind(module["type"]), folder / _inside(folder, module["path"])) for module in listed]
-        static = None
+        modules, static = modules_of(folder), None
         if [kind for kind, _ in modules] == ["Router"]:
             modules, static = _routes(modules[0][1])
         kinds = [kind for kind, _ in modules]
@@ -287,7 +266,7 @@ def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
     """
     router = read_json(folder / "router_config.json")
     documents, queries = (
-        [(_kind(router["types"][module]), folder / _inside(folder, module)) for module in router["structure"].get(name, ())]
+        [(router["types"][module].rpartition(".")[2], inside(folder, module)) for module in router["structure"].get(name, ())]
         for name in ("document", "query")
     )
     kinds = [kind for kind, _ in queries]
@@ -298,7 +277,7 @@ def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
 
 
 def _prompt(settings: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The prompt under the first of `names` that there is; the default one where there is none."""
+    """The prompt under the first of `names` that exists, or the default one."""
     prompts = settings.get("prompts") or {}
     name = next((name for name in names if name in prompts), settings.get("default_prompt_name"))
     return prompts.get(name) or ""
@@ -307,13 +286,3 @@ def _prompt(settings: Mapping[str, Any], names: Sequence[str]) -> str:
 def _max_length(transformer: Path) -> int | None:
     length: int | None = read_json(transformer / "sentence_bert_config.json", {}).get("max_seq_length")
     return length
-
-
-def _kind(type_name: str) -> str:
-    return type_name.rpartition(".")[2]
-
-
-def _inside(folder: Path, path: str) -> str:
-    if path and not is_plain(path):
-        raise InputError(f"{folder} names a module outside of the model's folder: '{path}'")
-    return path

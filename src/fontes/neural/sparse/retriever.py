@@ -88,14 +88,14 @@ class SpladeRetriever(Lexical, name="splade"):
             self.index.encode(self._encoder, progress=progress)
 
     def key(self) -> str | None:
-        """What this stage does, with all parameters of its encoder; None for an encoder that is not of Fontes."""
+        """The stage with all parameters of its encoder; None for an encoder that is not of Fontes."""
         encoder = self._encoder
         if not isinstance(encoder, Part) or encoder.key() is None:
             return None
         return f"{self!r} {self.index.fingerprint} {self.searched.fingerprint}"
 
     def _encoded(self, topics: Topics) -> Topics:
-        """The topics with the weights of their texts in place of these, for who holds the documents and not the model."""
+        """The topics with weights in place of their texts, for actors that hold the documents and not the model."""
         return Topics(
             replace(topic, text="", weights=self._encoder.encode_queries([topic.text])[0]) if topic.text.strip() else topic
             for topic in topics.values()
@@ -112,7 +112,7 @@ class SpladeRetriever(Lexical, name="splade"):
         return "weight in the query's vector"
 
     def _counts(self, topics: Sequence[Topic], progress: Report = silent) -> list[dict[int, float]]:
-        """For each topic the numbers and weights of its terms; each text is encoded by itself, as batches change weights."""
+        """The numbers and weights of each topic's terms; each text is encoded by itself, as batches change weights."""
         searched, start = self.searched, time.perf_counter()
         bags: list[dict[int, float]] = []
         absent: dict[str, Topic] = {}  # tokens that topics bring and no document has

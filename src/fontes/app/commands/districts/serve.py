@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ..server.settings import Settings
+from ...server.settings import ServerSettings
 
 commands = typer.Typer()
-DEFAULT = Settings()
+DEFAULT = ServerSettings()
 
 
 @commands.command(rich_help_panel="Search")
@@ -59,14 +59,14 @@ def serve(
     log_queries: Annotated[bool, typer.Option("--log-queries", help="Have queries in the log.")] = False,
 ) -> None:
     """Serve indexes over HTTP, with a page to search them. --quiet logs errors alone."""
-    from ...core.errors import MissingExtraError
-    from ..output import say
-    from ..server.settings import KEY, TOKEN, named, secret_of
-    from ..usage import refuse_misspelt
+    from ....core.errors import MissingExtraError
+    from ...output import say
+    from ...server.settings import KEY, TOKEN, named_expressions, secret_of
+    from ...usage import refuse_misspelt
 
     try:
-        from ..server.running import serve as run
-        from ..server.service import Service
+        from ...server.running import serve as run
+        from ...server.service import Service
     except ImportError as error:
         if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
             raise
@@ -74,7 +74,7 @@ def serve(
 
     for index in indexes:
         refuse_misspelt(index)
-    settings = Settings(
+    settings = ServerSettings(
         host=host,
         port=port,
         hosts=tuple(name or ()),
@@ -97,6 +97,6 @@ def serve(
         drain=drain,
         log_queries=log_queries,
     )
-    service = Service(indexes, settings, named(pipeline or []), named(rewriter or []))
+    service = Service(indexes, settings, named_expressions(pipeline or []), named_expressions(rewriter or []))
     served = " and ".join(f"{served.name} ({len(served.state.index):,} documents)" for served in service.indexes.values())
     run(service, started=lambda address: say(f"{served} at {address} ; Ctrl-C ends"))

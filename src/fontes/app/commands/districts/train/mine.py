@@ -7,13 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, reads_files
-
-commands = typer.Typer()
+from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify
 
 
-@commands.command(rich_help_panel="Models")
-@reads_files("id", "text", of="topics")
 def mine(
     index: IndexPath,
     output: Annotated[str, typer.Option("-o", "--output", help="Where the examples go: JSON lines, or -.", show_default=False)],
@@ -58,13 +54,13 @@ def mine(
     json: Json = False,
 ) -> None:
     """Mine hard negatives: for each relevant document of a topic, documents that rank high and are not relevant."""
-    from ...datasets import judged_topics
-    from ...formats import read_run
-    from ...train import Mining, document_examples, mine_negatives
-    from ...train.mining import chosen
-    from ..output import print_json
-    from ..pipelines import open_index, reranker, retriever
-    from ..progress import reporting
+    from .....datasets import judged_topics
+    from .....formats import read_run
+    from .....train import Mining, document_examples, mine_negatives
+    from .....train.mining import chosen
+    from ....output import print_json
+    from ....pipelines import open_index, reranker, retriever
+    from ....progress import reporting
 
     parts: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
     own = {name: value for name, value in parts.items() if value is not None}

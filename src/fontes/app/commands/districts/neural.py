@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...core.errors import ParameterError
-from ..options import IndexPath, Json, Ray, ray_of
+from ....core.errors import ParameterError
+from ...options import IndexPath, Json, Ray, ray_of
 
 if TYPE_CHECKING:
-    from ...index import Index
+    from ....index import Index
 
 commands = typer.Typer()
 
@@ -50,10 +50,10 @@ def encode(
     json: Json = False,
 ) -> None:
     """Store documents' vectors with an index, for dense, late or learned sparse retrieval. Interrupted, it goes on later."""
-    from ...neural.encoders.reading import reading
-    from ...neural.sparse.splade import is_sparse
-    from ..output import print_json, say
-    from ..pipelines import open_index
+    from ....neural.encoders.reading import reading
+    from ....neural.sparse.splade import is_sparse
+    from ...output import print_json, say
+    from ...pipelines import open_index
 
     if late and sparse:
         raise ParameterError("--late and --sparse are of different models; give one of them")
@@ -96,8 +96,8 @@ def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str |
 
 def _encoder(text: str, name: str) -> Any:
     """The encoder of an expression; anything else is the name or the folder of a model for the part called `name`."""
-    from ...core import expression
-    from ...core.part import Part
+    from ....core import expression
+    from ....core.part import Part
 
     if not text.rstrip().endswith(")"):
         return expression.part(f"{name}({text!r})")
@@ -109,7 +109,7 @@ def _encoder(text: str, name: str) -> Any:
 
 def _in_precision(encoder: Any, precision: str | None) -> Any:
     """The encoder with the models in it in this precision."""
-    from ...neural.models.base import Pretrained
+    from ....neural.models.base import Pretrained
 
     if precision is None:
         return encoder
@@ -119,7 +119,7 @@ def _in_precision(encoder: Any, precision: str | None) -> Any:
 
 
 def _encode(index: Index, encoder: Any, dtype: str | None, algorithm: str, quiet: bool, **making: Any) -> dict[str, Any]:
-    from ..progress import reporting
+    from ...progress import reporting
 
     with reporting(quiet) as report:
         index.encode(encoder, dtype=dtype, progress=report, **making)
@@ -128,7 +128,7 @@ def _encode(index: Index, encoder: Any, dtype: str | None, algorithm: str, quiet
 
 
 def _say(index: Index, facts: dict[str, Any], seconds: float) -> None:
-    from ..output import counted, say, size
+    from ...output import counted, say, size
 
     vectors = f"{counted(facts['vectors'], 'vector')} of {facts['dim']} dimensions in {facts['dtype']}"
     say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
@@ -142,8 +142,8 @@ def _by(facts: dict[str, Any]) -> str:
 
 
 def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **making: Any) -> dict[str, Any]:
-    from ...neural import encode_late
-    from ..progress import reporting
+    from ....neural import encode_late
+    from ...progress import reporting
 
     with reporting(quiet) as report:
         return encode_late(index, colbert, nbits=nbits, progress=report, **making)
@@ -151,7 +151,7 @@ def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **m
 
 def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
     """What is stored, and what the search finds of it."""
-    from ..output import counted, say, size
+    from ...output import counted, say, size
 
     vectors = f"{counted(facts['tokens'], 'token vector')} of {counted(len(index), 'document')}"
     form = f"{facts['dim']} dimensions, {facts['nbits']} bits, {counted(facts['centroids'], 'centroid')}"
@@ -162,7 +162,7 @@ def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
 
 
 def _encode_sparse(index: Index, encoder: Any, quiet: bool, **making: Any) -> dict[str, Any]:
-    from ..progress import reporting
+    from ...progress import reporting
 
     with reporting(quiet) as report:
         index.encode(encoder, progress=report, **making)
@@ -170,7 +170,7 @@ def _encode_sparse(index: Index, encoder: Any, quiet: bool, **making: Any) -> di
 
 
 def _say_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
-    from ..output import counted, say, size
+    from ...output import counted, say, size
 
     weights = f"{counted(facts['postings'], 'weight')} of {counted(facts['terms'], 'term')}"
     each = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..server.settings import Settings
+from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from ..judging.store import Store
+    from ...judging.store import Store
 
-from ..options import reads_files
+from ...options import reads_files
 
 commands = typer.Typer()
-DEFAULT = Settings()
+DEFAULT = ServerSettings()
 
 
 @commands.command(rich_help_panel="Measure")
@@ -56,10 +56,10 @@ def judge(
     name: Annotated[list[str] | None, typer.Option(help="Another name of this server, as in its address.")] = None,
 ) -> None:
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
-    from ...core.errors import MissingExtraError, ParameterError
-    from ..judging.store import Store
-    from ..output import say
-    from ..server.settings import named
+    from ....core.errors import MissingExtraError, ParameterError
+    from ...judging.store import Store
+    from ...output import say
+    from ...server.settings import named_expressions
 
     if export is not None:
         _export(judgments, export)
@@ -67,23 +67,23 @@ def judge(
     if index is None:
         raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
     try:
-        from ..judging.judging import Judging
-        from ..judging.pool import fill
-        from ..judging.routes import router
-        from ..server.running import serve
-        from ..server.service import Service
+        from ...judging.judging import Judging
+        from ...judging.pool import fill
+        from ...judging.routes import router
+        from ...server.running import serve
+        from ...server.service import Service
     except ImportError as error:
         if isinstance(error, MissingExtraError) or (error.name or "").startswith("fontes"):
             raise
         raise MissingExtraError.of(error.name or "FastAPI", "server", "fontes judge") from None
-    from ..progress import reporting
-    from ..usage import refuse_misspelt
+    from ...progress import reporting
+    from ...usage import refuse_misspelt
 
     refuse_misspelt(index)
-    service = Service([index], Settings(host=host, port=port, hosts=tuple(name or ())), named(pipeline or []))
+    service = Service([index], ServerSettings(host=host, port=port, hosts=tuple(name or ())), named_expressions(pipeline or []))
     with Store(judgments) as store:
         if topics is not None:
-            from ...datasets import topics_of
+            from ....datasets import topics_of
 
             store.add_topics(topics_of(topics))
         with reporting(compiling=True) as report:
@@ -97,7 +97,7 @@ def judge(
 
 def _name_judges(store: Store, judges: list[str], renewed: list[str], path: Path | None) -> None:
     """Adds judges who are new, and tells their tokens: in a file, or on the terminal."""
-    from ...core.errors import InputError, ParameterError
+    from ....core.errors import InputError, ParameterError
 
     known = store.judges()
     for name in renewed:
@@ -119,10 +119,10 @@ def _name_judges(store: Store, judges: list[str], renewed: list[str], path: Path
 
 
 def _export(judgments: Path, folder: Path) -> None:
-    from ..judging.export import export
-    from ..judging.store import Store
-    from ..output import say
-    from ..progress import note
+    from ...judging.export import export
+    from ...judging.store import Store
+    from ...output import say
+    from ...progress import note
 
     with Store(judgments, reading=True) as store:
         for sentence in export(store, folder):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ...options import Json
+from ....options import Json
 from .options import Decay, Dropout, Evaluations, Order, Output, Overwrite, Precision, WarmUp, chosen, report
 
 
@@ -45,9 +45,9 @@ def rewriter(
     json: Json = False,
 ) -> None:
     """Train a T5 that rewrites turns. Interrupted, the same command goes on from its last checkpoint."""
-    from ....datasets import topics_of
-    from ....train import RewriterSettings, train_rewriter
-    from ...progress import reporting
+    from .....datasets import topics_of
+    from .....train import RewriterSettings, train_rewriter
+    from ....progress import reporting
 
     named = chosen(RewriterSettings, locals())
     settings = RewriterSettings(**named)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...core.errors import FontesError, ParameterError
-from ..options import IdPrefixes, Json, reads_files
+from ....core.errors import FontesError, ParameterError
+from ...options import IdPrefixes, Json, reads_files
 
 if TYPE_CHECKING:
-    from ...core import Doc
-    from ...recipes import Recipe
+    from ....core import Doc
+    from ....recipes import Recipe
 
 commands = typer.Typer()
 group = typer.Typer(name="recipe", help="Published systems: list them, show one, run it on a collection.", no_args_is_help=True)
@@ -31,9 +31,9 @@ def list_(json: Json = False) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ...recipes import registry
-    from ..output import console, print_json
-    from ..progress import note
+    from ....recipes import registry
+    from ...output import console, print_json
+    from ...progress import note
 
     recipes = dict(registry.items())
     if json:
@@ -56,10 +56,10 @@ def list_(json: Json = False) -> None:
 @group.command()
 def show(name: Name, json: Json = False) -> None:
     """What a recipe does, its parameters and what was published about it."""
-    from ...core.parameters import parameters
-    from ...recipes import recipe
-    from ...recipes.result import shown, written
-    from ..output import console, print_json, say
+    from ....core.parameters import parameters
+    from ....recipes import recipe
+    from ....recipes.result import shown, written
+    from ...output import console, print_json, say
 
     one = recipe(name)
     values = one.params()
@@ -135,9 +135,9 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection, or on its sample, into a folder of runs with a report."""
-    from ...recipes import recipe
-    from ..output import print_json
-    from ..progress import note, reporting
+    from ....recipes import recipe
+    from ...output import print_json
+    from ...progress import note, reporting
 
     chosen = recipe(name).set(settings or [])
     if sample:
@@ -170,9 +170,9 @@ def run(
 
 def _documents(collection: list[str], prefixes: list[str]) -> object:
     """The name of one collection, or the documents of several, or of one whose ids get a prefix."""
-    from ...datasets import corpus_of
-    from ...formats.corpus import joined
-    from ...formats.prefixed import with_prefixes
+    from ....datasets import corpus_of
+    from ....formats.corpus import joined
+    from ....formats.prefixed import with_prefixes
 
     if len(collection) == 1 and not prefixes:
         return collection[0]
@@ -196,7 +196,7 @@ def _sample(recipe: type[Recipe], others: dict[str, list[str] | None]) -> str:
 @contextmanager
 def _commands_that_do_without(context: typer.Context) -> Iterator[None]:
     """Has an error of a recipe end with the command that does without what is missing, where there is one."""
-    from ...experiments.problems import WITHOUT_ALL, as_options
+    from ....experiments.problems import WITHOUT_ALL, as_options
 
     try:
         yield
@@ -234,7 +234,7 @@ def _about(recipe: type[Recipe]) -> str:
 
 
 def _facts(recipe: type[Recipe]) -> dict[str, Any]:
-    from ...core.parameters import summary
+    from ....core.parameters import summary
 
     return {
         "name": recipe.name,

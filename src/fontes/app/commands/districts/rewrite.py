@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...core.errors import ParameterError
-from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
+from ....core.errors import ParameterError
+from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
 
 if TYPE_CHECKING:
-    from ...core import Topics
+    from ....core import Topics
 
 commands = typer.Typer()
 
@@ -42,12 +42,12 @@ def chat(
     json: Json = False,
 ) -> None:
     """Ask one question after the other: each is searched with those before it in mind."""
-    from ...core import Topic
-    from ...core.stage import steps
-    from ...rewrite import Conversation
-    from ..chat import Session, answer_of
-    from ..output import counted, say
-    from ..pipelines import open_index, retriever, rewriter_for, turns_rewriter, warm
+    from ....core import Topic
+    from ....core.stage import steps
+    from ....rewrite import Conversation
+    from ...chat import Session, answer_of
+    from ...output import counted, say
+    from ...pipelines import open_index, retriever, rewriter_for, turns_rewriter, warm
 
     opened = open_index(index, analyzer, verify)
     stage = retriever(opened, pipeline, model, encoder)
@@ -76,8 +76,8 @@ def chat(
 
 def _until(resume: str | None, at: str | None) -> Topics:
     """The topics of a file, none where none is given; where `at` names one, the topics until then."""
-    from ...core import InputError, Topics
-    from ...datasets import topics_of
+    from ....core import InputError, Topics
+    from ....datasets import topics_of
 
     if resume is None:
         if at is not None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...options import Json, Split
+from ....options import Json, Split
 from .options import (
     START,
     Decay,
@@ -67,9 +67,9 @@ def cross_encoder(
     json: Json = False,
 ) -> None:
     """Train a cross-encoder that reranks. Interrupted, the same command goes on from its last checkpoint."""
-    from ....train import CrossEncoderSettings, train_cross_encoder
-    from ....train.cross_encoder import Validation, settings_of
-    from ...progress import reporting
+    from .....train import CrossEncoderSettings, train_cross_encoder
+    from .....train.cross_encoder import Validation, settings_of
+    from ....progress import reporting
 
     named = chosen(CrossEncoderSettings, locals())
     settings = settings_of(preset, **named)
@@ -84,9 +84,9 @@ def _candidates(
     run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
 ) -> tuple[Any, Any]:
     """The run to validate on, with its documents, and its judgments; two times None where there is none."""
-    from ....datasets import qrels_of, topics_of
-    from ....formats import read_run
-    from ...pipelines import open_index
+    from .....datasets import qrels_of, topics_of
+    from .....formats import read_run
+    from ....pipelines import open_index
 
     if run is None and index is None and topics is None and qrels is None:
         return None, None

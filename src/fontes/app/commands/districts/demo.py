@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Json
+from ...options import Json
 
 commands = typer.Typer()
 
@@ -18,6 +18,6 @@ def demo(
     json: Json = False,
 ) -> None:
     """Index and search Python's documentation, measure two models on it, and go through four tasks on stories."""
-    from ..demo import run_demo
+    from ...demo import run_demo
 
     run_demo(directory, json)

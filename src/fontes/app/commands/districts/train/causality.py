@@ -26,9 +26,9 @@ def causality(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train the head of CausalEvidence: does a sentence report a cause?"""
-    from ....neural import SentenceEncoder
-    from ....train.causality import labelled, measure_causality, train_causality
-    from ...output import counted, print_json, say
+    from .....neural import SentenceEncoder
+    from .....train.causality import labelled, measure_causality, train_causality
+    from ....output import counted, print_json, say
 
     model = SentenceEncoder(encoder, precision=precision)
     held_out = None if test is None else labelled(test)

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from ....train import Training
+    from .....train import Training
 
 Output = Annotated[Path, typer.Option("-o", "--output", help="The folder of the model to make.", show_default=False)]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the examples.", show_default="2")]
@@ -48,7 +48,7 @@ def chosen(settings: type[BaseModel], arguments: Mapping[str, Any]) -> dict[str,
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:
     """Says what was trained, and which expression uses it; or prints all of it as JSON."""
-    from ...output import counted, print_json, say
+    from ....output import counted, print_json, say
 
     if json:
         print_json(training.to_dict())

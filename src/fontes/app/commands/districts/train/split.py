@@ -7,13 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import reads_files
 
-commands = typer.Typer()
-
-
-@commands.command(rich_help_panel="Measure")
-@reads_files("id", "text", of="topics")
 def split(
     topics: Annotated[str, typer.Argument(help="Topics: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
     qrels: Annotated[
@@ -36,9 +30,9 @@ def split(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Divide topics into training and test, leave duplicates out, and report what the sides have in common."""
-    from ...datasets import qrels_of, topics_of
-    from ...train import split as split_topics
-    from ..output import print_json
+    from .....datasets import qrels_of, topics_of
+    from .....train import split as split_topics
+    from ....output import print_json
 
     if [topics, *(qrels or []), *(more or [])].count("-") > 1:
         raise typer.BadParameter("only one of the inputs can be -")

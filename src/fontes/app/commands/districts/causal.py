@@ -1,4 +1,4 @@
-"""`fontes why`: what a collection says caused an event, and what caused that."""
+"""`fontes why`, the causes of an event as a collection states them; `fontes keyphrases`, those of a text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
+from ...options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify
 
 if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
-    from ...causal import Cause, Chain
+    from ....causal import Cause, Chain
 
 commands = typer.Typer()
 
@@ -40,11 +40,11 @@ def why(
     json: Json = False,
 ) -> None:
     """Print a tree of the causes of an event, as the documents state them, with their sources. English only."""
-    from ...causal import causes
-    from ...core.errors import ParameterError
-    from ..output import console, print_json, say
-    from ..pipelines import open_index, retriever
-    from ..usage import refuse_exchanged
+    from ....causal import causes
+    from ....core.errors import ParameterError
+    from ...output import console, print_json, say
+    from ...pipelines import open_index, retriever
+    from ...usage import refuse_exchanged
 
     if before is not None and not leads:
         raise ParameterError("--before is of leads, which are not asked for; give --leads too")
@@ -58,6 +58,32 @@ def why(
     else:
         more = [f"--{name}" for name, used in (("weak", weak), ("leads 3", leads)) if not used]
         say(f"No document states a cause of '{event}'{'; ' + ' or '.join(more) + ' looks further' if more else ''}.")
+
+
+@commands.command(rich_help_panel="Models")
+def keyphrases(
+    text: Annotated[str, typer.Argument(help="A file of text in UTF-8, or -.", show_default=False)],
+    top: Annotated[int, typer.Option(help="How many; 0: all.", min=0)] = 10,
+    model: Annotated[
+        str, typer.Option(help="A spaCy model, or stopwords: runs without stop words, no model needed.")
+    ] = "en_core_web_sm",
+    stemmer: Annotated[str, typer.Option(help="One of Snowball's: porter, german, …; none.")] = "porter",
+    json: Json = False,
+) -> None:
+    """Print the keyphrases of a text with their scores, best first, by TopicRank."""
+    from ....causal import TopicRank
+    from ....storage.files import reading
+    from ...output import print_json
+
+    with reading(text) as source:
+        content = source.text()
+    topicrank = TopicRank(model, stemmer=None if stemmer == "none" else stemmer)
+    phrases = topicrank.keyphrases(content, top or None)
+    if json:
+        print_json([{"keyphrase": phrase, "score": score} for phrase, score in phrases])
+        return
+    for phrase, score in phrases:
+        typer.echo(f"{score:.4f}  {phrase}")
 
 
 def _tree(chain: Chain) -> Tree:

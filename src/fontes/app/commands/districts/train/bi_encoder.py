@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...options import Json, Split
+from ....options import Json, Split
 from .options import (
     START,
     Decay,
@@ -75,10 +75,10 @@ def bi_encoder(
     json: Json = False,
 ) -> None:
     """Train an encoder for dense retrieval. Interrupted, the same command goes on from its last checkpoint."""
-    from ....datasets import qrels_of, topics_of
-    from ....train import BiEncoderSettings, SearchValidation, train_bi_encoder
-    from ...pipelines import open_index
-    from ...progress import reporting
+    from .....datasets import qrels_of, topics_of
+    from .....train import BiEncoderSettings, SearchValidation, train_bi_encoder
+    from ....pipelines import open_index
+    from ....progress import reporting
 
     named = chosen(BiEncoderSettings, locals())
     settings = BiEncoderSettings(**named | ({"mini_batch": None} if mini_batch == 0 else {}))
@@ -95,6 +95,6 @@ def bi_encoder(
 
 def _start(text: str) -> Any:
     """The encoder of an expression; anything else is the name or the folder of a model."""
-    from ....core import expression
+    from .....core import expression
 
     return expression.part(text) if text.rstrip().endswith(")") else text

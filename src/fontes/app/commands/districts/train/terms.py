@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ....train import TermTraining
+    from .....train import TermTraining
 
 
 def terms(
@@ -41,10 +41,10 @@ def terms(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a term classifier for QuReTeC. Interrupted, it leaves nothing behind but its checkpoints."""
-    from ....datasets import topics_of
-    from ....train import TermSettings, train_terms
-    from ...output import print_json
-    from ...progress import reporting
+    from .....datasets import topics_of
+    from .....train import TermSettings, train_terms
+    from ....output import print_json
+    from ....progress import reporting
 
     settings = TermSettings(
         epochs=epochs,
@@ -70,7 +70,7 @@ def terms(
 
 
 def _say(output: Path, training: TermTraining) -> None:
-    from ...output import counted, say
+    from ....output import counted, say
 
     learned, steps = counted(training.trained, "topic"), counted(training.steps, "step")
     say(f"{output}: a term classifier from {learned} read {training.epochs:.2f} times in {steps} and {training.seconds:.0f} s")
