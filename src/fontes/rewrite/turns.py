@@ -141,3 +141,8 @@ def joined(*texts: str, by: str = " ") -> str:
 def rewritten(topics: Topics, text: Callable[[Topic], str]) -> Topics:
     """The topics with the texts that `text` gives for them; each new topic keeps the one before it as its `origin`."""
     return Topics(dataclasses.replace(topic, text=text(topic), weights=None, origin=topic) for topic in topics.values())
+
+
+def conversation_of(topic: Topic) -> str:
+    """The id of the conversation of a turn: the topic's without the last "_" and what follows."""
+    return topic.id.rpartition("_")[0] or topic.id
