@@ -13,9 +13,9 @@ from ..core.values import Doc
 from .ciff.header import header_of
 from .columns import COLUMNS
 from .component import components
-from .documents import TEXTS
-from .joined import POSTINGS
+from .postings import POSTINGS
 from .segment import KERNEL
+from .texts import TEXTS
 
 if TYPE_CHECKING:
     from .state import State

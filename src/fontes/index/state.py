@@ -22,21 +22,18 @@ from ..storage.files import write
 from ..storage.hashes import hash_json
 from ..text import Analyzer, Snippet
 from ..text.snippets import snippets
+from .batches import content
 from .build import IndexSettings, TermWeights
-from .building.batches import content
 from .ciff import ciff_messages
 from .columns import Schema, facets_of
-from .deletions import Deletions
 from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
 from .embeddings.weights import WEIGHTS
 from .factory import StageMethod, stage_method, stage_methods
 from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
-from .inverted import PostingLists
-from .joined import POSTINGS, JoinedLists
-from .leaf import Leaf, leaves_of
-from .segment import Segment
+from .postings import POSTINGS, JoinedLists, PostingLists
+from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable
 from .tables import joined, located
 
@@ -52,7 +49,7 @@ if TYPE_CHECKING:
     from ..neural.late.late import Late
     from ..neural.sparse.retriever import SpladeRetriever
     from ..neural.sparse.splade import SparseEncoder
-    from .embeddings.joined_embeddings import JoinedEmbeddings
+    from .embeddings.vectors import JoinedEmbeddings
     from .embeddings.weights import JoinedWeights, WeightLists
 
 

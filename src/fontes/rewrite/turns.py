@@ -163,3 +163,8 @@ def turns_rewriter(text: str, index: Any, doing: str) -> Stage[Topics, Topics]:
         if isinstance(part, Carried) and part.missing == "error":
             raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to take")
     return stage
+
+
+def conversation_of(topic: Topic) -> str:
+    """The id of the conversation of a turn: the topic's without the last "_" and what follows."""
+    return topic.id.rpartition("_")[0] or topic.id

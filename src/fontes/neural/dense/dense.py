@@ -27,7 +27,7 @@ from ..models.base import check_fields
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.embeddings.joined_embeddings import JoinedEmbeddings
+    from ...index.embeddings.vectors import JoinedEmbeddings
     from .ann import Searcher
     from .vectors import Best
 

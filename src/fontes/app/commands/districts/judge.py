@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,15 +13,16 @@ from ...server.settings import ServerSettings
 if TYPE_CHECKING:
     from ...judging.store import Store
 
-from ...options import reads_files
+from ...options import has_settings, reads_files
 
 commands = typer.Typer()
-DEFAULT = ServerSettings()
 
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
+@has_settings(ServerSettings, "port", "host", "hosts")
 def judge(
+    settings: dict[str, Any],
     index: Annotated[Path | None, typer.Argument(help="The index directory.", show_default=False)] = None,
     topics: Annotated[
         str | None,
@@ -51,9 +52,6 @@ def judge(
     export: Annotated[
         Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
     ] = None,
-    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65_535)] = DEFAULT.port,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = DEFAULT.host,
-    name: Annotated[list[str] | None, typer.Option(help="Another name of this server, as in its address.")] = None,
 ) -> None:
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
     from ....core.errors import MissingExtraError, ParameterError
@@ -80,7 +78,7 @@ def judge(
     from ...usage import refuse_misspelt
 
     refuse_misspelt(index)
-    service = Service([index], ServerSettings(host=host, port=port, hosts=tuple(name or ())), named_expressions(pipeline or []))
+    service = Service([index], ServerSettings(**settings), named_expressions(pipeline or []))
     with Store(judgments) as store:
         if topics is not None:
             from ....datasets import topics_of
