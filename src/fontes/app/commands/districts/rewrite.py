@@ -45,9 +45,10 @@ def chat(
     from ....core import Topic
     from ....core.stage import steps
     from ....rewrite import Conversation
+    from ....rewrite.turns import turns_rewriter
     from ...chat import ChatPrompt, answer_of
     from ...output import counted, say
-    from ...pipelines import open_index, retriever, rewriter_for, turns_rewriter, warm
+    from ...pipelines import open_index, retriever, rewriter_for, warm
 
     opened = open_index(index, analyzer, verify)
     stage = retriever(opened, pipeline, model, encoder)

@@ -1,4 +1,4 @@
-"""The documents' text, compressed in blocks, each document read by itself."""
+"""The component of texts: documents compressed in blocks, each document read by itself."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from ..storage.files import MAX_PIECE, check_length
 from .component import Building, Component, Resources, Writer, components
 
 if TYPE_CHECKING:
-    from .building.batches import Batch
-    from .leaf import Leaf
-    from .segment import Segment
+    from .batches import Batch
+    from .segment import Leaf, Segment
     from .state import State
+
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
 RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
