@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,18 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
+from ...core.precision import settled
 from ...core.progress import Report, silent
 from ...core.values import Topics
 from ...core.work import work as working
-from ...index.embeddings.embeddings import Embeddings
 from ...index.embeddings.encoding import Job, VectorEncoding, vector_encoding
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
 from ...index.embeddings.journal import remote_encoder
 from ...index.embeddings.store import check_there, encode_segment, in_turn
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from ..dense.settings import in_precision, precision_of
-from ..models.base import settled
 from .colbert import ColBERT
 from .residual import FITTING, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
@@ -273,11 +271,11 @@ def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: Joined
     docs, ranks, matches = np.arange(vectors.documents), index.ids.rank, dict.fromkeys(depths, 0)
     for first in range(0, len(queries), TOGETHER):
         part = queries[first : first + TOGETHER]
-        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs, os.cpu_count() or 1), strict=True):
+        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs), strict=True):
             expected = best(docs, scores, ranks, depths[-1])
             for k in depths:
                 near = vectors.candidates(query, *effort(k))
-                hits = near[best(near, vectors.scores(query, near, os.cpu_count() or 1), ranks, k)]
+                hits = near[best(near, vectors.scores(query, near), ranks, k)]
                 matches[k] += len(np.intersect1d(hits, expected[:k]))
     shares = {str(k): round(matches[k] / (k * len(queries)), 4) for k in depths}
     source = "topics" if topics is not None else "first sentences"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.values import Doc, Explanation, Topic, Topics
+from ...core.work import work
 from ...index.columns import filter_of, left_out
 from ..models.base import check_fields
 from .colbert import ColBERT, colbert_in
@@ -151,19 +151,16 @@ class Late(Stage[Topics, Run], name="late"):
     def _rankings(
         self, store: JoinedTokens, queries: Sequence[NDArray[np.float32]]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        threads, ranks, passed = (
-            self.threads or os.cpu_count() or 1,
-            self.index.ids.rank,
-            filter_of(self.index, self.where),
-        )
+        ranks, passed = self.index.ids.rank, filter_of(self.index, self.where)
         allowed = None if passed is None else passed.mask
         store.check_queries(queries)
-        if self.algorithm == "exhaustive":
-            docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
-            scored = [(docs, scores) for scores in scores_of(store, queries, docs, threads)]
-        else:
-            near = [store.candidates(query, *self._effort(self.k), allowed, threads) for query in queries]
-            scored = [(docs, store.scores(query, docs, threads)) for query, docs in zip(queries, near, strict=True)]
+        with work(threads=self.threads):
+            if self.algorithm == "exhaustive":
+                docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
+                scored = [(docs, scores) for scores in scores_of(store, queries, docs)]
+            else:
+                near = [store.candidates(query, *self._effort(self.k), allowed) for query in queries]
+                scored = [(docs, store.scores(query, docs)) for query, docs in zip(queries, near, strict=True)]
         places = [best(docs, scores, ranks, self.k) for docs, scores in scored]
         return [(docs[place], scores[place]) for (docs, scores), place in zip(scored, places, strict=True)]
 

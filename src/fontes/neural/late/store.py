@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
+from ...core.threads import in_threads
+from ...core.work import thread_count
 from ...index.component import Resources, components
-from ...index.embeddings.embeddings import Embeddings
 from ...index.embeddings.encoded import EncodedComponent
 from ...index.embeddings.encoding import VECTORS
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings, rows_of
-from ...index.leaf import Leaf, located
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, rows_of
+from ...index.segment import Leaf, located
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta, seal, settings
 from ...storage.hashes import hash_json
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .pieces import edges_of, in_threads
+from .pieces import edges_of
 from .residual import FITTING, NBITS, WHOLE, Codec
 
 if TYPE_CHECKING:
@@ -196,7 +197,6 @@ class JoinedTokens:
         threshold: float,
         count: int,
         allowed: NDArray[np.bool_] | None = None,
-        threads: int = 1,
     ) -> NDArray[np.int64]:
         """The documents that are worth an exact score (Santhanam et al., CIKM 2022: PLAID).
 
@@ -219,7 +219,7 @@ class JoinedTokens:
             nprobe = min(2 * nprobe, len(similarities))
         for least, most in ((threshold, count), (-np.inf, count // 4)):
             if len(docs) > most:
-                scores = self._interaction(similarities, tokens, docs, least, threads)
+                scores = self._interaction(similarities, tokens, docs, least)
                 docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
         return docs
 
@@ -238,7 +238,7 @@ class JoinedTokens:
         return np.flatnonzero(there if allowed is None else there & allowed)
 
     def _interaction(
-        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float, threads: int
+        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float
     ) -> NDArray[np.float32]:
         scores = np.empty(len(docs), dtype=np.float32)
         for number, here, places in located(self._leaves, docs):
@@ -248,14 +248,15 @@ class JoinedTokens:
             def look_up(first: int, last: int, part: TokenVectors = part, places: Any = places, near: Any = near) -> None:
                 near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, places[first:last], least)
 
-            in_threads(look_up, edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // threads + 1)), threads)
+            edges = edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // thread_count() + 1))
+            in_threads(look_up, edges[:-1], edges[1:])
             scores[here] = near
         return scores
 
-    def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64], threads: int = 1) -> NDArray[np.float32]:
-        """MaxSim of the query with each of these documents; `threads` do not change it."""
+    def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64]) -> NDArray[np.float32]:
+        """MaxSim of the query with each of these documents."""
         self.check_queries([query])
-        (scores,) = scores_of(self, [query], docs, threads)
+        (scores,) = scores_of(self, [query], docs)
         return np.asarray(scores)
 
     def info(self) -> dict[str, Any]:
@@ -284,9 +285,7 @@ def effort(k: int) -> tuple[int, float, int]:
     return 4, 0.4, max(4 * k, 4096)
 
 
-def scores_of(
-    store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64], threads: int = 1
-) -> NDArray[np.float32]:
+def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64]) -> NDArray[np.float32]:
     """MaxSim of each query with each of these documents, (queries, documents). `store` has `bounds` and `vectors(docs)`."""
     scores = np.empty((len(queries), len(docs)), dtype=np.float32)
     edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], SCORED)
@@ -296,7 +295,7 @@ def scores_of(
         for row, query in zip(scores, queries, strict=True):
             row[first:last] = maxsim(query, vectors, bounds)
 
-    in_threads(part, edges, threads)
+    in_threads(part, edges[:-1], edges[1:])
     return scores
 
 

@@ -1,26 +1,48 @@
-"""Threads that work side by side, and their results in order."""
+"""Threads that work side by side, as many as `work` says, and their results in order."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from .work import keep, resources, thread_count
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def in_threads(function: Callable[..., Result], *columns: Sequence[Any], limit: int | None = None) -> list[Result]:
+    """Results of a function for each item, in order; one thread is the caller's own.
+
+    Args:
+        function: What is called.
+        columns: Its first arguments, its second ones, and so on.
+        limit: Number of threads that the work is worth; None: as many as there are items.
+    """
+    threads = min(thread_count(), len(columns[0]) if limit is None else limit)
+    if threads <= 1 or len(columns[0]) == 1:
+        return [function(*arguments) for arguments in zip(*columns, strict=True)]
+    with pool_of(threads) as pool:
+        return list(pool.map(function, *columns))
+
+
+def pool_of(threads: int) -> ThreadPoolExecutor:
+    """So many threads, which belong to the `work` block that starts them."""
+    return ThreadPoolExecutor(threads, initializer=keep, initargs=(resources(),))
 
 
 class Workers:
     """Threads that work side by side. One alone is the caller's own.
 
     Args:
-        threads: How many.
+        threads: Number of threads; None: as `work` says.
     """
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or thread_count()
+        self._pool = pool_of(self.threads) if self.threads > 1 else None
 
     def begin(self, function: Callable[..., Result], *arguments: Any) -> Callable[[], Result]:
         """Begins a call; what is returned waits for its end, and gives its result or raises its error."""
@@ -82,7 +104,7 @@ class Queue:
             self._take(self._running.popleft()())
 
 
-def in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """What a function gives for each item, in order; so many calls run side by side, and none runs far ahead."""
+def in_order(function: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> Iterator[Result]:
+    """Results of a function for each item of a stream, in order; none is worked out far ahead."""
     with Workers(threads) as workers:
         yield from workers.in_order(function, items)
