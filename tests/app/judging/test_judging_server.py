@@ -17,7 +17,7 @@ import pytest
 from support.judging import as_judge, judged
 from support.serving import Running, springs
 
-from fontes.app.judging.store import Store
+from fontes.app.judging.store import JudgmentStore
 from fontes.formats import read_qrels
 
 TOPICS = {"1": "hot spring water", "2": "oasis desert"}
@@ -83,7 +83,7 @@ def test_a_judge_sees_a_document_and_nothing_of_whence_it_came(session: Session)
 
 
 def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> None:
-    running, anna, _ = session
+    running, anna, ben = session
     document = anna.get("/judging/next", params={"topic": "1"}).json()["document"]["id"]
     body = {"topic": "1", "document": document, "grade": 3, "seconds": 1.5}
     answer = anna.post("/judging/grades", json=body).json()
@@ -91,6 +91,8 @@ def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> 
     topic = answer["topic"]
     assert (topic["judged"], topic["relevant"], topic["seconds"], topic["left"]) == (1, 1, 1.5, topic["pool"] - 1)
     assert answer["document"]["id"] != document
+    assert anna.get("/judging/topics").json()["topics"][0]["others"] == {}
+    assert ben.get("/judging/topics").json()["topics"][0]["others"] == {"anna": 1}
     undone = anna.post("/judging/undo").json()
     assert undone["document"]["id"] == document
     assert undone["topic"]["judged"] == 0
@@ -228,7 +230,7 @@ def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         )
         assert exported.returncode == 0, exported.stderr
     assert read_qrels(tmp_path / "out", split="anna")["2"] == {"a/b?c=1": 3}
-    with Store(judgments) as store:
+    with JudgmentStore(judgments) as store:
         assert [(one.topic, one.grade) for one in store.judgments()] == [("1", 2), ("2", 3)]
 
 
