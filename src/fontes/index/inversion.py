@@ -19,20 +19,23 @@ from .batches import Batch, Contents
 from .component import Building, Writer
 from .kernels import MOST_BYTES, count_terms, invert, lower_bound, merge_runs, pack_postings
 
-POSTING = 16  # bytes of memory that a posting takes until its run is made, at the most
-TERM = 64  # the same for each term, while they are sorted
-SAMPLES = 8  # of a run's terms for each chunk of postings
+CHUNK = 1 << 19  # postings that are merged at a time
+IDS = 8  # parts of the memory of a build, of which ids take one
+KEPT = 4  # parts of a worker's memory, of which its vocabulary may have one when it begins another run
+POSTING = 16  # bytes of memory that a posting takes at most until its run is complete
+MERGED = 24  # bytes of memory that a posting takes at most while it is merged
+TERM = 64  # bytes of memory that a term takes while terms are sorted
+SAMPLES = 8  # terms of a run that are looked at for each chunk of postings
+Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
 
 
 class Numbered(Protocol):
     """Terms by number."""
 
-    def __len__(self) -> int:
-        """How many terms there are."""
-        ...
+    def __len__(self) -> int: ...
 
     def table(self) -> Strings:
-        """The terms."""
+        """All terms."""
         ...
 
 
@@ -58,13 +61,10 @@ class Chunk:
 
 
 class PostingRuns:
-    """The runs of a build. They stay in memory until one has to go to the disk; then all do.
+    """The runs of a build, in memory until one must go to the disk; then all do.
 
     A run has the arrays "terms" (bytes, end to end), "term_ends" (in "terms"), "ends" (of each term's postings), "docs" and
-    "tfs" (int32); those of all runs stand end to end.
-
-    Args:
-        folder: Where the files go.
+    "tfs" (int32). The arrays of all runs are end to end.
     """
 
     TYPES: ClassVar = {"terms": np.uint8, "term_ends": np.int64, "ends": np.int64, "docs": np.int32, "tfs": np.int32}
@@ -78,7 +78,7 @@ class PostingRuns:
         self._spilled = False
 
     def append(self, run: dict[str, NDArray[Any]], spill: bool) -> None:
-        """Appends a run, whose numbers count from its own start; with `spill` it goes to the disk, and the others, too."""
+        """Appends a run, whose ends count from its own start; `spill` writes all runs to the disk."""
         with self._lock:
             run["term_ends"] += self._ends[0]
             run["ends"] += self._ends[1]
@@ -89,7 +89,7 @@ class PostingRuns:
                 self._spill()
 
     def chunks(self, most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Edges between which the runs' terms make chunks of about `most` postings: the first term of each run, and its end."""
+        """Edges of chunks of about `most` postings: of each run the first term, and the one after the last."""
         arrays = self.arrays()
         counts = np.array(self._counts, dtype=np.int64)
         splits = _splits(arrays, counts, most)
@@ -104,7 +104,7 @@ class PostingRuns:
             yield before, counts[1:]
 
     def merged(self, edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
-        """The postings of a chunk, those of all runs by terms."""
+        """A chunk: the postings of all runs by terms."""
         first, last = edges
         a = self.arrays()
         terms = int(np.sum(last - first))
@@ -119,7 +119,7 @@ class PostingRuns:
         return Chunk(text[:used].copy(), sizes, df, cf, out[:length].copy(), packed)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of all runs, which are complete."""
+        """The arrays of all runs, after the last one was appended."""
         with self._lock:
             if self._spilled:
                 if self._pending:
@@ -157,7 +157,7 @@ class Inverter:
     Args:
         runs: Where the runs go.
         vocabulary: The terms.
-        memory: The bytes that postings, and what else is told of, may take before they go to the disk.
+        memory: Bytes that postings and vocabulary may take before they go to the disk.
     """
 
     def __init__(self, runs: PostingRuns, vocabulary: Numbered, memory: int) -> None:
@@ -170,17 +170,14 @@ class Inverter:
     def append(
         self, first: int, terms: NDArray[np.int32], counts: NDArray[np.int32], bounds: NDArray[np.int64], more: int = 0
     ) -> bool:
-        """Appends documents.
+        """Appends documents. Returns whether all went to the disk.
 
         Args:
             first: The ordinal of the first one.
-            terms: The numbers of the terms of all documents, those of each end to end, each term once.
-            counts: How often the document has the term, from 1.
-            bounds: Where those of each document start, one entry more.
-            more: The bytes that the vocabulary takes.
-
-        Returns:
-            Whether all that there was has gone to the disk.
+            terms: The numbers of each document's terms, end to end, each term once.
+            counts: The frequency of each, from 1.
+            bounds: The offset of each document's first term, one entry more.
+            more: Bytes that the vocabulary takes.
         """
         self._pending.append((first, terms, counts, bounds))
         self._size += len(terms)
@@ -190,7 +187,7 @@ class Inverter:
         return True
 
     def close(self, spill: bool = False) -> None:
-        """Makes a run of what is pending."""
+        """Makes a run of the documents that are pending."""
         if not self._size:
             return
         self._pending.sort(key=lambda batch: batch[0])
@@ -225,7 +222,7 @@ def chunks(df: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int, int]]
 
 
 def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: int) -> Sequence[NDArray[np.uint8]]:
-    """Terms that part those of all runs so that between two there are about `most` postings."""
+    """Terms between which there are about `most` postings."""
     samples: list[tuple[bytes, int]] = []
     step = max(1, most // SAMPLES)
     for first, last in zip(counts[:-1].tolist(), counts[1:].tolist(), strict=True):
@@ -246,50 +243,19 @@ def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: in
 
 
 def _before(ends: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The end of what stands before each place."""
     return np.where(places > 0, ends[np.maximum(places, 1) - 1], 0) if len(ends) else np.zeros_like(places)
 
 
 def _readonly(array: NDArray[Any]) -> NDArray[Any]:
-    """The array read-only, as those by memory map are, so that one version of the compiled loops serves both."""
+    """The array, read-only as a memory map is: compiled loops have one version for both."""
     array = array.view(np.ndarray)
     array.flags.writeable = False
     return array
 
 
-KEPT = 4  # parts of a worker's memory, of which its vocabulary may have one when it begins another run
-
-
-class Inversion:
-    """Takes batches, several at a time, and makes runs of them.
-
-    Args:
-        analyzer: Makes the terms.
-        runs: Where the runs go.
-        memory: The bytes that each worker may take before its postings go to the disk.
-    """
-
-    def __init__(self, analyzer: Analyzer, runs: PostingRuns, memory: int) -> None:
-        self._analyzer, self._runs, self._memory = analyzer, runs, memory
-        self._idle: list[_Worker] = []
-
-    def add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> NDArray[np.int64]:
-        """Takes a batch, of which the first document has the ordinal `first`, and gives the documents' lengths."""
-        try:
-            worker = self._idle.pop()  # the last one to be idle, so that there are few vocabularies
-        except IndexError:
-            worker = _Worker(self._analyzer, self._runs, self._memory)
-        try:
-            return worker.add(first, contents)
-        finally:
-            self._idle.append(worker)
-
-    def closing(self) -> list[Callable[[], None]]:
-        """What is still to do, side by side, when all batches are done."""
-        return [worker.close for worker in self._idle]
-
-
 class _Worker:
+    """A vocabulary and the runs of the batches that one thread analyses."""
+
     def __init__(self, analyzer: Analyzer, runs: PostingRuns, memory: int) -> None:
         self._analyzer, self._memory = analyzer, memory
         self._vocabulary = analyzer.vocabulary()
@@ -307,7 +273,7 @@ class _Worker:
         self._inverter.close()
 
     def _counted(self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """The terms of texts, how often each text has each, where those of each text start, and how many each has."""
+        """Distinct terms of each text, their frequencies, the offset of each text's first, and the texts' lengths."""
         numbers, bounds = self._vocabulary.encode_table(text, text_bounds)
         if len(self._scratch) < len(self._vocabulary):
             self._scratch = np.zeros(2 * len(self._vocabulary), dtype=np.int32)
@@ -317,7 +283,6 @@ class _Worker:
         return terms[:filled].copy(), counts[:filled].copy(), term_bounds, np.diff(bounds)
 
     def _weighted(self, weights: Sequence[Mapping[str, int]]) -> tuple[NDArray[Any], ...]:
-        """The same of terms with their frequencies."""
         terms = self._vocabulary.numbers([term for bag in weights for term in bag])
         counts = np.array([count for bag in weights for count in bag.values()], dtype=np.int32)
         bounds = np.zeros(len(weights) + 1, dtype=np.int64)
@@ -325,18 +290,8 @@ class _Worker:
         return terms, counts, bounds, np.array([sum(bag.values()) for bag in weights], dtype=np.int64)
 
 
-CHUNK = 1 << 19  # postings that are merged at a time
-IDS = 8  # parts of the memory of a build, of which ids take one
-MERGED = 24  # bytes of memory that a posting takes while it is merged, at the most
-Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]
-
-
 class ListsWriter:
-    """Writes the files of an inverted index.
-
-    Args:
-        folder: Where they go.
-    """
+    """Writes the files of an inverted index: terms, df, cf, postings, doc_lengths."""
 
     def __init__(self, folder: Path) -> None:
         self._terms, self._postings = ByteWriter(folder, "terms.bytes"), ByteWriter(folder, "postings")
@@ -362,7 +317,7 @@ class ListsWriter:
             self._counts[name] += int(count)
 
     def close(self) -> dict[str, int]:
-        """Completes the files; returns the counts of terms, postings and tokens."""
+        """Completes the files. Returns the counts of terms, postings and tokens."""
         for file in self._files():
             file.close()
         return self._counts
@@ -380,9 +335,9 @@ class PostingsWriter:
     """Turns documents of numbered terms into the files of an inverted index.
 
     Args:
-        folder: Where the files go; runs of postings go beside it for the time being.
+        folder: Where the files go; runs go beside it meanwhile.
         terms: The terms.
-        memory: The bytes that postings may take before they are written to disk.
+        memory: Bytes that postings may take before they are written to disk.
     """
 
     def __init__(self, folder: Path, terms: Strings, memory: int) -> None:
@@ -394,20 +349,13 @@ class PostingsWriter:
     def append(
         self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
     ) -> None:
-        """Appends documents.
-
-        Args:
-            terms: The numbers of the terms of all documents, those of each end to end, each term once.
-            counts: How often the document has the term, from 1.
-            term_bounds: Where those of each document start, one entry more.
-            lengths: For each document the sum of its counts.
-        """
+        """Appends documents, as `Inverter.append` takes them, and for each the sum of its counts."""
         self._inverter.append(self._count, terms, counts, term_bounds)
         self._lists.lengths(lengths)
         self._count += len(lengths)
 
     def close(self) -> dict[str, int]:
-        """Merges the runs and completes the files; returns the counts of terms, postings and tokens."""
+        """Merges the runs and completes the files. Returns the counts of terms, postings and tokens."""
         try:
             self._inverter.close()
             with Workers(1) as workers:
@@ -418,47 +366,47 @@ class PostingsWriter:
 
 
 class InvertedWriter(Writer):
-    """Analyses batches of documents, several at a time, and writes their inverted index.
-
-    Args:
-        building: The build.
-    """
+    """Analyses batches of documents, several at a time, and writes their inverted index."""
 
     def __init__(self, building: Building) -> None:
-        self._workers, self._memory = building.workers, building.memory
+        self._building, self._workers = building, building.workers
         self._runs, self._lists = PostingRuns(building.folder.parent), ListsWriter(building.folder)
-        analyzer, memory = building.settings.analyzer, building.memory - building.memory // IDS
-        self._inversion = Inversion(analyzer, self._runs, memory // self._workers.threads)
+        self._memory = (building.memory - building.memory // IDS) // building.workers.threads  # of each thread
         self._queue = Queue(self._workers, self._lists.lengths)
+        self._idle: list[_Worker] = []
         self._closing: list[Callable[[], None]] = []
 
     def write(self, batch: Batch, first: int) -> None:
-        self._queue.add(self._inversion.add, first, batch.contents)
+        self._queue.add(self._add, first, batch.contents)
 
     def finish(self) -> None:
         self._queue.close()
-        self._closing = [self._workers.begin(close) for close in self._inversion.closing()]
+        self._closing = [self._workers.begin(worker.close) for worker in self._idle]
 
     def close(self) -> dict[str, int]:
         for wait in self._closing:
             wait()
-        write_runs(self._runs, self._lists, self._workers, self._memory)
+        write_runs(self._runs, self._lists, self._workers, self._building.memory)
         return self._lists.close()
 
     def abandon(self) -> None:
         self._lists.abandon()
 
+    def _add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> NDArray[np.int64]:
+        """Analyses a batch. Returns the documents' lengths."""
+        try:
+            worker = self._idle.pop()  # the last one to be idle, so that there are few vocabularies
+        except IndexError:
+            worker = _Worker(self._building.settings.analyzer, self._runs, self._memory)
+        try:
+            return worker.add(first, contents)
+        finally:
+            self._idle.append(worker)
+
 
 def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers, memory: int) -> None:
-    """Merges runs by terms into an inverted index.
-
-    Args:
-        runs: The runs.
-        lists: The files.
-        workers: Who does the work.
-        memory: Bounds the bytes that it takes.
-    """
-    for chunk in workers.in_order(runs.merged, runs.chunks(_most(memory, workers.threads))):
+    """Merges runs by terms into the files of an inverted index, in at most `memory` bytes."""
+    for chunk in workers.in_order(runs.merged, runs.chunks(_chunk_size(memory, workers.threads))):
         lists.write(chunk)
 
 
@@ -472,19 +420,16 @@ def write_lists(
     memory: int | None = None,
     threads: int = 1,
 ) -> dict[str, int]:
-    """Writes the files of an inverted index: terms, df, cf, postings, doc_lengths.
+    """Writes the files of an inverted index. Returns the counts of terms, postings and tokens.
 
     Args:
         folder: Where the files go.
         terms: The terms, in ascending order.
-        df: For each term how many postings it has, from 1.
-        lengths: For each document the sum of its frequencies.
-        postings: Gives the postings of the terms from one number up to another, end to end: documents and frequencies.
-        memory: The bytes that postings may take; None: as many as CHUNK postings do.
-        threads: How many ranges of terms are worked out side by side.
-
-    Returns:
-        The counts of terms, postings and tokens.
+        df: The number of postings of each term, from 1.
+        lengths: The sum of frequencies of each document.
+        postings: Gives the postings of the terms from one number up to another, end to end.
+        memory: Bytes that postings may take; None: as many as CHUNK postings do.
+        threads: Number of ranges of terms that are packed side by side.
     """
 
     def part(edges: tuple[int, int]) -> Chunk:
@@ -502,7 +447,7 @@ def write_lists(
     lists = ListsWriter(folder)
     try:
         lists.lengths(lengths)
-        edges: Iterable[tuple[int, int]] = chunks(df, CHUNK if memory is None else _most(memory, threads))
+        edges: Iterable[tuple[int, int]] = chunks(df, CHUNK if memory is None else _chunk_size(memory, threads))
         for chunk in in_order(part, edges, threads):
             lists.write(chunk)
         return lists.close()
@@ -510,13 +455,13 @@ def write_lists(
         lists.abandon()
 
 
-def _most(memory: int, threads: int) -> int:
-    """How many postings are merged at a time."""
+def _chunk_size(memory: int, threads: int) -> int:
+    """Number of postings that are merged at a time."""
     return max(1, min(CHUNK, memory // (MERGED * (threads + 1))))
 
 
 class _Table:
-    """Terms of which there are no others."""
+    """A closed vocabulary."""
 
     def __init__(self, terms: Strings) -> None:
         self._terms = terms

@@ -33,54 +33,54 @@ TERMS = 1_000_000  # terms whose numbers are remembered
 
 
 class Searchable(Protocol):
-    """Documents with terms, as lexical search needs them: those of an index, or the weights that a model gave them."""
+    """Documents with terms, as lexical search needs them: an index's texts, or a model's weights of terms."""
 
     @property
     def ids(self) -> Strings:
-        """The ids of the documents."""
+        """Document ids."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all that its postings are made of."""
+        """Digest of the postings' content."""
         ...
 
     @property
     def is_sound(self) -> bool:
-        """Whether the files are what the fingerprint says."""
+        """Whether the files have the content of the fingerprint."""
         ...
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:
-        """For each document the sum of its frequencies."""
+        """Sum of frequencies of each document."""
         ...
 
     @property
     def tokens(self) -> int:
-        """The sum of all frequencies."""
+        """Sum of all frequencies."""
         ...
 
     @property
     def terms(self) -> Sequence[str]:
-        """The terms, in ascending order."""
+        """Terms, ascending."""
         ...
 
     @property
     def df(self) -> NDArray[np.integer[Any]]:
-        """For each term the number of documents that hold it."""
+        """Number of documents of each term."""
         ...
 
     @property
     def cf(self) -> NDArray[np.integer[Any]]:
-        """For each term the sum of its frequencies."""
+        """Sum of frequencies of each term."""
         ...
 
     def term_number(self, term: str) -> int:
-        """The number of a term; -1 for one that there is not."""
+        """Position of a term in `terms`; -1 for an unknown one."""
         ...
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The postings of terms, end to end: the documents' ordinals, and frequencies."""
+        """Postings of terms, end to end: ordinals of documents, frequencies."""
         ...
 
     def __len__(self) -> int: ...
@@ -91,17 +91,16 @@ class PostingLists:
 
     Args:
         folder: The folder.
-        documents: How many documents there are.
-        remedy: What to do about damaged files, for messages.
-        counts: How many "terms", "postings" and "tokens" there must be, as far as that is known.
-        summed: Whether the lengths are the sums of the frequencies; those of CIFF may be others.
+        documents: Number of documents.
+        remedy: Advice of errors about damaged files.
+        counts: Numbers of "terms", "postings" and "tokens" that there must be; none is checked that is missing.
+        summed: Whether lengths are sums of frequencies; those of CIFF may differ.
 
     Attributes:
-        documents: How many documents there are.
-        lengths: Unsigned, one a document: its terms.
-        terms: The terms, in ascending order.
-        df: Unsigned, one a term: the documents with it.
-        cf: Unsigned, one a term: its occurrences.
+        lengths: Unsigned, (documents,): terms of each document.
+        terms: Terms, ascending.
+        df: Unsigned, (terms,): documents with each term.
+        cf: Unsigned, (terms,): occurrences of each term.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -127,14 +126,14 @@ class PostingLists:
         self._check_counts(arrays, counts or {})
 
     def term_number(self, term: str) -> int:
-        """The number of a term: its place in `terms`, from 0; -1 for a term that there is not."""
+        """Position of a term in `terms`; -1 for an unknown one."""
         return self._number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The postings of the terms with these numbers, end to end: the documents' ordinals, and term frequencies, both int32.
+        """Postings of the terms with these numbers, end to end: ordinals of documents, term frequencies; both int32.
 
         Raises:
-            IndexFormatError: The bytes are not the postings of the terms.
+            IndexFormatError: The bytes are no postings of the terms.
         """
         # Each segment has types of its own; the loop is compiled for one.
         df, starts, ends = (
@@ -148,13 +147,10 @@ class PostingLists:
         return docs, tfs
 
     def counted(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each term how many of the `chosen` documents hold it, and how often it occurs in them.
-
-        Args:
-            chosen: For each document whether it counts.
+        """df and cf of each term over the `chosen` documents, a mask.
 
         Raises:
-            IndexFormatError: The bytes are not the postings of the terms.
+            IndexFormatError: The bytes are no postings of the terms.
         """
         df, cf = np.zeros(len(self.df), dtype=np.int64), np.zeros(len(self.df), dtype=np.int64)
 
@@ -170,24 +166,24 @@ class PostingLists:
         return df, cf
 
     def check(self) -> None:
-        """Raises IndexFormatError unless all parts fit together."""
+        """Raises IndexFormatError unless all arrays fit together."""
         terms = self.terms.tolist()
-        self._sound(all(a < b for a, b in pairwise(terms)), "its terms are not in order")
+        self._require(all(a < b for a, b in pairwise(terms)), "its terms are not in order")
         lengths = np.zeros(self.documents, dtype=np.int64)
         for first, last in chunks(self.df, CHUNK):
             numbers = np.arange(first, last)
             docs, tfs = self.postings(numbers)
             term_of = np.repeat(numbers, self.df[first:last])
-            self._sound(
+            self._require(
                 np.array_equal(np.bincount(term_of - first, tfs, last - first), self.cf[first:last]),
                 "the counts of its terms do not fit their postings",
             )
             lengths += np.bincount(docs, tfs, self.documents).astype(np.int64)
         fit = np.array_equal(lengths, self.lengths) or not self._summed
-        self._sound(fit, "the lengths of its documents do not fit their postings")
+        self._require(fit, "the lengths of its documents do not fit their postings")
 
     def _check_counts(self, arrays: Arrays, counts: Mapping[str, Any]) -> None:
-        """Raises IndexFormatError unless the counts of terms and documents are such as there can be, and add up to `counts`."""
+        """Raises IndexFormatError unless counts of terms and documents are possible and add up to `counts`."""
         # A posting takes a byte at least, so that no list is longer than its bytes.
         if np.any((self.df < 1) | (self.df > self.documents) | (self.df > self._bounds[1:] - self._bounds[:-1])):
             raise arrays.damaged("df", "it has counts that cannot be")
@@ -198,23 +194,17 @@ class PostingLists:
         if self._summed:
             arrays.check_sum("doc_lengths", self.lengths, int(self.cf.sum(dtype=np.uint64)), "tokens")
 
-    def _sound(self, condition: bool, what: str) -> None:
+    def _require(self, condition: bool, problem: str) -> None:
         if not condition:
-            raise IndexFormatError(f"{self._folder} is damaged: {what}; {self._remedy}")
+            raise IndexFormatError(f"{self._folder} is damaged: {problem}; {self._remedy}")
 
 
 class JoinedLists:
-    """The inverted indexes of leaves as one: what an index built of the living documents alone would hold.
+    """Inverted indexes of several leaves as that of their living documents; attributes are those of `PostingLists`.
 
     Args:
-        parts: One for each leaf, in their order.
-        leaves: The leaves, with the deletions as they are counted in `parts`.
-
-    Attributes:
-        lengths: Unsigned, one a document: its terms.
-        terms: The terms, in ascending order.
-        df: Unsigned, one a term: the documents with it.
-        cf: Unsigned, one a term: its occurrences.
+        parts: One for each leaf.
+        leaves: The leaves, with their deletions counted in `parts`.
     """
 
     def __init__(self, parts: Sequence[PostingLists], leaves: Sequence[Leaf]) -> None:
@@ -227,8 +217,8 @@ class JoinedLists:
         df, cf = np.zeros(len(terms), dtype=np.int64), np.zeros(len(terms), dtype=np.int64)
         for part, leaf, of_part in zip(parts, leaves, numbers, strict=True):
             deletions = leaf.deletions
-            df[of_part] += part.df if deletions is None else deletions.taken_off(part.df, "df")
-            cf[of_part] += part.cf if deletions is None else deletions.taken_off(part.cf, "cf")
+            df[of_part] += part.df if deletions is None else deletions.subtracted(part.df, "df")
+            cf[of_part] += part.cf if deletions is None else deletions.subtracted(part.cf, "cf")
         kept = np.flatnonzero(df)
         self.terms = terms if len(kept) == len(terms) else _ascending(terms.reordered(kept))
         self.df: NDArray[np.integer[Any]] = df[kept]
@@ -237,14 +227,14 @@ class JoinedLists:
         self._number = lru_cache(TERMS)(self.terms.find)
 
     def term_number(self, term: str) -> int:
-        """The number of a term: its place in `terms`, from 0; -1 for a term that there is not."""
+        """Position of a term in `terms`; -1 for an unknown one."""
         return self._number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The postings of the terms with these numbers, end to end: the documents' ordinals, and term frequencies, both int32.
+        """Postings of the terms with these numbers, end to end: ordinals of documents, term frequencies; both int32.
 
         Raises:
-            IndexFormatError: The bytes are not the postings of the terms.
+            IndexFormatError: The bytes are no postings of the terms.
         """
         cursor = np.zeros(len(terms) + 1, dtype=np.int64)
         np.cumsum(self.df[terms], out=cursor[1:])
@@ -263,24 +253,21 @@ class JoinedLists:
 
 
 def counted(leaf: Leaf, part: PostingLists) -> Leaf:
-    """The leaf with its deletions counted in other lists of its documents."""
+    """The leaf with its deletions counted in another inverted index of its documents."""
     return leaf if leaf.dead is None else Leaf(leaf.segment, leaf.first, Deletions.of(part, leaf.dead))
 
 
 def merge_lists(
     parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int
 ) -> dict[str, int]:
-    """Writes the files of one inverted index: terms, df, cf, postings, doc_lengths.
+    """Writes one inverted index of the living documents. Returns the counts of terms, postings and tokens.
 
     Args:
-        parts: The inverted indexes of the leaves' documents: their own, or the weights that a model gave their terms.
-        leaves: The leaves, the first of which has the ordinals from 0.
+        parts: Inverted indexes of the leaves' documents: their own, or weights of terms.
+        leaves: The leaves, the first with the ordinals from 0.
         folder: Where the files go.
-        memory: Bounds the bytes that postings take.
-        threads: How many threads work side by side.
-
-    Returns:
-        The counts of terms, postings and tokens.
+        memory: Bytes that postings may take.
+        threads: Threads that work side by side.
     """
     own = [leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
     lists = JoinedLists(parts, own)

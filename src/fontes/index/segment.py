@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Deletions:
-    """The deleted documents of a segment.
+    """Deleted documents of a segment.
 
     Args:
-        dead: For each document of the segment whether it is deleted.
-        terms: uint32, ascending: the terms of the segment that deleted documents hold.
-        df: For each of these the number of deleted documents with it.
-        cf: For each of these how often it occurs in deleted documents.
+        dead: bool, (documents,): whether each is deleted.
+        terms: uint32, ascending: numbers of the terms of deleted documents.
+        df: Number of deleted documents with each of these terms.
+        cf: Occurrences of each in deleted documents.
     """
 
     dead: NDArray[np.bool_]
@@ -43,19 +43,19 @@ class Deletions:
 
     @classmethod
     def of(cls, lists: PostingLists, dead: NDArray[np.bool_]) -> Deletions:
-        """Those of an inverted index whose documents are `dead`, counted in its postings."""
+        """Deletions of the `dead` documents, counted in their postings."""
         df, cf = lists.counted(dead)
         terms = np.flatnonzero(df)
         return cls(dead, smallest(terms), smallest(df[terms]), smallest(cf[terms]))
 
     @classmethod
     def read(cls, folder: Path, lists: PostingLists, counts: Mapping[str, Any]) -> Deletions:
-        """Those that `write` wrote.
+        """Reads what `write` wrote.
 
         Args:
             folder: The folder.
-            lists: The segment.
-            counts: How many "documents", "postings" and "tokens" they take off it.
+            lists: The segment's inverted index.
+            counts: Numbers of "documents", "postings" and "tokens" that are deleted.
 
         Raises:
             IndexFormatError: A file is missing, damaged, or of another segment.
@@ -83,11 +83,11 @@ class Deletions:
 
     @cached_property
     def documents(self) -> int:
-        """How many documents are deleted."""
+        """Number of deleted documents."""
         return int(np.count_nonzero(self.dead))
 
-    def taken_off(self, counts: NDArray[np.integer[Any]], of: str) -> NDArray[np.int64]:
-        """The counts of the segment's terms, `of` "df" or "cf", for the documents that are left."""
+    def subtracted(self, counts: NDArray[np.integer[Any]], of: str) -> NDArray[np.int64]:
+        """The counts of the segment's terms, `of` "df" or "cf", over its living documents."""
         left = counts.astype(np.int64)
         left[self.terms] -= getattr(self, of)
         return left
@@ -170,7 +170,7 @@ class Segment:
             raise IndexFormatError(f"{self.folder} is damaged: a document id occurs twice; {REMEDY}")
 
     def read(self, ids: Sequence[str], places: Sequence[int]) -> list[Doc]:
-        """The documents at these places, which have these ids.
+        """The documents at these positions, which have these ids.
 
         Raises:
             InputError: The segment has no texts.
@@ -179,19 +179,19 @@ class Segment:
         return self.texts.read(ids, places)
 
     def docs(self, first: int, last: int) -> list[Doc]:
-        """The documents from one place up to another, deleted ones too."""
+        """The documents from one position up to another, deleted ones too."""
         places = range(first, last)
         return self.read([self.ids[place] for place in places], places)
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A segment in a reader.
+    """A segment as one state of an index sees it.
 
     Args:
         segment: The segment.
-        first: The reader's ordinal of the segment's first living document.
-        deletions: Which of its documents are deleted; None where none is.
+        first: Ordinal of the segment's first living document in the state.
+        deletions: Its deleted documents; None where none is.
     """
 
     segment: Segment
@@ -200,27 +200,27 @@ class Leaf:
 
     @property
     def dead(self) -> NDArray[np.bool_] | None:
-        """For each document of the segment whether it is deleted; None where none is."""
+        """bool, (documents,): whether each is deleted; None where none is."""
         return None if self.deletions is None else self.deletions.dead
 
     @property
     def documents(self) -> int:
-        """How many of its documents live."""
+        """Number of living documents."""
         return self.segment.documents - (0 if self.deletions is None else self.deletions.documents)
 
     @cached_property
     def state(self) -> str | None:
-        """A digest of which documents are deleted; None where none is."""
+        """Digest of the deletions; None where there are none."""
         return None if self.dead is None else hashlib.sha256(self.dead.tobytes()).hexdigest()
 
     @cached_property
     def live(self) -> NDArray[np.int64]:
-        """The places in the segment of the documents that live, ascending."""
+        """Positions of the living documents in the segment, ascending."""
         return np.arange(self.segment.documents) if self.dead is None else np.flatnonzero(~self.dead)
 
     @cached_property
     def ordinals(self) -> NDArray[np.int32]:
-        """For each document of the segment its ordinal in the reader, -1 for a deleted one."""
+        """int32, (documents,): the ordinal of each in the state, -1 for a deleted one."""
         ordinals = np.full(self.segment.documents, -1, dtype=np.int32)
         ordinals[self.live] = np.arange(self.first, self.first + self.documents, dtype=np.int32)
         return ordinals
@@ -238,7 +238,7 @@ class Leaf:
 
 
 def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Leaf, ...]:
-    """Leaves one after the other, those without a living document left out."""
+    """Leaves of segments in a row; those without living documents are left out."""
     leaves: list[Leaf] = []
     for segment, deletions in segments:
         leaf = Leaf(segment, leaves[-1].first + leaves[-1].documents if leaves else 0, deletions)
@@ -250,10 +250,10 @@ def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Lea
 def located(
     leaves: Sequence[Leaf], docs: NDArray[np.integer[Any]]
 ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
-    """For each leaf that has some of these documents: its number, where they stand among `docs`, their places in the segment.
+    """For each leaf with some of these documents: its number, their indices in `docs`, their positions in the segment.
 
     Args:
-        leaves: The leaves of a reader.
+        leaves: The leaves of a state.
         docs: Ordinals.
     """
     for number, leaf in enumerate(leaves):

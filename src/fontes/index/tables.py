@@ -19,14 +19,7 @@ Numbers = NDArray[np.int32]
 
 
 def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
-    """The strings of tables of which each is in ascending order and holds no string twice.
-
-    Args:
-        tables: The tables.
-
-    Returns:
-        All strings once, in ascending order, and for each table the places of its strings therein, int32.
-    """
+    """Union of ascending tables without repetitions: its strings, ascending, and for each table their positions, int32."""
     pool = [(len(table), i, table, [i]) for i, table in enumerate(tables)]
     maps: list[Numbers] = [np.arange(len(table), dtype=np.int32) for table in tables]
     heapq.heapify(pool)  # the two shortest first, so that the strings of a long one are seen once
@@ -42,15 +35,15 @@ def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
 
 
 def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
-    """The strings of tables end to end, with their order, for which no string is compared with all others again.
+    """Tables end to end, with their order, which is merged from those of the tables.
 
     Args:
         tables: The tables.
-        live: For each table the places, ascending, of the strings that are taken of it; None takes all.
+        live: Positions, ascending, of the strings of each table that are taken; None takes all.
     """
     if len(tables) == 1 and live[0] is None:
         return tables[0]
-    parts = [table if places is None else _part(table, places) for table, places in zip(tables, live, strict=True)]
+    parts = [table if places is None else _taken(table, places) for table, places in zip(tables, live, strict=True)]
     sizes = np.cumsum([0, *(len(part.blob) for part in parts)])
     firsts = np.cumsum([0, *map(len, parts)])
     blob = np.concatenate([*(part.blob for part in parts), np.zeros(0, dtype=np.uint8)])
@@ -63,13 +56,13 @@ def joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> St
 def merged_orders(
     blob: NDArray[np.uint8], offsets: NDArray[np.int64], orders: Sequence[NDArray[np.uint32]], spool: Path | None = None
 ) -> NDArray[np.uint32]:
-    """The order of all strings of a table out of those of parts of it.
+    """The order of a table from those of parts of it.
 
     Args:
         blob: The bytes of the strings.
-        offsets: Where each starts.
-        orders: The places of the strings of each part, in ascending order of the strings, equal ones by their places.
-        spool: The beginning of the names of files for what is on its way; None: it is in memory.
+        offsets: The offset of each string.
+        orders: Positions of each part's strings in ascending order of the strings, equal ones by their positions.
+        spool: Beginning of the names of temporary files; None: memory is used.
     """
     pool = [(len(order), i, order) for i, order in enumerate(orders)]
     heapq.heapify(pool)
@@ -85,17 +78,17 @@ def merged_orders(
 
 
 def first_repeated(blob: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.uint32]) -> int:
-    """The first place in the order of a table's strings of one that the next one equals; -1 for none."""
+    """Index into `order` of the first string that the next one equals; -1 for none."""
     return int(_first_repeated(_fixed(blob), _fixed(offsets), _fixed(order)))
 
 
 def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
-    """The position in `table` of each of `queries`, int64; -1 for one that is not there."""
+    """Position in `table` of each of `queries`, int64; -1 for an absent one."""
     return _located(*_arrays(queries), *_arrays(table), _fixed(table.order))  # type: ignore[no-any-return]
 
 
-def _part(table: Strings, places: NDArray[Any]) -> Strings:
-    """The strings of a table at ascending places, with their order."""
+def _taken(table: Strings, places: NDArray[Any]) -> Strings:
+    """The strings of a table at ascending positions, with their order."""
     number = np.full(len(table), -1, dtype=np.int64)
     number[places] = np.arange(len(places))
     order = number[table.order]
@@ -112,7 +105,7 @@ def _arrays(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array read-only, as those by memory map are, so that one version of the compiled loops serves both."""
+    """The array, read-only as a memory map is: compiled loops have one version for both."""
     array = np.ascontiguousarray(array).view(np.ndarray)
     array.flags.writeable = False
     return array
