@@ -14,6 +14,7 @@ from ..core.progress import Progress, Report
 from ..core.strings import encodable
 from ..core.threads import Workers
 from ..core.values import Doc
+from ..core.work import resources, thread_count
 from ..formats.corpus import Corpus
 from ..text import Analyzer
 from .building.batches import Batch, batches
@@ -101,8 +102,6 @@ def build_segment(
     folder: Path,
     form: IndexSettings,
     *,
-    memory: int,
-    threads: int,
     progress: Report,
     columns: ColumnWriter | None = None,
     only: Callable[[Doc], bool] | None = None,
@@ -110,13 +109,12 @@ def build_segment(
 ) -> dict[str, int]:
     """Writes the files of one segment.
 
+    The memory that `work` says is shared by postings, terms and ids; a few batches for each thread come on top.
+
     Args:
         docs: The documents.
         folder: Where the files go; runs of postings go beside it for the time being.
         form: What is indexed of them.
-        memory: Bounds the bytes that postings, terms and ids take before they are written to disk; a few batches for each
-            thread come on top.
-        threads: How many batches are worked on side by side.
         progress: Is called after each batch.
         columns: Writes the columns of the metadata; None writes none.
         only: Says of each document, in their order, whether it is taken; None takes all.
@@ -128,13 +126,13 @@ def build_segment(
     Raises:
         InputError: A document cannot be read or stored, an id occurs twice, or a corpus holds no documents.
     """
-    start, count = time.perf_counter(), 0
+    start, count, memory = time.perf_counter(), 0, resources().memory
     ids = IdWriter(folder, memory // IDS)
-    size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * threads)))
+    size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * thread_count())))
     writers: list[Writer] = []
     try:
-        with Workers(threads) as workers:
-            building = Building(folder, form, memory, workers)
+        with Workers() as workers:
+            building = Building(folder, form, workers)
             for name in ("postings", "text", *form.components):
                 writers.append(components[name].writer(building))
             writers += [] if columns is None else [columns]

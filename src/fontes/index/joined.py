@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
+from ..core.progress import Report
 from ..core.strings import Strings
 from ..storage.arrays import REMEDY
-from .component import Building, Component, Resources, components
+from .component import Building, Component, components
 from .deletions import Deletions
 from .inverted import TERMS, PostingLists
 from .kernels import append_postings
@@ -90,17 +91,13 @@ def counted(leaf: Leaf, part: PostingLists) -> Leaf:
     return leaf if leaf.dead is None else Leaf(leaf.segment, leaf.first, Deletions.of(part, leaf.dead))
 
 
-def merge_lists(
-    parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int
-) -> dict[str, int]:
+def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
     """Writes the files of one inverted index: terms, df, cf, postings, doc_lengths.
 
     Args:
         parts: The inverted indexes of the leaves' documents: their own, or the weights that a model gave their terms.
         leaves: The leaves, the first of which has the ordinals from 0.
         folder: Where the files go.
-        memory: Bounds the bytes that postings take.
-        threads: How many threads work side by side.
 
     Returns:
         The counts of terms, postings and tokens.
@@ -113,8 +110,6 @@ def merge_lists(
         lists.df,
         lists.lengths,
         lambda first, last: lists.postings(np.arange(first, last)),
-        memory=memory,
-        threads=threads,
     )
 
 
@@ -130,9 +125,9 @@ class Postings(Component[PostingLists], name="postings"):
     def writer(self, building: Building) -> InvertedWriter:
         return InvertedWriter(building)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
         lists = [leaf.segment.lists for leaf in leaves]
-        return merge_lists(lists, leaves, folder, memory=resources.memory, threads=resources.threads)
+        return merge_lists(lists, leaves, folder)
 
     def check(self, leaf: Leaf, deep: bool) -> None:
         if deep:

@@ -7,14 +7,15 @@ from pathlib import Path
 
 from ..core.progress import Report
 from ..core.threads import Workers
+from ..core.work import thread_count, work
 from ..storage.arrays import smallest, write_array
-from .component import Resources, components
+from .component import components
 from .leaf import Leaf, leaves_of
 from .segment import KERNEL
 from .tables import joined
 
 
-def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads: int, progress: Report) -> dict[str, int]:
+def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
     """Writes the files of one segment: the documents that live in the leaves, in their order.
 
     A component that not all segments have is left out; see `Component.conflict`.
@@ -22,8 +23,6 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads
     Args:
         leaves: The segments, adjacent ones of a state.
         folder: Where the files go.
-        memory: Bounds the bytes that postings take; the terms, the ids and some blocks of text come on top.
-        threads: Threads that work side by side.
         progress: Is called now and then.
 
     Returns:
@@ -39,8 +38,8 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, *, memory: int, threads
     write_array(folder, "doc_ids.order", ids.order)
     names: Iterable[str] = leaves[0].segment.opened if leaves else KERNEL
     first, *others = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
-    resources = Resources(memory, max(1, threads - 1), progress)
-    with Workers(min(2, threads)) as workers:  # the other components do not need the postings
-        counts = workers.begin(components[first].merge, leaves, folder, resources)
-        more = [components[name].merge(leaves, folder, resources) for name in others]
+    threads = thread_count()
+    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # the others do not need the postings
+        counts = workers.begin(components[first].merge, leaves, folder, progress)
+        more = [components[name].merge(leaves, folder, progress) for name in others]
         return {"documents": len(ids), **counts(), **{key: value for each in more for key, value in each.items()}}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.strings import Strings
 from ..core.threads import Queue, Workers, in_order
+from ..core.work import resources, thread_count, work
 from ..storage.arrays import ByteWriter, NumberWriter
 from .building.batches import Batch
 from .building.inversion import Inversion
@@ -104,8 +105,8 @@ class PostingsWriter:
         """Merges the runs and completes the files; returns the counts of terms, postings and tokens."""
         try:
             self._inverter.close()
-            with Workers(1) as workers:
-                write_runs(self._runs, self._lists, workers, self._memory)
+            with work(threads=1, memory=self._memory), Workers() as workers:
+                write_runs(self._runs, self._lists, workers)
             return self._lists.close()
         finally:
             self._lists.abandon()
@@ -119,10 +120,10 @@ class InvertedWriter(Writer):
     """
 
     def __init__(self, building: Building) -> None:
-        self._workers, self._memory = building.workers, building.memory
+        self._workers, memory = building.workers, resources().memory
         self._runs, self._lists = PostingRuns(building.folder.parent), ListsWriter(building.folder)
-        analyzer, memory = building.settings.analyzer, building.memory - building.memory // IDS
-        self._inversion = Inversion(analyzer, self._runs, memory // self._workers.threads)
+        share = (memory - memory // IDS) // self._workers.threads
+        self._inversion = Inversion(building.settings.analyzer, self._runs, share)
         self._queue = Queue(self._workers, self._lists.lengths)
         self._closing: list[Callable[[], None]] = []
 
@@ -136,23 +137,22 @@ class InvertedWriter(Writer):
     def close(self) -> dict[str, int]:
         for wait in self._closing:
             wait()
-        write_runs(self._runs, self._lists, self._workers, self._memory)
+        write_runs(self._runs, self._lists, self._workers)
         return self._lists.close()
 
     def abandon(self) -> None:
         self._lists.abandon()
 
 
-def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers, memory: int) -> None:
+def write_runs(runs: PostingRuns, lists: ListsWriter, workers: Workers) -> None:
     """Merges runs by terms into an inverted index.
 
     Args:
         runs: The runs.
         lists: The files.
         workers: Who does the work.
-        memory: Bounds the bytes that it takes.
     """
-    for chunk in workers.in_order(runs.merged, runs.chunks(_most(memory, workers.threads))):
+    for chunk in workers.in_order(runs.merged, runs.chunks(_most(workers.threads))):
         lists.write(chunk)
 
 
@@ -162,9 +162,6 @@ def write_lists(
     df: NDArray[np.integer[Any]],
     lengths: NDArray[np.integer[Any]],
     postings: Callable[[int, int], Postings],
-    *,
-    memory: int | None = None,
-    threads: int = 1,
 ) -> dict[str, int]:
     """Writes the files of an inverted index: terms, df, cf, postings, doc_lengths.
 
@@ -174,8 +171,6 @@ def write_lists(
         df: For each term how many postings it has, from 1.
         lengths: For each document the sum of its frequencies.
         postings: Gives the postings of the terms from one number up to another, end to end: documents and frequencies.
-        memory: The bytes that postings may take; None: as many as CHUNK postings do.
-        threads: How many ranges of terms are worked out side by side.
 
     Returns:
         The counts of terms, postings and tokens.
@@ -196,17 +191,17 @@ def write_lists(
     lists = ListsWriter(folder)
     try:
         lists.lengths(lengths)
-        edges: Iterable[tuple[int, int]] = chunks(df, CHUNK if memory is None else _most(memory, threads))
-        for chunk in in_order(part, edges, threads):
+        edges: Iterable[tuple[int, int]] = chunks(df, _most(thread_count()))
+        for chunk in in_order(part, edges):
             lists.write(chunk)
         return lists.close()
     finally:
         lists.abandon()
 
 
-def _most(memory: int, threads: int) -> int:
-    """How many postings are merged at a time."""
-    return max(1, min(CHUNK, memory // (MERGED * (threads + 1))))
+def _most(threads: int) -> int:
+    """Number of postings that are merged at a time."""
+    return max(1, min(CHUNK, resources().memory // (MERGED * (threads + 1))))
 
 
 class _Table:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import IndexFormatError
+from ...core.progress import Report
 from ...storage.arrays import REMEDY
-from ..component import Component, Resources, components
+from ..component import Component, components
 from ..leaf import Leaf
 from ..segment import Segment
 from .schema import Schema
@@ -28,7 +29,7 @@ class Columns(Component[SegmentColumns], name="columns"):
     def open(self, segment: Segment) -> SegmentColumns:
         return SegmentColumns(segment.folder, segment.documents)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, resources: Resources) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
         """Raises IndexFormatError where segments have columns of the same name and of other types, too."""
         types: dict[str, str] = {}
         for leaf in leaves:
