@@ -16,12 +16,12 @@ from fontes.cluster import apply
 from fontes.cluster.actors import BASE, memory_of
 from fontes.core import Run, Topics
 from fontes.core.errors import FontesError, InputError
+from fontes.core.precision import settled
 from fontes.core.progress import silent
 from fontes.core.work import work
 from fontes.experiments.systems import Searches
 from fontes.index import Index
 from fontes.neural import CrossEncoder
-from fontes.neural.models.base import settled
 
 
 @pytest.fixture(scope="module")

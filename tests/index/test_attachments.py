@@ -21,7 +21,7 @@ from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.core.progress import Progress
 from fontes.index import Index, draft
 from fontes.index.embeddings import journal
-from fontes.index.embeddings.embeddings import Embeddings
+from fontes.index.embeddings.vectors import Embeddings
 from fontes.neural.dense import vectors as dense_vectors
 
 DOCS = made_docs(300)

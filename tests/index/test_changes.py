@@ -10,7 +10,7 @@ import pytest
 
 from fontes.core import IndexFormatError
 from fontes.index import Change, Index
-from fontes.index.leaf import Leaf
+from fontes.index.segment import Leaf
 
 TWICE = [("a", "first fox"), ("b", "dog"), ("a", "second fox"), ("c", "dog"), ("a", "last fox"), ("b", "last dog")]
 

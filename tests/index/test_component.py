@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.core.progress import Report
 from fontes.index import Index, component as frame
-from fontes.index.building.batches import Batch
+from fontes.index.batches import Batch
 from fontes.index.component import Building, Component, Writer
-from fontes.index.leaf import Leaf
-from fontes.index.segment import Segment
+from fontes.index.segment import Leaf, Segment
 from fontes.index.state import State
 from fontes.storage.arrays import Arrays, NumberWriter, write_array
 

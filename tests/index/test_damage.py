@@ -19,7 +19,7 @@ from support.forged import forged_manifest
 from fontes.cluster.shards import PartLists
 from fontes.core import IndexFormatError, InputError
 from fontes.core.strings import Strings
-from fontes.index import Index, documents
+from fontes.index import Index, texts as documents
 from fontes.index.files import read_manifest
 
 DOCS = [(f"d{n:02}", f"fox {'dog ' * (n % 4)} w{n % 11} é{n}") for n in range(60)]

@@ -18,7 +18,7 @@ from support.processes import in_a_child
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.core.progress import Progress
-from fontes.index import Index, postings
+from fontes.index import Index, inversion as postings
 from fontes.index.embeddings import journal, weights
 from fontes.index.embeddings.weights import SCALE, TermVectors
 from fontes.index.leftovers import clean, leftovers

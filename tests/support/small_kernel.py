@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.compiled_code import CACHE
 
-from fontes.index import build, documents, inverted, postings
+from fontes.index import build, inversion as postings, postings as inverted, texts as documents
 from fontes.lexical import kernel, weighting
 from fontes.storage.compiled import load
 from fontes.storage.files import write

@@ -19,12 +19,9 @@ from ..core.errors import IndexFormatError
 from ..core.progress import silent
 from ..core.strings import Strings
 from ..formats.corpus import Corpus
-from ..index.build import IndexSettings, build_segment
+from ..index.build import IndexSettings, build_segment, merge_segments
 from ..index.columns import COLUMNS, ColumnWriter, Schema, columns_anew
-from ..index.deletions import Deletions
-from ..index.leaf import Leaf
-from ..index.merge import merge_segments
-from ..index.segment import Segment
+from ..index.segment import Deletions, Leaf, Segment
 from ..index.tables import first_repeated, joined
 from ..storage.arrays import sync_folder
 from ..storage.artifact import META, Artifact, ArtifactKind, seal

@@ -19,7 +19,7 @@ from ..core.progress import Report
 from ..core.run import Run
 from ..core.work import resources, work
 from ..index.files import complete, shard_of
-from ..index.inverted import Searchable
+from ..index.postings import Searchable
 from ..index.state import State
 from ..index.tables import union
 from ..storage.arrays import REMEDY

@@ -27,7 +27,7 @@ def apply(stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = 
     """The run that a stage gives for each topic by itself, by actors on a cluster.
 
     The indexes and models of the stage lie under the same paths on all nodes. Models had better say their precision, or
-    each node chooses its own; see `neural.models.base.settled`.
+    each node chooses its own; see `core.precision.settled`.
 
     Args:
         stage: From topics or a run to a run.

@@ -1,4 +1,4 @@
-"""Building a segment: batches of documents on their way to its files, read, analysed and compressed side by side."""
+"""Making a segment: of documents that are read, analysed and compressed side by side, or of other segments."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from ..core.progress import Progress, Report
 from ..core.strings import encodable
 from ..core.threads import Workers
 from ..core.values import Doc
-from ..core.work import resources, thread_count
+from ..core.work import resources, thread_count, work
 from ..formats.corpus import Corpus
+from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
-from .building.batches import Batch, batches
-from .building.ids import IdWriter
+from .batches import Batch, batches
 from .columns import ColumnWriter
 from .component import Building, Writer, components
-from .postings import IDS
+from .inversion import IDS
+from .segment import KERNEL, Leaf, leaves_of
+from .tables import IdWriter, joined
 
 SOME = 256  # documents that are looked at together
 BATCH = 1 << 20  # bytes of text that are analysed at a time, at the most
@@ -167,3 +169,33 @@ def _progress(docs: Any, done: int, seconds: float) -> Progress:
 
 def _made(make: Callable[[], Batch]) -> Batch:
     return make()
+
+
+def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: Report) -> dict[str, int]:
+    """Writes the files of one segment: the documents that live in the leaves, in their order.
+
+    A component that not all segments have is left out; see `Component.conflict`.
+
+    Args:
+        leaves: The segments, adjacent ones of a state.
+        folder: Where the files go.
+        progress: Is called now and then.
+
+    Returns:
+        The counts of documents, terms, postings and tokens.
+
+    Raises:
+        IndexFormatError: A segment is damaged.
+    """
+    leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
+    ids = joined([leaf.segment.ids for leaf in leaves], [None if leaf.dead is None else leaf.live for leaf in leaves])
+    write_array(folder, "doc_ids.bytes", ids.blob)
+    write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
+    write_array(folder, "doc_ids.order", ids.order)
+    names: Iterable[str] = leaves[0].segment.opened if leaves else KERNEL
+    first, *others = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
+    threads = thread_count()
+    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # the others do not need the postings
+        counts = workers.begin(components[first].merge, leaves, folder, progress)
+        more = [components[name].merge(leaves, folder, progress) for name in others]
+        return {"documents": len(ids), **counts(), **{key: value for each in more for key, value in each.items()}}

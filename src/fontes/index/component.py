@@ -22,10 +22,9 @@ from ..core.registry import Registry
 
 if TYPE_CHECKING:
     from ..core.threads import Workers
+    from .batches import Batch
     from .build import IndexSettings
-    from .building.batches import Batch
-    from .leaf import Leaf
-    from .segment import Segment
+    from .segment import Leaf, Segment
     from .state import State
 
 T = TypeVar("T")

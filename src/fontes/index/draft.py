@@ -17,12 +17,10 @@ from ..core.work import resources, work
 from ..storage.arrays import REMEDY, sync_folder
 from ..storage.artifact import changed, file_table
 from ..storage.hashes import hash_json
-from .deletions import Deletions
+from .build import merge_segments
 from .embeddings.encoded import merge_conflict, merge_encoded
 from .files import DELETED, entry_of, free_name, shard_of
-from .leaf import Leaf, leaves_of
-from .merge import merge_segments
-from .segment import Segment
+from .segment import Deletions, Leaf, Segment, leaves_of
 from .state import State
 
 FACTOR = 10  # segments of about the same size that are merged when there are as many

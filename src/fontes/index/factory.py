@@ -1,7 +1,7 @@
-"""How an index reaches the districts: its methods that make stages, and what encoders store with it.
+"""Methods of an index that other rooms and packages bring.
 
-`index.bm25()` is the registered stage `bm25` over the index's state; a stage of another package that has a field `index` is a
-method as well. What encoders store is made by the rooms of neural models, which are imported when they are needed.
+`index.bm25()` makes the registered stage `bm25` over the index's state; any registered stage with a field `index` is such a
+method. An entry point of the group `fontes.index`, such as `encode`, is a function whose first argument is the state.
 """
 
 from __future__ import annotations
@@ -9,31 +9,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import lru_cache, partial
+from importlib.metadata import entry_points
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from ..core.errors import ParameterError
+from ..core.errors import FontesError, ParameterError
 from ..core.parameters import meant, parameters
 from ..core.part import fields, stages
-from ..core.progress import Report
-from ..core.registry import nearest
-from ..core.work import resources
-from .embeddings.encoded import EncodingJob
-from .embeddings.encoding import VECTORS
-from .embeddings.journal import remote_encoder
-from .embeddings.store import VectorStore
-from .embeddings.weights import WEIGHTS
-
-if TYPE_CHECKING:
-    from ..neural.encoders.base import Encoder
-    from ..neural.sparse.splade import SparseEncoder
+from ..core.registry import nearest, provided
 
 P = ParamSpec("P")
 S = TypeVar("S")
+METHODS = "fontes.index"
+"""The group of entry points of functions that are methods of an index."""
 
 
 class StageMethod(Generic[P, S]):
-    """The type of a method that makes a stage over an index: the parameters of the stage's class, without its index."""
+    """The type of a method of an index: the parameters of a stage's class or of a function, without the index."""
 
     def __init__(self, stage: Callable[Concatenate[Any, P], S]) -> None:
         self.stage = stage
@@ -55,9 +47,15 @@ def stage_method(state: Any, name: str) -> Callable[..., Any]:
 @lru_cache(None)
 def _maker(name: str) -> Callable[..., Any]:
     """A function from a state and parameters to the stage of this name."""
-    cls: Any = stages[name] if not name.startswith("_") and name in stages else None
-    if cls is None or "index" not in {field.name for field in fields(cls)}:
-        raise AttributeError(f"an index has no attribute '{name}', and there is no stage of this name that works on one")
+    if name.startswith("_"):
+        raise AttributeError(f"an index has no attribute '{name}'")
+    cls = _stage(name)
+    if cls is None:
+        try:
+            function: Callable[..., Any] = provided(METHODS, name)
+        except FontesError as error:
+            raise AttributeError(f"an index has no attribute '{name}': {stages.problem(name) or error}") from None
+        return function
     known = parameters(cls)
 
     def make(index: Any, /, *args: Any, **values: Any) -> Any:
@@ -78,35 +76,15 @@ def _maker(name: str) -> Callable[..., Any]:
     return make
 
 
+def _stage(name: str) -> Any:
+    """The class of the stage of this name, if it works on an index."""
+    try:
+        cls = stages[name]
+    except ParameterError:  # there is none, or it cannot be imported
+        return None
+    return cls if "index" in {field.name for field in fields(cls)} else None
+
+
 def stage_methods() -> list[str]:
-    """The names of all stages that work on an index."""
-    return [name for name, cls in stages.items() if "index" in {field.name for field in fields(cls)}]
-
-
-def encode(
-    vectors: VectorStore,
-    encoder: Encoder | SparseEncoder,
-    dtype: str | None,
-    overwrite: bool,
-    progress: Report,
-) -> None:
-    """Stores what an encoder makes of the documents; see `Index.encode`."""
-    from ..neural.dense.settings import in_precision, precision_of, settings_of
-    from ..neural.encoders.base import document_vectors
-    from ..neural.late.colbert import ColBERT
-    from ..neural.models.base import settled
-    from ..neural.sparse.splade import is_sparse
-
-    if isinstance(encoder, ColBERT):
-        raise ParameterError(f"{encoder!r} has a vector for each token: fontes.neural.encode_late(index, colbert) stores them")
-    component: Any = WEIGHTS if is_sparse(encoder) else VECTORS
-    if component is WEIGHTS and dtype is not None:
-        raise ParameterError(f"dtype is of dense vectors; the weights of {encoder!r} are stored to four decimals")
-    own = encoder if overwrite else in_precision(encoder, vectors.precision(component, encoder.fingerprint))
-    own = settled(own) if resources().ray else own
-    encoded = (
-        cast("SparseEncoder", own).encode_documents if component is WEIGHTS else partial(document_vectors, cast("Encoder", own))
-    )
-    job = EncodingJob(settings_of(encoder), encoded, partial(precision_of, own))
-    with remote_encoder(encoder) as actors:
-        vectors.add(component, encoder, job, dtype, overwrite, progress, actors)
+    """Names of all methods that `stage_method` knows."""
+    return [*(name for name, _ in stages.items() if _stage(name)), *entry_points(group=METHODS).names]

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.html import table
+from ..core.values import Doc
 from .ciff.header import header_of
 from .columns import COLUMNS
 from .component import components
-from .documents import TEXTS
-from .joined import POSTINGS
+from .postings import POSTINGS
 from .segment import KERNEL
+from .texts import TEXTS
 
 if TYPE_CHECKING:
     from .state import State
+
+SAMPLE = 10_000  # documents of which tokens are counted; of a larger index so many, evenly spaced
+BATCH = 512  # documents that are read together
 
 
 def facts_of(reader: State) -> dict[str, Any]:
@@ -63,3 +69,12 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
         ("fingerprint", info["fingerprint"][:16]),
     ]
     return table(["index", name], rows)
+
+
+def sampled(index: State) -> Iterator[list[Doc]]:
+    """The documents of an index in batches: all of them, or 10,000 evenly spaced ones."""
+    count = len(index)
+    numbers = np.linspace(0, count - 1, SAMPLE).astype(np.int64) if count > SAMPLE else np.arange(count)
+    ids = index.ids.take(numbers)
+    for first in range(0, len(ids), BATCH):
+        yield index.docs(ids[first : first + BATCH])

@@ -11,9 +11,9 @@ from pathlib import Path
 from ..core.errors import IndexFormatError
 from ..storage.leftovers import Leftover, hidden, is_in_use
 from ..storage.locks import locked
-from .embeddings.embeddings import FOLDER, latest
 from .embeddings.encoded import DRAFT
 from .embeddings.encoding import LEFT
+from .embeddings.vectors import FOLDER, latest
 from .files import DRAFT_OF_WRITER, MANIFEST, place_of, read_manifest, unnamed
 
 

@@ -1,8 +1,11 @@
-"""A segment of an index: document ids, and the components that it has, opened."""
+"""A segment of an index, opened; its deletions; and a segment as one state sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +16,82 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError, InputError
 from ..core.strings import Strings
 from ..core.values import Doc
-from ..storage.arrays import REMEDY, Arrays
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays, smallest, within, write_array
 from .component import components, file_names
 
 if TYPE_CHECKING:
     from .columns import SegmentColumns
-    from .documents import DocumentStore
-    from .inverted import PostingLists
+    from .postings import PostingLists
+    from .texts import DocumentStore
+
+
+@dataclass(frozen=True, eq=False)
+class Deletions:
+    """Deleted documents of a segment.
+
+    Args:
+        dead: bool, (documents,): whether each is deleted.
+        terms: uint32, ascending: numbers of the terms of deleted documents.
+        df: Number of deleted documents with each of these terms.
+        cf: Occurrences of each in deleted documents.
+    """
+
+    dead: NDArray[np.bool_]
+    terms: NDArray[np.integer[Any]]
+    df: NDArray[np.integer[Any]]
+    cf: NDArray[np.integer[Any]]
+
+    @classmethod
+    def of(cls, lists: PostingLists, dead: NDArray[np.bool_]) -> Deletions:
+        """Deletions of the `dead` documents, counted in their postings."""
+        df, cf = lists.counted(dead)
+        terms = np.flatnonzero(df)
+        return cls(dead, smallest(terms), smallest(df[terms]), smallest(cf[terms]))
+
+    @classmethod
+    def read(cls, folder: Path, lists: PostingLists, counts: Mapping[str, Any]) -> Deletions:
+        """Reads what `write` wrote.
+
+        Args:
+            folder: The folder.
+            lists: The segment's inverted index.
+            counts: Numbers of "documents", "postings" and "tokens" that are deleted.
+
+        Raises:
+            IndexFormatError: A file is missing, damaged, or of another segment.
+        """
+        arrays = Arrays(folder)
+        dead = arrays.array("dead", "|b1", lists.documents)
+        terms = arrays.numbers("terms", len(lists.df), UNSIGNED, None)
+        df, cf = (arrays.array(name, UNSIGNED, len(terms)) for name in ("df", "cf"))
+        if not within(dead.view(np.uint8), 2):
+            raise arrays.damaged("dead", "it has values that are neither true nor false")
+        if np.any(terms[1:] <= terms[:-1]):
+            raise arrays.damaged("terms", "it does not ascend")
+        arrays.check_sum("dead", dead, counts["documents"], "documents")
+        arrays.check_sum("df", df, counts["postings"], "postings")
+        arrays.check_sum("cf", cf, counts["tokens"], "tokens")
+        for name, array, of_segment in (("df", df, lists.df), ("cf", cf, lists.cf)):
+            if np.any(array > of_segment[terms]):
+                raise arrays.damaged(name, "it has counts above those of the segment")
+        return cls(dead, terms, df, cf)
+
+    def write(self, folder: Path) -> None:
+        """Writes the files dead, terms, df and cf."""
+        for name in ("dead", "terms", "df", "cf"):
+            write_array(folder, name, getattr(self, name))
+
+    @cached_property
+    def documents(self) -> int:
+        """Number of deleted documents."""
+        return int(np.count_nonzero(self.dead))
+
+    def subtracted(self, counts: NDArray[np.integer[Any]], of: str) -> NDArray[np.int64]:
+        """The counts of the segment's terms, `of` "df" or "cf", over its living documents."""
+        left = counts.astype(np.int64)
+        left[self.terms] -= getattr(self, of)
+        return left
+
 
 KERNEL = ("postings", "text", "columns")  # components that every index of documents has
 
@@ -98,7 +170,7 @@ class Segment:
             raise IndexFormatError(f"{self.folder} is damaged: a document id occurs twice; {REMEDY}")
 
     def read(self, ids: Sequence[str], places: Sequence[int]) -> list[Doc]:
-        """The documents at these places, which have these ids.
+        """The documents at these positions, which have these ids.
 
         Raises:
             InputError: The segment has no texts.
@@ -107,6 +179,85 @@ class Segment:
         return self.texts.read(ids, places)
 
     def docs(self, first: int, last: int) -> list[Doc]:
-        """The documents from one place up to another, deleted ones too."""
+        """The documents from one position up to another, deleted ones too."""
         places = range(first, last)
         return self.read([self.ids[place] for place in places], places)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A segment as one state of an index sees it.
+
+    Args:
+        segment: The segment.
+        first: Ordinal of the segment's first living document in the state.
+        deletions: Its deleted documents; None where none is.
+    """
+
+    segment: Segment
+    first: int = 0
+    deletions: Deletions | None = None
+
+    @property
+    def dead(self) -> NDArray[np.bool_] | None:
+        """bool, (documents,): whether each is deleted; None where none is."""
+        return None if self.deletions is None else self.deletions.dead
+
+    @property
+    def documents(self) -> int:
+        """Number of living documents."""
+        return self.segment.documents - (0 if self.deletions is None else self.deletions.documents)
+
+    @cached_property
+    def state(self) -> str | None:
+        """Digest of the deletions; None where there are none."""
+        return None if self.dead is None else hashlib.sha256(self.dead.tobytes()).hexdigest()
+
+    @cached_property
+    def live(self) -> NDArray[np.int64]:
+        """Positions of the living documents in the segment, ascending."""
+        return np.arange(self.segment.documents) if self.dead is None else np.flatnonzero(~self.dead)
+
+    @cached_property
+    def ordinals(self) -> NDArray[np.int32]:
+        """int32, (documents,): the ordinal of each in the state, -1 for a deleted one."""
+        ordinals = np.full(self.segment.documents, -1, dtype=np.int32)
+        ordinals[self.live] = np.arange(self.first, self.first + self.documents, dtype=np.int32)
+        return ordinals
+
+    def check(self) -> None:
+        """Raises IndexFormatError unless all components of the segment, and its deletions, fit together."""
+        self.segment.check_ids(self.dead)
+        for name in self.segment.opened:
+            components[name].check(self, deep=True)
+        if self.deletions is not None:
+            counted = Deletions.of(self.segment.lists, self.deletions.dead)
+            for name in ("terms", "df", "cf"):
+                if not np.array_equal(getattr(counted, name), getattr(self.deletions, name)):
+                    raise IndexFormatError(f"{self.segment.folder} is damaged: its deletions do not fit its postings; {REMEDY}")
+
+
+def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Leaf, ...]:
+    """Leaves of segments in a row; those without living documents are left out."""
+    leaves: list[Leaf] = []
+    for segment, deletions in segments:
+        leaf = Leaf(segment, leaves[-1].first + leaves[-1].documents if leaves else 0, deletions)
+        if leaf.documents:
+            leaves.append(leaf)
+    return tuple(leaves)
+
+
+def located(
+    leaves: Sequence[Leaf], docs: NDArray[np.integer[Any]]
+) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
+    """For each leaf with some of these documents: its number, their indices in `docs`, their positions in the segment.
+
+    Args:
+        leaves: The leaves of a state.
+        docs: Ordinals.
+    """
+    for number, leaf in enumerate(leaves):
+        local = docs.astype(np.int64) - leaf.first
+        here = np.flatnonzero((local >= 0) & (local < leaf.documents))
+        if len(here):
+            yield number, here, local[here] if leaf.dead is None else leaf.live[local[here]]

@@ -11,11 +11,9 @@ import numpy as np
 
 from ..core.errors import IndexFormatError
 from ..core.progress import Report
-from .deletions import Deletions
+from .build import merge_segments
 from .files import check_contents, check_sizes, complete, shard_of
-from .leaf import Leaf
-from .merge import merge_segments
-from .segment import Segment
+from .segment import Deletions, Leaf, Segment
 
 
 def cut(segment: Segment, shards: int, folder: Path, *, progress: Report) -> list[tuple[Path, dict[str, int]]]:

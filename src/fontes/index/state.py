@@ -13,31 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import Report, silent
+from ..core.progress import Report
 from ..core.run import Ranking
 from ..core.strings import Strings
 from ..core.values import Doc, Topic
-from ..core.work import work
 from ..storage.arrays import REMEDY
 from ..storage.files import write
 from ..storage.hashes import hash_json
 from ..text import Analyzer, Snippet
 from ..text.snippets import snippets
+from .batches import content
 from .build import IndexSettings, TermWeights
-from .building.batches import content
 from .ciff import ciff_messages
 from .columns import Schema, facets_of
-from .deletions import Deletions
 from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
 from .embeddings.weights import WEIGHTS
-from .factory import StageMethod, encode, stage_method, stage_methods
+from .factory import StageMethod, stage_method, stage_methods
 from .facts import facts_of
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
-from .inverted import PostingLists
-from .joined import POSTINGS, JoinedLists
-from .leaf import Leaf, leaves_of
-from .segment import Segment
+from .postings import POSTINGS, JoinedLists, PostingLists
+from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable
 from .tables import joined, located
 
@@ -47,11 +43,13 @@ if TYPE_CHECKING:
     from ..core.run import Run
     from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood
     from ..neural.dense.dense import Dense
+    from ..neural.dense.settings import encoder_of
+    from ..neural.encode import encode as encode_documents
     from ..neural.encoders.base import Encoder
     from ..neural.late.late import Late
     from ..neural.sparse.retriever import SpladeRetriever
     from ..neural.sparse.splade import SparseEncoder
-    from .embeddings.joined_embeddings import JoinedEmbeddings
+    from .embeddings.vectors import JoinedEmbeddings
     from .embeddings.weights import JoinedWeights, WeightLists
 
 
@@ -177,6 +175,8 @@ class State:
         dense = StageMethod(Dense)
         late = StageMethod(Late)
         splade = StageMethod(SpladeRetriever)
+        encode = StageMethod(encode_documents)
+        encoder = StageMethod(encoder_of)
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -441,37 +441,6 @@ class State:
     def search(self, query: str | Topic, k: int = 10) -> Ranking:
         """The best `k` documents for one query by BM25 as it comes: the same as `index.bm25().search(query, k)`."""
         return self.bm25().search(query, k)
-
-    def encode(
-        self,
-        encoder: Encoder | SparseEncoder,
-        *,
-        dtype: str | None = None,
-        overwrite: bool = False,
-        progress: Report = silent,
-        ray: bool | str | None = None,
-    ) -> None:
-        """Stores the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
-
-        Only documents that have none are encoded: all of them the first time, later those that were added. An encoding that was
-        interrupted or killed goes on where it was. Where there are float32 vectors of this encoder, others are made of them. An
-        index may hold the vectors of several encoders; an index built anew in its place has none of them.
-
-        Args:
-            encoder: Makes the vectors. Where its precision is "auto", it is that in which those of other documents were made.
-            dtype: "float32", "float16", or "int8": whole numbers with one scale for each vector. None: those that the other
-                documents' vectors have, float32 where there are none. The weights of a learned sparse encoder are always stored
-                to four decimals.
-            overwrite: Encode again where these vectors are there already; else there is nothing to do for such documents.
-            progress: Is called as documents are done.
-            ray: Encode on a cluster, in the precision in which the models run here: True for a Ray on this machine, or the one
-                that RAY_ADDRESS names; or an address. Its nodes see the index's folder and the model under the same paths.
-
-        Raises:
-            FontesError: The disk is full, or the cluster lost; what is encoded stays.
-        """
-        with work(ray=ray):
-            encode(self.vectors, encoder, dtype, overwrite, progress)
 
     def count(self, name: str) -> int:
         """The sum of a count of the segments, without what is deleted."""

@@ -28,7 +28,7 @@ from .kernel import BLOCK, DEPTHS, WINDOW, summarize
 from .weighting import Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
-    from ..index.inverted import Searchable
+    from ..index.postings import Searchable
 
 CHUNK = 1 << 20  # postings that are weighted at a time
 MAX_MODELS = 4  # models whose impacts an index keeps, in memory and on disk

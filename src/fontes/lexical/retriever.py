@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from ..index import Index
-    from ..index.inverted import Searchable
+    from ..index.postings import Searchable
 
 MOST_WEIGHT = 1e30  # keeps scores within float32
 

@@ -22,7 +22,7 @@ from .weighting import Weighting
 
 if TYPE_CHECKING:
     from ..index import Index
-    from ..index.inverted import Searchable
+    from ..index.postings import Searchable
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
+from ..core.registry import provided
+from ..core.values import text_of
+from ..index.facts import sampled
 from .plot import COLOURS, INK, Plot, drawn, plain_ticks, require_terms
 
 if TYPE_CHECKING:
@@ -178,13 +181,9 @@ def heaps(index: Index, first: int | None = None) -> Plot:
 
 
 def _tokens(index: Index, name: str | Path) -> NDArray[np.int64]:
-    from ..neural.encoders.base import text_of
-    from ..neural.encoders.reading import sampled
-    from ..neural.models.tokenizer import tokenizer_of
-
-    tokenizer = tokenizer_of(name)
+    tokenizer = provided("fontes.tokenizers", "model")(name)
     counts = [count for docs in sampled(index) for count in tokenizer.counts([text_of(doc) for doc in docs])]
-    return np.asarray(counts, dtype=np.int64) + tokenizer.special
+    return np.asarray(counts, dtype=np.int64) + int(tokenizer.special)
 
 
 def _named(tokenizer: str | Path) -> str:

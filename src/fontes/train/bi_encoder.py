@@ -15,9 +15,9 @@ from pydantic import Field
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
 from ..core.qrels import Qrels
-from ..core.values import Doc, Topic, Topics
+from ..core.values import Doc, Topic, Topics, text_of
 from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, TransformerEncoder
-from ..neural.encoders.base import encoder_in, text_of
+from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .examples import Examples, LabelledPairs, Passage

@@ -14,9 +14,8 @@ from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.progress import Progress, Report, silent
 from ..core.stage import Stage
-from ..core.values import Doc, Documents, Topic, Topics
+from ..core.values import Doc, Documents, Topic, Topics, text_of
 from ..formats import read_corpus
-from ..neural.encoders.base import text_of
 from ..text.sentences import sentence_spans
 from .examples import Example, Passage
 from .mining import Group, Mined, Miner, Mining, Tally, drawn, run_of

@@ -18,8 +18,7 @@ from ..core.progress import Progress, Report, silent
 from ..core.qrels import Qrels
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
-from ..core.values import Doc, Documents, Hit, Topic, Topics
-from ..neural.encoders.base import text_of
+from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
 from .duplicates import Duplicate, kind_of
 from .examples import Example, Examples, Passage, short
 

@@ -25,8 +25,8 @@ from ..core.run import Run
 from ..measures import evaluate
 from ..neural.models.compute import batch_tokens, in_batches, set_dropout
 from ..neural.models.hub import NO_CODE, quiet, readable, without_warnings
-from ..neural.rerank.base import Reranker
 from ..neural.rerank.crossencoder import is_headless, logits_of
+from ..passages.reranker import Reranker
 from .examples import Example
 from .runner.running import Rows
 

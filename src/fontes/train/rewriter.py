@@ -12,9 +12,10 @@ from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Report, silent
-from ..core.values import Topic, Topics
+from ..core.values import Topics
 from ..neural.models.hub import located
 from ..rewrite.canardt5 import KIND, context_parts
+from ..rewrite.turns import conversation_of
 from ..storage.hashes import hash_json
 from .runner.checkpoint_folder import check_place
 from .runner.running import Fit, Training, check_training, run
@@ -145,7 +146,7 @@ def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
     for topic in topics.values():
         rewrite = topic.turns[-1].manual.strip() if topic.turns else ""
         if rewrite and (context := context_parts(topic, answers)):
-            pairs.append(RewritePair(_conversation(topic), context, rewrite))
+            pairs.append(RewritePair(conversation_of(topic), context, rewrite))
     return pairs
 
 
@@ -180,10 +181,6 @@ def training_split(
     if settings.limit is not None and settings.limit < len(pairs):
         pairs = [pairs[at] for at in sorted(random.permutation(len(pairs))[: settings.limit].tolist())]
     return pairs, validated
-
-
-def _conversation(topic: Topic) -> str:
-    return topic.id.rpartition("_")[0] or topic.id
 
 
 def conversations(pairs: Sequence[RewritePair]) -> set[str]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..core import Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
+from ..core.precision import precisions_of, settled
 from ..core.progress import Report
 from ..measures.agreement import check_agreement
 from ..measures.evaluation import measured
@@ -33,7 +34,7 @@ class Scoring:
         topics: The topics.
         qrels: The judgments.
         measure: The measure.
-        precisions: Precisions of models that leave theirs open: see `neural.models.base.settled`.
+        precisions: Precisions of models that leave theirs open: see `core.precision.settled`.
     """
 
     def __init__(
@@ -63,8 +64,6 @@ class Scoring:
         # A cutoff that is no whole number is a recall, as in IPrec@0.1, and needs the whole run.
         depth = self._measure.cutoff
         if self._precisions:
-            from ..neural.models.base import settled
-
             stage = settled(stage, self._precisions)
         cut = stage % depth if isinstance(depth, int) else stage
         run = self._memory.reusing(cut)(self._memory.topics)
@@ -83,8 +82,6 @@ class Scoring:
 
     def makes_again(self, setting: Setting) -> Callable[[], Scoring]:
         """A function that makes an equal scoring in another process, with models in the precision used here."""
-        from ..neural.models.base import precisions_of
-
         precisions = precisions_of(self._maker(setting))
         return partial(Scoring, self._maker, self._memory.topics, self._qrels, self._measure, precisions)
 

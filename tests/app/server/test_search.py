@@ -192,11 +192,11 @@ def test_the_weights_of_a_rewritten_turn_are_shown(path: Path) -> None:
 
 
 def test_conversations_are_kept_for_a_time_and_at_most_so_many(path: Path) -> None:
-    with serving(path, talks=2, kept=60.0) as running:
+    with serving(path, conversations=2, conversation_seconds=60.0) as running:
         ids = [running.post("/conversations", {}, 201)["id"] for _ in range(3)]
         assert [running.client.get(f"/conversations/{one}").status_code for one in ids] == [404, 200, 200]
-        for talk in running.service.talks._talks.values():
-            talk.last -= 61
+        for conversation in running.service.conversations._conversations.values():
+            conversation.last -= 61
         assert [running.client.get(f"/conversations/{one}").status_code for one in ids] == [404, 404, 404]
 
 

@@ -20,9 +20,10 @@ from ...core.values import Topics
 from ...index import Index
 from ...index.columns import facet_columns
 from ...lexical.impacts import in_memory
+from ...rewrite.turns import turns_rewriter
 from ...storage.caches import Cached
 from ...storage.compiled import load
-from ..pipelines import filtered, retriever, rewriter_for, turns_rewriter, warm
+from ..pipelines import filtered, retriever, rewriter_for, warm
 from .answers import RefusedError
 
 if TYPE_CHECKING:

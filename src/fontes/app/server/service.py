@@ -77,7 +77,7 @@ class Service:
         self.metrics = Metrics()
         self.ready = False
         self.described: dict[str, Any] = {}
-        self.conversations = ConversationStore(settings.talks, settings.kept)
+        self.conversations = ConversationStore(settings.conversations, settings.conversation_seconds)
         texts = {text for served in self.indexes.values() for text in served.texts}
         self.expressions = ExpressionReader(texts, max(settings.k, 1000)) if settings.any_pipeline else None
         threads = os.cpu_count() or 1

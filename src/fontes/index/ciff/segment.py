@@ -16,8 +16,8 @@ from ...core.strings import Strings
 from ...core.work import resources
 from ...storage.arrays import ByteWriter, read_array
 from ...storage.files import reading
-from ..building.ids import IdWriter
-from ..postings import Postings, write_lists
+from ..inversion import Postings, write_lists
+from ..tables import IdWriter
 from .kernels import gather, out_of_order
 from .reading import CiffReader
 

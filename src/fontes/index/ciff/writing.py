@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..inverted import chunks
+from ..inversion import chunks
 from .header import VERSION, Header, header_of, varint
 from .kernels import write_lists, write_records
 

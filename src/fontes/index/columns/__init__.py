@@ -2,10 +2,9 @@
 
 from .facets import facet_columns, facets_of
 from .filters import Filter, filter_of, left_out
-from .merge import COLUMNS, columns_anew
 from .schema import Schema, joined_schema, stored_kind
-from .stored import SegmentColumns
-from .writer import ColumnWriter
+from .values import SegmentColumns
+from .writer import COLUMNS, ColumnWriter, columns_anew
 
 __all__ = [
     "COLUMNS",

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ...core.values import Explanation
 from ...core.where import Condition, Mask, condition
 from ...storage.caches import Attached, Cached
-from ..leaf import Leaf
-from ..segment import Segment
+from ..segment import Leaf, Segment
 from .schema import Schema
 
 KEPT = 16  # filters of a segment, and of an index

@@ -15,8 +15,7 @@ from ...core.values import Doc
 from ...storage.artifact import check_folder
 from ...storage.hashes import hash_text
 from ..component import DROP, Component, components, folder_names
-from ..leaf import Leaf, leaves_of
-from ..segment import Segment
+from ..segment import Leaf, Segment, leaves_of
 from .journal import Encoding
 
 DRAFT = re.compile(r"\.[a-z]\w*-[0-9a-f]{16}(-\w+)?")  # folders of encodings that are not complete

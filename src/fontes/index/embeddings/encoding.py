@@ -21,12 +21,10 @@ from ...storage.arrays import sync, write_array
 from ...storage.artifact import commit, read_settings, seal, settings
 from ...storage.interrupts import uninterrupted
 from ..component import components
-from ..leaf import Leaf
-from ..segment import Segment
-from .embeddings import DTYPES, KIND, Embeddings, latest
+from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodingJob
-from .joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
 from .journal import JOURNAL, Column, Encoding
+from .vectors import DTYPES, KIND, Embeddings, JoinedEmbeddings, SegmentEmbeddings, latest
 
 if TYPE_CHECKING:
     from ..state import State

@@ -12,8 +12,7 @@ from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Progress, Report, silent
 from ...storage.caches import Cached
 from ..component import components, folder_names
-from ..leaf import Leaf
-from ..segment import Segment
+from ..segment import Leaf, Segment
 from .encoded import Encoded, EncodedComponent, EncodingJob, check_encoded
 from .encoding import VECTORS
 from .journal import Encoding, encode

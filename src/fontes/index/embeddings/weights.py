@@ -21,11 +21,9 @@ from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings
 from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
 from ..component import components
-from ..inverted import PostingLists
-from ..joined import JoinedLists, counted, merge_lists
-from ..leaf import Leaf
-from ..postings import PostingsWriter
-from ..segment import Segment
+from ..inversion import PostingsWriter
+from ..postings import JoinedLists, PostingLists, counted, merge_lists
+from ..segment import Leaf, Segment
 from ..tables import joined, union
 from .encoded import EncodedComponent, EncodingJob
 from .journal import Column, Encoding

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, MissingExtraError, ParameterError
 from ...core.work import resources
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings
+from ...index.embeddings.vectors import JoinedEmbeddings
 from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings, staging
 from ...storage.caches import LIMIT, Cached, touch, trim
 from ...storage.hashes import hash_text

@@ -18,16 +18,16 @@ from ...core.part import Part
 from ...core.progress import Progress, Report, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, check_depth, topic_of
-from ...core.values import Explanation, Topic, Topics
+from ...core.values import Explanation, Topic, Topics, text_of
 from ...core.work import work
 from ...index.columns import Filter, filter_of, left_out
 from ...storage.caches import Attached, Cached
-from ..encoders.base import Encoder, encoder_in, text_of
+from ..encoders.base import Encoder, encoder_in
 from ..models.base import check_fields
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.embeddings.joined_embeddings import JoinedEmbeddings
+    from ...index.embeddings.vectors import JoinedEmbeddings
     from .ann import Searcher
     from .vectors import Best
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...core.strings import Strings
 from ...core.threads import in_threads
 from ...core.work import thread_count
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
+from ...index.embeddings.vectors import JoinedEmbeddings, SegmentEmbeddings
 from ...storage.compiled import compiled
 from .products import decoded, exact as exact_of, quick, readable, scored
 

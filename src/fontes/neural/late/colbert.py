@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.progress import Report, silent
-from ...core.values import Doc
-from ..encoders.base import text_of
+from ...core.values import Doc, text_of
 from ..models.base import Pretrained, token_ids
 from ..models.compute import Prepared, as_objects, in_batches, padded, prepared
 from ..models.hub import NO_CODE, fingerprint, library, loaded, readable, tokenizer_in, without_warnings

@@ -13,18 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
+from ...core.precision import settled
 from ...core.progress import Report, silent
 from ...core.values import Topics
 from ...core.work import work as working
-from ...index.embeddings.embeddings import Embeddings
 from ...index.embeddings.encoding import Job, VectorEncoding, vector_encoding
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings, SegmentEmbeddings
 from ...index.embeddings.journal import remote_encoder
 from ...index.embeddings.store import check_there, encode_segment, in_turn
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from ..dense.settings import in_precision, precision_of
-from ..models.base import settled
 from .colbert import ColBERT
 from .residual import FITTING, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (

@@ -14,11 +14,10 @@ from ...core.run import order_keys
 from ...core.threads import in_threads
 from ...core.work import thread_count
 from ...index.component import components
-from ...index.embeddings.embeddings import Embeddings
 from ...index.embeddings.encoded import EncodedComponent
 from ...index.embeddings.encoding import VECTORS
-from ...index.embeddings.joined_embeddings import JoinedEmbeddings, rows_of
-from ...index.leaf import Leaf, located
+from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, rows_of
+from ...index.segment import Leaf, located
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta, seal, settings
 from ...storage.hashes import hash_json

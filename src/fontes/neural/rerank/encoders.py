@@ -15,12 +15,12 @@ from ...core.progress import Progress, Report, silent
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
 from ...index import Index, State
+from ...passages.reranker import Reranker
 from ..encoders.base import Encoder, document_vectors, encoder_in
 from ..late.colbert import ColBERT, colbert_in
 from ..late.late import explained
 from ..late.maxsim import maxsim
 from ..late.store import JoinedTokens, stored
-from .base import Reranker
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.progress import Report, silent
-from ...core.values import Doc
+from ...core.values import Doc, text_of
 from ...index.embeddings.weights import TermVectors
-from ..encoders.base import text_of
 from ..models.base import Pretrained, token_ids
 from ..models.compute import as_objects, in_batches
 from .model import WEIGHT, SpladeCheckpoint, SpladeModel

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import datasets
 import numpy as np
-import sentence_transformers
 import torch
 import transformers
 from transformers.trainer_pt_utils import get_length_grouped_indices
@@ -75,6 +73,8 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
         trainer = _trainer(fit, settings, place.folder, where, half)
         watch = _Watch(fit, settings, place, progress, start)
         trainer.add_callback(watch)
+        if fit.rate is not None:
+            trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.create_optimizer(), lambda step: watch.rate(step))
         last = watch.before
         transformers.set_seed(settings.seed)
         with watch.stopping():
@@ -87,7 +87,7 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: R
     fit.model.eval()
     history = trainer.state.log_history
     return TrainingHistory(
-        losses=tuple(round(row["loss"], 6) for row in history if "loss" in row),
+        losses=tuple(row["loss"] for row in history if "loss" in row),
         evaluations=tuple(evaluations(history, settings)),
         best=best or trainer.state.global_step,
         precision=precision,
@@ -125,11 +125,18 @@ def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
 
 
 def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bool) -> Any:
-    own_loss = fit.loss is None
-    base = getattr(transformers if own_loss else sentence_transformers, fit.trainer)
-    arguments_class = (
-        getattr(transformers, fit.trainer.replace("Trainer", "TrainingArguments")) if own_loss else base.training_args_class
-    )
+    plain = hasattr(transformers, fit.trainer)
+    if plain:
+        base = getattr(transformers, fit.trainer)
+        arguments_class = getattr(transformers, fit.trainer.replace("Trainer", "TrainingArguments"))
+        inputs = {"train_dataset": list(fit.train.rows), "compute_loss_func": fit.loss}
+    else:
+        import datasets
+        import sentence_transformers
+
+        base = getattr(sentence_transformers, fit.trainer)
+        arguments_class = base.training_args_class
+        inputs = {"train_dataset": datasets.Dataset.from_list(list(fit.train.rows)), "loss": fit.loss}
     steps = _steps(fit, settings)
     arguments = arguments_class(
         output_dir=str(folder),
@@ -149,14 +156,8 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         report_to=[],
         disable_tqdm=True,
     )
-    cls = type("FontesTrainer", (_OwnLoss if own_loss else _Fitting, base), {"fit": fit, "fit_settings": settings})
-    trainer = cls(
-        model=fit.model,
-        args=arguments,
-        train_dataset=list(fit.train.rows) if own_loss else datasets.Dataset.from_list(list(fit.train.rows)),
-        data_collator=fit.collator,
-        **({} if own_loss else {"loss": fit.loss}),
-    )
+    cls = type("FontesTrainer", (_Plain if plain else _Fitting, base), {"fit": fit, "fit_settings": settings})
+    trainer = cls(model=fit.model, args=arguments, data_collator=fit.collator, **inputs)
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
 
@@ -215,8 +216,8 @@ class _Fitting:
         self.fit.restore(Path(checkpoint_path))
 
 
-class _OwnLoss(_Fitting):
-    """Differences for a trainer of transformers whose model gives its loss."""
+class _Plain(_Fitting):
+    """Further differences from the trainers of transformers alone."""
 
     def get_train_dataloader(self) -> Any:
         trainer = cast(Any, self)
@@ -236,7 +237,18 @@ class _Watch(transformers.TrainerCallback):
         self._steps = _steps(fit, settings)
         parts = settings.epochs * settings.evaluations
         evaluated = len(fit.validation) or fit.measure
+        self._fit = fit
         self._evaluated_at = {round(self._steps * (n + 1) / parts) for n in range(parts)} if evaluated else set()
+
+    def rate(self, step: int) -> float:
+        """The factor of the learning rate after a number of steps."""
+        assert self._fit.rate is not None
+        return self._fit.rate(self._part(step), self._steps)
+
+    def _part(self, step: int) -> float:
+        """The part of the training that is over after a number of steps, by the steps and by the clock."""
+        seconds = time.perf_counter() - self._start
+        return max(step / self._steps, seconds / (60 * self._fit.minutes) if self._fit.minutes else 0.0)
 
     def stopping(self) -> Any:
         """Makes one sentence of what libraries raise where a checkpoint cannot be written or read."""
@@ -245,7 +257,9 @@ class _Watch(transformers.TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         control.should_evaluate = state.global_step in self._evaluated_at
         late = time.perf_counter() - self._saved > SAVED_EVERY
-        control.should_save = control.should_evaluate or late
+        control.should_save = self._place.kept and (control.should_evaluate or late)
+        if self._part(state.global_step) >= 1:
+            control.should_training_stop = True
         return control
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
@@ -256,8 +270,9 @@ class _Watch(transformers.TrainerCallback):
         done = state.global_step
         if "loss" in logs and (now - self._reported > EVERY or done == self._steps):
             self._reported = now
+            part = min(self._part(done), 1.0) if self._fit.minutes else None
             self._progress(
-                Progress("training", done, self._steps, now - self._start, "steps", before=self.before, note=self._note(state))
+                Progress("training", done, self._steps, now - self._start, "steps", part, self.before, self._note(state))
             )
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -277,7 +292,9 @@ class _Watch(transformers.TrainerCallback):
     def _overflow(self, step: int) -> str:
         last = self._place.last()
         left = f"the checkpoint of step {last} is in {self._place.checkpoint(last)}" if last else "there is no checkpoint yet"
-        return f"at step {step} the loss is no number any more with lr={self._settings.lr:g}: take less; {left}"
+        values = {"lr": self._settings.lr, **self._fit.factors}
+        named = " and ".join(f"{name}={value:g}" for name, value in values.items())
+        return f"at step {step} the loss is no number any more with {named}: take less; {left}"
 
 
 def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: str) -> str:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from ...judging.store import Store
+    from ...judging.store import JudgmentStore
 
-from ...options import reads_files
+from ...options import has_settings, reads_files
 
 commands = typer.Typer()
-DEFAULT = ServerSettings()
 
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
+@has_settings(ServerSettings, "port", "host", "hosts")
 def judge(
+    settings: dict[str, Any],
     index: Annotated[Path | None, typer.Argument(help="The index directory.", show_default=False)] = None,
     topics: Annotated[
         str | None,
@@ -31,33 +32,30 @@ def judge(
     ] = None,
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="What makes the pool, NAME=EXPR or EXPR; more than once.", show_default="bm25=bm25()"),
+        typer.Option(help="Pipeline that fills the pools, NAME=EXPR or EXPR; may be repeated.", show_default="bm25=bm25()"),
     ] = None,
-    depth: Annotated[int, typer.Option(help="How many documents of each pipeline go into a pool.", min=1, max=10_000)] = 20,
-    judgments: Annotated[Path, typer.Option(help="The file of judgments; it is begun, or gone on with.")] = Path(
+    depth: Annotated[int, typer.Option(help="Number of documents of each pipeline in a pool.", min=1, max=10_000)] = 20,
+    judgments: Annotated[Path, typer.Option(help="File of judgments, which is created or continued.")] = Path(
         "judgments.sqlite"
     ),
     judge: Annotated[
         list[str] | None,
         typer.Option(
-            help="Who judges, by name; more than once. Who is new gets a token.", show_default="those in the file, or 'judge'"
+            help="Name of a judge; new judges get a token; may be repeated.", show_default="those in the file, or 'judge'"
         ),
     ] = None,
-    renew: Annotated[list[str] | None, typer.Option(help="A judge who gets another token; more than once.")] = None,
+    renew: Annotated[list[str] | None, typer.Option(help="Name of a judge who gets a new token; may be repeated.")] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="A new file for new tokens, to be read by you alone.", show_default="they are printed, once"),
+        typer.Option(help="File to create for new tokens, readable by you alone.", show_default="printed once"),
     ] = None,
     export: Annotated[
         Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)
     ] = None,
-    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65_535)] = DEFAULT.port,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = DEFAULT.host,
-    name: Annotated[list[str] | None, typer.Option(help="Another name of this server, as in its address.")] = None,
 ) -> None:
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
     from ....core.errors import MissingExtraError, ParameterError
-    from ...judging.store import Store
+    from ...judging.store import JudgmentStore
     from ...output import say
     from ...server.settings import named_expressions
 
@@ -67,8 +65,7 @@ def judge(
     if index is None:
         raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
     try:
-        from ...judging.judging import Judging
-        from ...judging.pool import fill
+        from ...judging.judging import Judging, fill_pools
         from ...judging.routes import router
         from ...server.running import serve
         from ...server.service import Service
@@ -80,14 +77,14 @@ def judge(
     from ...usage import refuse_misspelt
 
     refuse_misspelt(index)
-    service = Service([index], ServerSettings(host=host, port=port, hosts=tuple(name or ())), named_expressions(pipeline or []))
-    with Store(judgments) as store:
+    service = Service([index], ServerSettings(**settings), named_expressions(pipeline or []))
+    with JudgmentStore(judgments) as store:
         if topics is not None:
             from ....datasets import topics_of
 
             store.add_topics(topics_of(topics))
         with reporting(compiling=True) as report:
-            fill(store, service.served(None).state, depth, report)
+            fill_pools(store, service.served(None).state, depth, report)
         _name_judges(store, judge or [], renew or [], token_file)
         service.described["judging"] = True
         pooled = sum(len(store.pool(topic)) for topic in store.topics())
@@ -95,8 +92,8 @@ def judge(
         serve(service, [router(Judging(store, depth))], lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends"))
 
 
-def _name_judges(store: Store, judges: list[str], renewed: list[str], path: Path | None) -> None:
-    """Adds judges who are new, and tells their tokens: in a file, or on the terminal."""
+def _name_judges(store: JudgmentStore, judges: list[str], renewed: list[str], path: Path | None) -> None:
+    """Adds new judges, renews tokens, and writes the tokens to a file or the terminal."""
     from ....core.errors import InputError, ParameterError
 
     known = store.judges()
@@ -119,12 +116,12 @@ def _name_judges(store: Store, judges: list[str], renewed: list[str], path: Path
 
 
 def _export(judgments: Path, folder: Path) -> None:
-    from ...judging.export import export
-    from ...judging.store import Store
+    from ...judging.agreement import export
+    from ...judging.store import JudgmentStore
     from ...output import say
     from ...progress import note
 
-    with Store(judgments, reading=True) as store:
+    with JudgmentStore(judgments, reading=True) as store:
         for sentence in export(store, folder):
             note(sentence)
         say(f"{len(store.topics()):,} topics, {len(store.judgments()):,} judgments of {', '.join(store.judges())} in {folder}")

@@ -45,9 +45,10 @@ def chat(
     from ....core import Topic
     from ....core.stage import steps
     from ....rewrite import Conversation
-    from ...chat import Session, answer_of
+    from ....rewrite.turns import turns_rewriter
+    from ...chat import ChatPrompt, answer_of
     from ...output import counted, say
-    from ...pipelines import open_index, retriever, rewriter_for, turns_rewriter, warm
+    from ...pipelines import open_index, retriever, rewriter_for, warm
 
     opened = open_index(index, analyzer, verify)
     stage = retriever(opened, pipeline, model, encoder)
@@ -60,17 +61,17 @@ def chat(
     name = last.id.rpartition("_")[0] or last.id
     conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened))
     whole = at is None and dict(conversation.topics()) == dict(topics)  # so that saving to the same file loses nothing
-    session = Session(conversation, opened, json=json, file=Path(resume) if resume and whole else None)
+    prompt = ChatPrompt(conversation, opened, json=json, file=Path(resume) if resume and whole else None)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not json
     if at_terminal:
         say(f"{counted(len(opened), 'document')}, {', '.join(map(repr, steps(stage)))}. /help lists the commands, Ctrl-D ends.")
     if last.turns and not json:
         say(f"After {counted(len(last.turns), 'turn')} of conversation {name}, the last: {last.turns[-1].text}")
     if at_terminal:
-        session.interactive()
+        prompt.interactive()
     else:
-        session.piped()
-        if session.failures:
+        prompt.piped()
+        if prompt.failures:
             raise typer.Exit(1)
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import InputError
-from ...storage.caches import cache_folder
+from ..core.errors import InputError
+from ..storage.caches import cache_folder
 
 logger = logging.getLogger("fontes.neural")
 

@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import InputError
-from ...core.strings import utf8
-from ...core.values import Doc
-from ...formats.corpus import Corpus, Documents, Portion
-from ...formats.packed import Packed, Packing, joined, packed
+from ..core.errors import InputError
+from ..core.strings import utf8
+from ..core.values import Doc
+from ..formats.corpus import Corpus, Documents, Portion
+from ..formats.packed import Packed, Packing, joined, packed
 from .kernels import join_fields
 
 Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # texts end to end, and where each starts

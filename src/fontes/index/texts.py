@@ -1,4 +1,4 @@
-"""The documents' text, compressed in blocks, each document read by itself."""
+"""The component of texts: documents compressed in blocks, each document read by itself."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from ..storage.files import MAX_PIECE, check_length
 from .component import Building, Component, Writer, components
 
 if TYPE_CHECKING:
-    from .building.batches import Batch
-    from .leaf import Leaf
-    from .segment import Segment
+    from .batches import Batch
+    from .segment import Leaf, Segment
     from .state import State
+
 
 BLOCK = 1 << 15  # bytes of text in a block, at the most
 RECENT = 2048  # blocks of a segment that are kept unpacked once they were read, 64 MB
@@ -53,7 +53,7 @@ class Block:
     packed: bytes | None = None
 
     def of(self, live: NDArray[np.bool_]) -> Block:
-        """The same without the documents that do not live."""
+        """The block without deleted documents."""
         if live.all():
             return self
         text, ends = self.load(), np.cumsum(self.sizes.sum(axis=1, dtype=np.int64)).tolist()
@@ -62,10 +62,10 @@ class Block:
 
 
 class Blocks:
-    """Groups a sequence of documents into blocks of up to BLOCK bytes, or of one document.
+    """Groups documents into blocks of up to BLOCK bytes, or of one document.
 
-    A block of MIN_BLOCK bytes or more also ends before a document of one of some sizes. So the blocks of two sequences that
-    have their last documents in common soon become the same: when segments are merged, most blocks are not compressed again.
+    A block of at least MIN_BLOCK bytes also ends before a document of certain sizes. So two sequences with the same last
+    documents soon have the same blocks, and a merge need not compress most blocks again.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Blocks:
         self._size = 0
 
     def add(self, docs: Block) -> Iterator[Block]:
-        """Appends documents and gives the blocks that are complete. Documents that make a block as they are stay packed."""
+        """Appends documents and yields complete blocks. Documents that make up a block stay packed."""
         totals = docs.sizes.sum(axis=1, dtype=np.int64)
         ends = np.cumsum(totals)
         marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
@@ -94,7 +94,7 @@ class Blocks:
             first, start = last, end
 
     def rest(self) -> Iterator[Block]:
-        """The last block, which nothing is added to any more."""
+        """The last block."""
         parts = self._parts
         self._parts, self._size = [], 0
         if len(parts) > 1:
@@ -126,7 +126,7 @@ class DocumentWriter(Writer):
         self._queue.close()
 
     def blocks(self, docs: Packed) -> Iterator[Block]:
-        """Takes documents, and gives the blocks that are complete: `append` wants them, packed and in this order.
+        """Takes documents and yields complete blocks, for `append` in this order when they are packed.
 
         Raises:
             InputError: A document is longer than what is read in one piece.
@@ -136,7 +136,7 @@ class DocumentWriter(Writer):
         yield from self._blocks.add(Block(docs.sizes, lambda: docs.text.data))
 
     def append(self, block: Block) -> None:
-        """Appends a block that is packed."""
+        """Appends a packed block."""
         assert block.packed is not None
         self._starts.extend((self._count, self._bytes.length))
         self._bytes.write(block.packed)
@@ -171,15 +171,7 @@ def _packed_all(blocks: list[Block]) -> list[Block]:
 
 
 class DocumentStore:
-    """Reads what `DocumentWriter` wrote.
-
-    Args:
-        folder: The segment's folder.
-        documents: How many documents it has.
-
-    Raises:
-        IndexFormatError: A file is missing or damaged; so in all methods.
-    """
+    """Reads what `DocumentWriter` wrote. All methods raise IndexFormatError where a file is missing or damaged."""
 
     def __init__(self, folder: Path, documents: int) -> None:
         self._folder = folder
@@ -210,7 +202,7 @@ class DocumentStore:
         return docs
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
-        """All blocks, packed, each with the ordinal of its first document."""
+        """All blocks, packed, with the position of the first document of each."""
         for number, ((first, start), (last, end)) in enumerate(pairwise(self._blocks.tolist())):
             sizes = self._sizes[first:last].astype(np.uint32)
             yield first, Block(sizes, partial(self._text, number), self._bytes[start:end].tobytes())
@@ -221,7 +213,7 @@ class DocumentStore:
             block.load()
 
     def _unpacked(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
-        """What `_open` gives, kept for the next one; but for a document that is a block of its own, however large."""
+        """Result of `_open`, cached unless the block is one document, of any size."""
         alone = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
         return self._open(block) if alone else self._recent.get(block, partial(self._open, block))
 
@@ -251,7 +243,7 @@ class DocumentStore:
 
 
 def _metadata(text: str) -> dict[str, Any]:
-    """Metadata out of JSON; empty for none. Raises ValueError for what is no object."""
+    """Metadata from JSON; empty for none. Raises ValueError unless it is an object."""
     metadata = json.loads(text) if text else {}
     if not isinstance(metadata, dict):
         raise ValueError(text)
@@ -297,7 +289,7 @@ def _merge_texts(leaves: Sequence[Leaf], folder: Path, progress: Report) -> None
 
 
 def _blocks(leaves: Sequence[Leaf]) -> Iterator[Block]:
-    """The documents that live in the blocks of a build; those that a segment has alike stay packed."""
+    """The living documents in the blocks of a build; blocks that a segment has alike stay packed."""
     blocks = Blocks()
     for leaf in leaves:
         dead = leaf.dead
