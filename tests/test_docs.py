@@ -181,7 +181,7 @@ def test_the_front_pages_lead_from_what_one_has_to_commands_that_run(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     lines = led_to(DOCS / "index.md")
     assert led_to(ROOT / "README.md") == lines
-    assert len(lines) == 8
+    assert len(lines) == 9
     for command in lines:
         code, _, errors = fontes(*shlex.split(command)[1:])
         assert code == 0, f"{command}: {errors}"
