@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.progress import Progress, Report
 from ...core.strings import Strings
+from ...core.work import resources
 from ...storage.arrays import ByteWriter, read_array
 from ...storage.files import reading
 from ..inversion import Postings, write_lists
@@ -21,9 +22,7 @@ from .kernels import gather, out_of_order
 from .reading import CiffReader
 
 
-def ciff_segment(
-    path: str | Path, folder: Path, *, memory: int, threads: int, progress: Report
-) -> tuple[dict[str, int], dict[str, Any]]:
+def ciff_segment(path: str | Path, folder: Path, *, progress: Report) -> tuple[dict[str, int], dict[str, Any]]:
     """Writes the files of one segment: ids, terms, postings, and the lengths that the file has.
 
     Postings go to disk beside the segment as they are read; the terms, the ids and the longest list are in memory.
@@ -31,8 +30,6 @@ def ciff_segment(
     Args:
         path: The CIFF file, packed where its name ends in .gz; "-" is standard input.
         folder: Where the segment's files go.
-        memory: Bounds the bytes that postings take when they are packed.
-        threads: How many threads pack them.
         progress: Is called now and then.
 
     Returns:
@@ -69,18 +66,18 @@ def ciff_segment(
     terms = _table(tables)
     df = np.concatenate(dfs)
     order = _order(terms, reader.name)
-    _write_ids(folder, [_table([part]) for part in ids], memory, reader.name)
+    _write_ids(folder, [_table([part]) for part in ids], reader.name)
     docs, tfs = (read_array(folder.parent, name).view("<i4") for name in ("docs", "tfs"))
     postings = _Spooled(df, docs, tfs, order)
     if order is not None:
         terms, df = terms.reordered(order), df[order]
-    counts = write_lists(folder, terms, df, np.concatenate(lengths), postings, memory=memory, threads=threads)
+    counts = write_lists(folder, terms, df, np.concatenate(lengths), postings)
     return {"documents": reader.header.num_docs, **counts}, {**asdict(reader.header), "surplus": surplus}
 
 
-def _write_ids(folder: Path, parts: list[Strings], memory: int, name: str) -> None:
+def _write_ids(folder: Path, parts: list[Strings], name: str) -> None:
     """Writes the ids of a file."""
-    writer = IdWriter(folder, memory)
+    writer = IdWriter(folder, resources().memory)
     try:
         for part in parts:
             writer.add(part)
