@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from fontes import Index
 from fontes.lexical import words
-from fontes.lexical.words import Words
+from fontes.lexical.retriever import Words
 
 TEXTS = ["The cats' nap in Zürich", "running runs ran; the state-of-the-art", "a cat and a dog", "IT'S 3.14 o'clock"]
 SOME = st.lists(
