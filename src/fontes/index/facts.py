@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..core.html import table
-from .ciff.header import header_of
+from .ciff import header_of
 
 if TYPE_CHECKING:
     from .state import State
